@@ -16,15 +16,15 @@
 namespace shardtool::api {
 namespace {
 
-using mapping::Kind;
 using mapping::ProposedRule;
 using mapping::Role;
+using mapping::TensorKind;
 using nlohmann::json;
-using Kinds = std::map<std::string, Kind>;
+using Kinds = std::map<std::string, TensorKind>;
 
 /// A weight with the part that it has in a layer.
 struct Weight {
-  const Kind* kind = nullptr;
+  const TensorKind* kind = nullptr;
   bool is_transposed = false;  ///< stored [in, out]
   i64 rows = 0;                ///< output features
 };
@@ -71,7 +71,7 @@ class Skeleton {
   }
 
  private:
-  const Kind* with_role(Role role) const {
+  const TensorKind* with_role(Role role) const {
     for (const auto& [form, kind] : kinds_) {
       const auto rule = rules_.find(form);
       const bool cut = rule != rules_.end() && !rule->second->dims.empty();
@@ -95,7 +95,7 @@ class Skeleton {
     block_ = most->first;
   }
 
-  Weight weight(const Kind& kind, bool is_output) const {
+  Weight weight(const TensorKind& kind, bool is_output) const {
     const auto& dims = rules_.at(kind.form)->dims;
     const bool first = !dims.front().empty();
     const Shape& shape = kind.shape();
@@ -105,7 +105,7 @@ class Skeleton {
 
   Weight require(std::initializer_list<Role> roles, std::string_view what, bool is_output) const {
     for (const Role role : roles) {
-      const Kind* kind = with_role(role);
+      const TensorKind* kind = with_role(role);
       if (kind != nullptr && kind->shape().size() == 2) return weight(*kind, is_output);
     }
     std::vector<std::string> names;
@@ -127,12 +127,13 @@ class Skeleton {
         continue;
       tables_.push_back(&kind);
     }
-    const auto is_head = [](const Kind* kind) {
+    const auto is_head = [](const TensorKind* kind) {
       return kind->form.find("head") != std::string::npos ||
              kind->form.find("out") != std::string::npos;
     };
-    std::stable_sort(tables_.begin(), tables_.end(),
-                     [&](const Kind* a, const Kind* b) { return is_head(a) < is_head(b); });
+    std::stable_sort(tables_.begin(), tables_.end(), [&](const TensorKind* a, const TensorKind* b) {
+      return is_head(a) < is_head(b);
+    });
     if (tables_.empty()) throw missing("no embedding of the vocabulary is recognised", "none");
   }
 
@@ -173,7 +174,7 @@ class Skeleton {
   /// A linear op; `rows` and `columns` are formulas.
   std::string linear(const Weight& weight, std::string_view in, std::string_view out,
                      std::string_view rows, std::string_view columns) const {
-    const Kind* bias = nullptr;
+    const TensorKind* bias = nullptr;
     for (const auto& [form, kind] : kinds_) {
       if (kind.is_bias && kind.path == weight.kind->path) bias = &kind;
     }
@@ -185,21 +186,21 @@ class Skeleton {
   }
 
   /// The norms of a layer, in the order attention, MLP.
-  std::vector<const Kind*> layer_norms() const {
-    std::vector<const Kind*> norms;
+  std::vector<const TensorKind*> layer_norms() const {
+    std::vector<const TensorKind*> norms;
     for (const auto& [form, kind] : kinds_) {
       const bool is_norm = kind.block == block_ && !kind.is_bias && kind.role == Role::kUnknown &&
                            kind.shape() == Shape{embed_};
       if (is_norm) norms.push_back(&kind);
     }
-    const auto place = [](const Kind* kind) {
+    const auto place = [](const TensorKind* kind) {
       for (const std::string_view word : {"mlp", "ffn", "ff", "post", "feed", "2"}) {
         if (kind->form.find(word) != std::string::npos) return 1;
       }
       return 0;
     };
     std::stable_sort(norms.begin(), norms.end(),
-                     [&](const Kind* a, const Kind* b) { return place(a) < place(b); });
+                     [&](const TensorKind* a, const TensorKind* b) { return place(a) < place(b); });
     return norms;
   }
 
@@ -217,7 +218,7 @@ class Skeleton {
   std::string attention_ops() const {
     std::vector<std::string> ops = {norm("x", "h", 0)};
     const std::string kv = "kv_heads*head_dim";
-    const Kind* fused = with_role(Role::kQueryKeyValue);
+    const TensorKind* fused = with_role(Role::kQueryKeyValue);
     if (fused != nullptr) {
       const std::string rows = "heads*head_dim + " + kv + " + " + kv;
       ops.push_back(linear(weight(*fused, false), "h", "qkv", rows, "embed"));
@@ -245,27 +246,27 @@ class Skeleton {
 
   /// All kUp weights, the gate first.
   std::vector<Weight> inputs() const {
-    std::vector<const Kind*> found;
+    std::vector<const TensorKind*> found;
     for (const auto& [form, kind] : kinds_) {
       const bool is_input = kind.role == Role::kUp || kind.role == Role::kGateOrRoute;
       if (is_input && !kind.is_bias && kind.block == block_ && !rules_.at(form)->dims.empty())
         found.push_back(&kind);
     }
-    const auto is_up = [](const Kind* kind) {
+    const auto is_up = [](const TensorKind* kind) {
       const std::string& name = kind->path.back();
       return name.find("up") != std::string::npos || name.find('3') != std::string::npos;
     };
     std::stable_sort(found.begin(), found.end(),
-                     [&](const Kind* a, const Kind* b) { return is_up(a) < is_up(b); });
+                     [&](const TensorKind* a, const TensorKind* b) { return is_up(a) < is_up(b); });
     std::vector<Weight> weights;
-    for (const Kind* kind : found) weights.push_back(weight(*kind, false));
+    for (const TensorKind* kind : found) weights.push_back(weight(*kind, false));
     return weights;
   }
 
   std::string mlp_ops() const {
     std::vector<std::string> ops = {norm("y", "m", 1)};
     const auto up = inputs();
-    const Kind* fused = with_role(Role::kGateUp);
+    const TensorKind* fused = with_role(Role::kGateUp);
     if (fused != nullptr) {
       ops.push_back(linear(weight(*fused, false), "m", "both", "mlp + mlp", "embed"));
       ops.emplace_back(
@@ -319,7 +320,7 @@ class Skeleton {
   std::map<std::string, const ProposedRule*> rules_;
   std::string block_;
   Weight out_, down_;
-  std::vector<const Kind*> tables_;  ///< embedding first, head last
+  std::vector<const TensorKind*> tables_;  ///< embedding first, head last
   i64 embed_ = 0;
   i64 mlp_ = 0;
 };

@@ -45,7 +45,7 @@ std::map<std::string, json> merged_axes(const Mapping& mapping, const mesh::Mesh
   return axes;
 }
 
-using Kinds = std::map<std::string, Kind>;  ///< by form of the name
+using Kinds = std::map<std::string, TensorKind>;  ///< by form of the name
 
 /// Returns the tensors that the mapping does not cover, by the form of their names.
 Kinds unknown_kinds(const Mapping& mapping, std::span<const TensorSpec> tensors,
@@ -126,8 +126,9 @@ std::string rule_text(const ProposedRule& rule, const mesh::Mesh& mesh) {
   }
   const std::string cut = rule.dims.empty() ? R"("strategy":"replicate")" : dims_text(rule);
   const std::string bias = rule.is_reduced_bias ? R"("bias":"after_reduction",)" : "";
-  return fmt::format(R"({{"match":{},{},{}{}"note":{}}})", json(match).dump(), cut, index, bias,
-                     json(fmt::format("{}: {}; {}", to_string(rule.certainty), rule.reason, rule.tensors)).dump());
+  return fmt::format(
+      R"({{"match":{},{},{}{}"note":{}}})", json(match).dump(), cut, index, bias,
+      json(fmt::format("{}: {}; {}", to_string(rule.certainty), rule.reason, rule.tensors)).dump());
 }
 
 /// Writes the axes and rules of a model that no preset knows.

@@ -19,7 +19,7 @@ using layout::AxisExpr;
 
 /// The cut of all tensors of one form.
 struct CutKind {
-  const Kind* kind = nullptr;
+  const TensorKind* kind = nullptr;
   const ResolvedTensor* resolved = nullptr;
   std::string tensor;
   size_t axis = 0;  ///< the only axis that is cut
@@ -89,14 +89,14 @@ class Doubts {
     for (size_t a = 0; a < resolved.layout->axes().size(); ++a) {
       if (resolved.layout->axes()[a].expr.is_sharded()) cut.push_back(a);
     }
-    const Kind& kind = kinds_.at(name_form(spec.name));
+    const TensorKind& kind = kinds_.at(name_form(spec.name));
     // An axis of experts may be cut beside the other.
     if (spec.shape.size() == 3 && cut.size() == 2 && cut.front() == 0) cut.erase(cut.begin());
     if (cut.size() != 1 || kind.is_bias || !kind.has_one_shape()) return;
     cuts_.try_emplace(kind.form, CutKind{&kind, &resolved, spec.name, cut.front()});
   }
 
-  const CutKind* cut_of(const Kind& kind) const {
+  const CutKind* cut_of(const TensorKind& kind) const {
     const auto found = cuts_.find(kind.form);
     return found == cuts_.end() ? nullptr : &found->second;
   }
@@ -133,7 +133,7 @@ class Doubts {
 
   /// The widths that follow from the output projection, which may be stored [out, in] or [in, out].
   std::optional<HeadCounts> counts_of(const AttentionKinds& attention) const {
-    const Kind& out = *attention.out;
+    const TensorKind& out = *attention.out;
     if (out.shape().size() != 2 || !out.has_one_shape()) return std::nullopt;
     for (const i64 query : {out.shape()[1], out.shape()[0]}) {
       const auto widths = widths_of(attention, query);
@@ -145,7 +145,7 @@ class Doubts {
   }
 
   /// Extent of the axis that is cut; of a whole tensor the first one.
-  i64 rows_of(const Kind& kind) const {
+  i64 rows_of(const TensorKind& kind) const {
     const CutKind* cut = cut_of(kind);
     return cut == nullptr ? kind.shape()[0] : cut->extent();
   }
@@ -153,14 +153,14 @@ class Doubts {
   std::optional<AttentionWidths> widths_of(const AttentionKinds& attention, i64 query) const {
     if (attention.find(Role::kLatentKeyValue) != nullptr) return std::nullopt;
     AttentionWidths widths{query, 0, 0};
-    if (const Kind* fused = attention.find(Role::kQueryKeyValue)) {
+    if (const TensorKind* fused = attention.find(Role::kQueryKeyValue)) {
       const i64 rows = std::max(fused->shape().front(), fused->shape().back());
       const i64 rest = rows - query;
       if (rest <= 0 || rest % 2 != 0 || rest / 2 > query) return std::nullopt;
       widths.key = rest / 2;
-    } else if (const Kind* pair = attention.find(Role::kKeyValue)) {
+    } else if (const TensorKind* pair = attention.find(Role::kKeyValue)) {
       widths.key = rows_of(*pair) / 2;
-    } else if (const Kind* key = attention.find(Role::kKey)) {
+    } else if (const TensorKind* key = attention.find(Role::kKey)) {
       widths.key = rows_of(*key);
     }
     return widths;
@@ -168,10 +168,10 @@ class Doubts {
 
   void check_attention(const AttentionKinds& attention) {
     const auto counts = counts_of(attention);
-    std::vector<const Kind*> members = attention.in;
+    std::vector<const TensorKind*> members = attention.in;
     members.push_back(attention.out);
     if (!counts) return compare_heads(members);
-    for (const Kind* kind : members) {
+    for (const TensorKind* kind : members) {
       const CutKind* cut = cut_of(*kind);
       if (cut == nullptr) continue;
       if (kind->role == Role::kQueryKeyValue)
@@ -249,9 +249,9 @@ class Doubts {
   }
 
   /// Compares the heads of tensors of one layer with each other, where config.json says nothing.
-  void compare_heads(const std::vector<const Kind*>& members) {
+  void compare_heads(const std::vector<const TensorKind*>& members) {
     const CutKind* first = nullptr;
-    for (const Kind* kind : members) {
+    for (const TensorKind* kind : members) {
       const CutKind* cut = cut_of(*kind);
       if (cut == nullptr || head_size(cut->expr()) == 1 || has_sections(cut->expr())) continue;
       if (first == nullptr) first = cut;
@@ -301,7 +301,7 @@ class Doubts {
 
   /// A tensor with two or three times the rows that a tensor beside it takes, and that none takes.
   void check_neighbours(const CutKind& cut) {
-    const Kind& kind = *cut.kind;
+    const TensorKind& kind = *cut.kind;
     const bool is_named = kind.role != Role::kUnknown && kind.role != Role::kUp;
     if (kind.shape().size() != 2 || kind.block.empty() || is_named) return;
     std::set<i64> taken;
@@ -322,7 +322,7 @@ class Doubts {
   }
 
   const ModelConfig* config_;
-  std::map<std::string, Kind> kinds_;
+  std::map<std::string, TensorKind> kinds_;
   Sublayers layers_;
   std::map<std::string, CutKind> cuts_;  ///< by form
   std::set<std::string> told_;           ///< forms

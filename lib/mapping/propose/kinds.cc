@@ -161,13 +161,13 @@ std::vector<std::string> parts_of(std::string_view form) {
   }
 }
 
-bool mentions(std::string_view text, std::string_view word) {
+bool name_mentions(std::string_view text, std::string_view word) {
   return lower(text).find(word) != std::string::npos;
 }
 
 /// The role of names whose last word has a meaning only with the words before it.
-Role role_in_place(const Kind& kind, const std::string& word) {
-  const bool attention = mentions(kind.group, "att");
+Role role_in_place(const TensorKind& kind, const std::string& word) {
+  const bool attention = name_mentions(kind.group, "att");
   if (word == "in_proj" && attention) return Role::kQueryKeyValue;
   if (word != "dense") return Role::kUnknown;
   if (attention) return Role::kOut;
@@ -176,7 +176,7 @@ Role role_in_place(const Kind& kind, const std::string& word) {
   return Role::kUnknown;
 }
 
-Role role_of(const Kind& kind) {
+Role role_of(const TensorKind& kind) {
   const std::string word = lower(kind.path.back());
   const auto* const found =
       std::find_if(kWords.begin(), kWords.end(), [&](const Word& row) { return row.word == word; });
@@ -186,8 +186,8 @@ Role role_of(const Kind& kind) {
   return found->role;
 }
 
-Kind kind_of(const std::string& form) {
-  Kind kind;
+TensorKind kind_of(const std::string& form) {
+  TensorKind kind;
   kind.form = form;
   kind.path = parts_of(form);
   kind.is_bias = take_suffix(kind.path);
@@ -237,16 +237,16 @@ std::string_view to_string(Role role) {
   return "unknown";
 }
 
-std::string Kind::note() const {
+std::string TensorKind::note() const {
   return fmt::format("{} of {}", tensors, fmt::join(types, ", "));
 }
 
-std::map<std::string, Kind> kinds_of(std::span<const TensorSpec> tensors) {
-  std::map<std::string, Kind> kinds;
+std::map<std::string, TensorKind> kinds_of(std::span<const TensorSpec> tensors) {
+  std::map<std::string, TensorKind> kinds;
   for (const TensorSpec& tensor : tensors) {
     const std::string form = name_form(tensor.name);
     const auto [found, is_new] = kinds.try_emplace(form);
-    Kind& kind = found->second;
+    TensorKind& kind = found->second;
     if (is_new) kind = kind_of(form);
     ++kind.tensors;
     kind.shapes.insert(tensor.shape);
@@ -256,7 +256,7 @@ std::map<std::string, Kind> kinds_of(std::span<const TensorSpec> tensors) {
   return kinds;
 }
 
-int fused_parts(const Kind& kind) {
+int fused_parts(const TensorKind& kind) {
   switch (kind.role) {
     case Role::kQueryKeyValue:
       return 3;

@@ -33,7 +33,7 @@ enum class Role {
 std::string_view to_string(Role role);
 
 /// All tensors whose names have one form.
-struct Kind {
+struct TensorKind {
   std::string form;               ///< "model.layers.*.self_attn.q_proj.weight"
   std::vector<std::string> path;  ///< {"model", "layers", "*", "self_attn", "q_proj"}
   bool is_bias = false;
@@ -51,10 +51,10 @@ struct Kind {
 };
 
 /// Groups the tensors by the forms of their names, and gives each kind the role that its name has.
-std::map<std::string, Kind> kinds_of(std::span<const TensorSpec> tensors);
+std::map<std::string, TensorKind> kinds_of(std::span<const TensorSpec> tensors);
 
 /// Returns true if the last word of a tensor's name says that it holds several projections, which
 /// `parts` counts: 3 for q, k and v, 2 for k and v or for gate and up. Returns 0 for other names.
-int fused_parts(const Kind& kind);
+int fused_parts(const TensorKind& kind);
 
 }  // namespace shardtool::mapping

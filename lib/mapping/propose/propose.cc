@@ -16,7 +16,7 @@ namespace shardtool::mapping {
 namespace {
 
 using nlohmann::json;
-using Kinds = std::map<std::string, Kind>;
+using Kinds = std::map<std::string, TensorKind>;
 
 /// Storage order of the linear layers' weights.
 enum class Order { kOutIn, kInOut };
@@ -27,7 +27,7 @@ struct Widths {
   i64 in = 0;
 };
 
-Widths widths_of(const Kind& kind, Order order) {
+Widths widths_of(const TensorKind& kind, Order order) {
   const Shape& shape = kind.shape();
   const i64 rows = shape[shape.size() - 2];
   const i64 columns = shape.back();
@@ -39,10 +39,10 @@ bool contains(const std::vector<i64>& values, i64 value) {
 }
 
 /// Returns the order that the extents of the bias or of the norms around prove, if any.
-std::optional<Order> proved_order(const Kinds& kinds, const Kind& weight) {
+std::optional<Order> proved_order(const Kinds& kinds, const TensorKind& weight) {
   const Widths straight = widths_of(weight, Order::kOutIn);
   if (straight.out == straight.in) return std::nullopt;
-  if (const Kind* bias = bias_of(kinds, weight)) {
+  if (const TensorKind* bias = bias_of(kinds, weight)) {
     if (bias->shape().back() == straight.out) return Order::kOutIn;
     if (bias->shape().back() == straight.in) return Order::kInOut;
   }
@@ -55,17 +55,17 @@ std::optional<Order> proved_order(const Kinds& kinds, const Kind& weight) {
 
 /// Returns true for parts that engines often leave whole: image and audio encoders, blocks for
 /// several tokens ahead, and what has no layer number.
-bool is_aside(const Kind& kind) {
-  constexpr auto kWords =
+bool is_aside(const TensorKind& kind) {
+  constexpr auto kInnerWords =
       std::to_array<std::string_view>({"vis", "vit", "image", "audio", "mtp", "norm"});
   return kind.block.empty() ||
-         std::any_of(kWords.begin(), kWords.end(),
+         std::any_of(kInnerWords.begin(), kInnerWords.end(),
                      [&](std::string_view word) { return kind.form.find(word) != kind.form.npos; });
 }
 
-bool are_matrices(const std::vector<const Kind*>& kinds, const Kind& out) {
+bool are_matrices(const std::vector<const TensorKind*>& kinds, const TensorKind& out) {
   const auto rank = out.shape().size();
-  const auto fits = [rank](const Kind* kind) {
+  const auto fits = [rank](const TensorKind* kind) {
     return kind->has_one_shape() && kind->shape().size() == rank;
   };
   return (rank == 2 || rank == 3) && out.has_one_shape() &&
@@ -112,8 +112,8 @@ class Proposer {
   }
 
   /// Adds a rule for a weight: one side of the matrix is cut as `dim` says, the other is whole.
-  void cut(const Kind& kind, Order order, bool outputs, const std::string& dim, Certainty certainty,
-           const std::string& reason) {
+  void cut(const TensorKind& kind, Order order, bool outputs, const std::string& dim,
+           Certainty certainty, const std::string& reason) {
     const bool is_doubtful = certainty == Certainty::kSure && is_aside(kind);
     ProposedRule rule{kind.form, kind.role, {}, false, is_doubtful ? Certainty::kLikely : certainty,
                       reason};
@@ -134,7 +134,7 @@ class Proposer {
   static bool pairs(const MlpKinds& mlp, Order order) {
     const i64 inner = widths_of(*mlp.out, order).in;
     const i64 hidden = widths_of(*mlp.out, order).out;
-    return std::all_of(mlp.in.begin(), mlp.in.end(), [&](const Kind* kind) {
+    return std::all_of(mlp.in.begin(), mlp.in.end(), [&](const TensorKind* kind) {
       const Widths widths = widths_of(*kind, order);
       const i64 parts = kind->role == Role::kGateUp ? 2 : 1;
       return widths.out == parts * inner && widths.in == hidden;
@@ -162,7 +162,7 @@ class Proposer {
     const Certainty certainty = is_proved ? Certainty::kSure : Certainty::kLikely;
     const i64 inner = widths_of(*mlp.out, order).in;
     result_.axes["mlp"] = cut_over("tp");
-    for (const Kind* kind : mlp.in) {
+    for (const TensorKind* kind : mlp.in) {
       const bool fused = kind->role == Role::kGateUp || is_double(mlp, order);
       cut(*kind, order, true, fused ? "mlp + mlp" : "mlp", fused ? Certainty::kGuess : certainty,
           fused ? fmt::format("fused gate and up of {} rows each, one after the other; "
@@ -192,13 +192,13 @@ class Proposer {
     AttentionWidths widths;
     widths.query = widths_of(*attention.out, order).in;
     widths.head_dim = head_norm(attention);
-    if (const Kind* fused = attention.find(Role::kQueryKeyValue)) {
+    if (const TensorKind* fused = attention.find(Role::kQueryKeyValue)) {
       const i64 rest = widths_of(*fused, order).out - widths.query;
       if (rest <= 0 || rest % 2 != 0 || rest / 2 > widths.query) return std::nullopt;
       widths.key = rest / 2;
-    } else if (const Kind* pair = attention.find(Role::kKeyValue)) {
+    } else if (const TensorKind* pair = attention.find(Role::kKeyValue)) {
       widths.key = widths_of(*pair, order).out / 2;
-    } else if (const Kind* key = attention.find(Role::kKey)) {
+    } else if (const TensorKind* key = attention.find(Role::kKey)) {
       widths.key = widths_of(*key, order).out;
       if (widths_of(*attention.find(Role::kValue), order).out != widths.key) return std::nullopt;
     }
@@ -206,7 +206,7 @@ class Proposer {
   }
 
   Order order_of(const AttentionKinds& attention) const {
-    for (const Kind* kind : attention.in) {
+    for (const TensorKind* kind : attention.in) {
       if (const auto order = proved_order(kinds_, *kind)) return *order;
     }
     return usual_;
@@ -224,7 +224,7 @@ class Proposer {
     Certainty certainty = counts->is_stated ? Certainty::kSure : Certainty::kLikely;
     if (attention.has_others) certainty = Certainty::kGuess;
     const std::string heads = described(*counts);
-    for (const Kind* kind : attention.in)
+    for (const TensorKind* kind : attention.in)
       propose_input(*kind, order, *counts, axes, certainty, heads);
     cut(*attention.out, order, false, axes.heads + "*" + axes.head_dim, certainty,
         "attention output: " + heads);
@@ -244,8 +244,8 @@ class Proposer {
     std::string heads, kv_heads, head_dim;
   };
 
-  void propose_input(const Kind& kind, Order order, const HeadCounts& counts, const HeadAxes& axes,
-                     Certainty certainty, const std::string& heads) {
+  void propose_input(const TensorKind& kind, Order order, const HeadCounts& counts,
+                     const HeadAxes& axes, Certainty certainty, const std::string& heads) {
     const std::string query = axes.heads + "*" + axes.head_dim;
     const std::string key = axes.kv_heads + "*" + axes.head_dim;
     const i64 width = counts.heads.value * counts.head_dim.value;
@@ -274,8 +274,8 @@ class Proposer {
     propose_fused(kind, order, counts, axes, heads);
   }
 
-  void propose_fused(const Kind& kind, Order order, const HeadCounts& counts, const HeadAxes& axes,
-                     const std::string& heads) {
+  void propose_fused(const TensorKind& kind, Order order, const HeadCounts& counts,
+                     const HeadAxes& axes, const std::string& heads) {
     const std::string query = axes.heads + "*" + axes.head_dim;
     const std::string key = axes.kv_heads + "*" + axes.head_dim;
     const bool by_head = kind.path.back() == "query_key_value";
@@ -293,20 +293,20 @@ class Proposer {
 
   /// Attention with a low-rank latent: heads of several widths, all over one axis.
   void propose_latent(const AttentionKinds& attention, Order order) {
-    const Kind* query = attention.find(Role::kLatentQuery);
+    const TensorKind* query = attention.find(Role::kLatentQuery);
     if (query == nullptr) query = attention.find(Role::kQuery);
-    const Kind& pair = *attention.find(Role::kLatentKeyValue);
+    const TensorKind& pair = *attention.find(Role::kLatentKeyValue);
     const auto counts =
         find_head_counts(config_, pair.form, {widths_of(*attention.out, order).in, 0, 0});
     if (!counts) return;
     const i64 heads = counts->heads.value;
-    for (const Kind* kind : {query, &pair}) {
+    for (const TensorKind* kind : {query, &pair}) {
       if (widths_of(*kind, order).out % heads != 0) return;
     }
     const HeadAxes axes = head_axes({counts->heads, counts->heads, {0, {}}, true}, pair.form);
     const std::string reason = fmt::format("{} heads (config.{})", heads, counts->heads.path);
     const auto dim = [&](i64 width) { return fmt::format("{}*{}", axes.heads, width / heads); };
-    for (const Kind* kind : {query, &pair})
+    for (const TensorKind* kind : {query, &pair})
       cut(*kind, order, true, dim(widths_of(*kind, order).out), Certainty::kSure,
           fmt::format("{} from a latent: {}", to_string(kind->role), reason));
     cut(*attention.out, order, false, dim(widths_of(*attention.out, order).in), Certainty::kSure,
@@ -371,7 +371,7 @@ class Proposer {
     }
   }
 
-  void propose_bias(const Kind& kind) {
+  void propose_bias(const TensorKind& kind) {
     for (const auto& [form, weight] : kinds_) {
       const auto rule = rules_.find(form);
       if (weight.is_bias || weight.path != kind.path || rule == rules_.end()) continue;
@@ -391,7 +391,7 @@ class Proposer {
   }
 
   /// Returns the rule of a tensor that every rank gets whole.
-  static ProposedRule whole(const Kind& kind) {
+  static ProposedRule whole(const TensorKind& kind) {
     const bool is_vector = kind.shape().size() <= 1;
     return {kind.form,
             Role::kUnknown,

@@ -8,11 +8,11 @@
 namespace shardtool::mapping {
 namespace {
 
-using Members = std::vector<const Kind*>;
+using Members = std::vector<const TensorKind*>;
 /// Weights by block and group.
 using Groups = std::map<std::pair<std::string, std::string>, Members>;
 
-Groups groups_of(const std::map<std::string, Kind>& kinds) {
+Groups groups_of(const std::map<std::string, TensorKind>& kinds) {
   Groups groups;
   for (const auto& [form, kind] : kinds) {
     if (!kind.is_bias) groups[{kind.block, kind.group}].push_back(&kind);
@@ -20,15 +20,15 @@ Groups groups_of(const std::map<std::string, Kind>& kinds) {
   return groups;
 }
 
-const Kind* with_role(const Members& members, Role role) {
+const TensorKind* with_role(const Members& members, Role role) {
   const auto found = std::find_if(members.begin(), members.end(),
-                                  [role](const Kind* kind) { return kind->role == role; });
+                                  [role](const TensorKind* kind) { return kind->role == role; });
   return found == members.end() ? nullptr : *found;
 }
 
 Members with_roles(const Members& members, std::initializer_list<Role> roles) {
   Members found;
-  for (const Kind* kind : members) {
+  for (const TensorKind* kind : members) {
     if (std::find(roles.begin(), roles.end(), kind->role) != roles.end()) found.push_back(kind);
   }
   return found;
@@ -57,18 +57,18 @@ bool is_attention(const Members& members) {
 
 /// Finds the output of a sublayer: in its own group, else in a group that `is_near`.
 template <class IsNear>
-const Kind* output_of(const Groups& groups, const Groups::value_type& own, Role role,
-                      IsNear is_near) {
-  if (const Kind* found = with_role(own.second, role)) return found;
-  if (const Kind* found = with_role(own.second, Role::kOutOrDown)) return found;
+const TensorKind* output_of(const Groups& groups, const Groups::value_type& own, Role role,
+                            IsNear is_near) {
+  if (const TensorKind* found = with_role(own.second, role)) return found;
+  if (const TensorKind* found = with_role(own.second, Role::kOutOrDown)) return found;
   for (const auto& [place, members] : groups) {
     if (place.first != own.first.first || place == own.first || !is_near(place.second)) continue;
-    if (const Kind* found = with_role(members, role)) return found;
+    if (const TensorKind* found = with_role(members, role)) return found;
   }
   return nullptr;
 }
 
-bool is_matrix(const Kind& kind) {
+bool is_matrix(const TensorKind& kind) {
   return kind.shape().size() >= 2;
 }
 
@@ -84,7 +84,7 @@ std::optional<AttentionKinds> attention_of(const Groups& groups, const Groups::v
     });
   }
   if (found.out == nullptr) return std::nullopt;
-  found.has_others = std::any_of(own.second.begin(), own.second.end(), [](const Kind* kind) {
+  found.has_others = std::any_of(own.second.begin(), own.second.end(), [](const TensorKind* kind) {
     return is_matrix(*kind) && kind->role == Role::kUnknown;
   });
   return found;
@@ -112,7 +112,7 @@ std::vector<AttentionKinds> attentions_of(const Groups& groups, const Groups::va
 
 /// Adds "gate" to the inputs if it has the shape of the others, so that it is no router.
 void add_gate(const Members& members, MlpKinds& mlp) {
-  for (const Kind* kind : with_roles(members, {Role::kGateOrRoute})) {
+  for (const TensorKind* kind : with_roles(members, {Role::kGateOrRoute})) {
     if (!mlp.in.empty() && kind->shapes == mlp.in.front()->shapes) mlp.in.push_back(kind);
   }
 }
@@ -134,11 +134,11 @@ std::optional<MlpKinds> mlp_of(const Groups& groups, const Groups::value_type& o
 
 }  // namespace
 
-const Kind* AttentionKinds::find(Role role) const {
+const TensorKind* AttentionKinds::find(Role role) const {
   return with_role(in, role);
 }
 
-Sublayers find_sublayers(const std::map<std::string, Kind>& kinds) {
+Sublayers find_sublayers(const std::map<std::string, TensorKind>& kinds) {
   Sublayers found;
   const Groups groups = groups_of(kinds);
   for (const Groups::value_type& group : groups) {
@@ -149,7 +149,8 @@ Sublayers find_sublayers(const std::map<std::string, Kind>& kinds) {
   return found;
 }
 
-std::vector<i64> norm_extents(const std::map<std::string, Kind>& kinds, const Kind& kind) {
+std::vector<i64> norm_extents(const std::map<std::string, TensorKind>& kinds,
+                              const TensorKind& kind) {
   std::vector<i64> extents;
   for (const auto& [form, other] : kinds) {
     const bool is_norm = other.shape().size() == 1 && other.role == Role::kUnknown;
@@ -161,7 +162,8 @@ std::vector<i64> norm_extents(const std::map<std::string, Kind>& kinds, const Ki
   return extents;
 }
 
-const Kind* bias_of(const std::map<std::string, Kind>& kinds, const Kind& weight) {
+const TensorKind* bias_of(const std::map<std::string, TensorKind>& kinds,
+                          const TensorKind& weight) {
   for (const auto& [form, kind] : kinds) {
     if (kind.is_bias && kind.path == weight.path) return &kind;
   }

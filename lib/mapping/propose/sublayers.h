@@ -10,18 +10,18 @@ namespace shardtool::mapping {
 
 /// The weights of one MLP: its inputs (up, gate or both in one) and its output.
 struct MlpKinds {
-  std::vector<const Kind*> in;  ///< kUp or kGateUp
-  const Kind* out = nullptr;
+  std::vector<const TensorKind*> in;  ///< kUp or kGateUp
+  const TensorKind* out = nullptr;
 };
 
 /// The weights of one attention layer.
 struct AttentionKinds {
-  std::vector<const Kind*> in;  ///< q, k and v, separate or fused
-  const Kind* out = nullptr;
+  std::vector<const TensorKind*> in;  ///< q, k and v, separate or fused
+  const TensorKind* out = nullptr;
   bool has_others = false;  ///< further matrices, whose use is not known
 
   /// The weight with this role, or null.
-  const Kind* find(Role role) const;
+  const TensorKind* find(Role role) const;
 };
 
 /// Parts of a model's layers that are recognised by the names of their weights.
@@ -29,12 +29,13 @@ struct Sublayers {
   std::vector<MlpKinds> mlps;
   std::vector<AttentionKinds> attentions;
 };
-Sublayers find_sublayers(const std::map<std::string, Kind>& kinds);
+Sublayers find_sublayers(const std::map<std::string, TensorKind>& kinds);
 
 /// Extents of vectors that are no biases of a projection, in the block of `kind` or around it:
 /// norms, which have the hidden size.
-std::vector<i64> norm_extents(const std::map<std::string, Kind>& kinds, const Kind& kind);
+std::vector<i64> norm_extents(const std::map<std::string, TensorKind>& kinds,
+                              const TensorKind& kind);
 /// The bias of a weight, or null.
-const Kind* bias_of(const std::map<std::string, Kind>& kinds, const Kind& weight);
+const TensorKind* bias_of(const std::map<std::string, TensorKind>& kinds, const TensorKind& weight);
 
 }  // namespace shardtool::mapping
