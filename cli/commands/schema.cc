@@ -14,16 +14,16 @@
 namespace shardtool::cli {
 namespace {
 
-constexpr std::string_view kMapping = "mapping";
+constexpr std::string_view kMappingSchema = "mapping";
 
 /// Returns the schema of mapping files, or one of cli/schemas. Throws kUnknownName.
 std::string schema_text(const std::string& name) {
-  if (name == kMapping) return api::mapping_schema();
+  if (name == kMappingSchema) return api::mapping_schema();
   const auto all = embedded_schemas();
   const auto found = std::find_if(all.begin(), all.end(),
                                   [&](const EmbeddedSchema& one) { return one.name == name; });
   if (found != all.end()) return std::string(found->text);
-  std::vector<std::string> known = {std::string(kMapping)};
+  std::vector<std::string> known = {std::string(kMappingSchema)};
   for (const EmbeddedSchema& one : all) known.emplace_back(one.name);
   Error error(ErrorCode::kUnknownName,
               fmt::format("there is no schema '{}'", quote_for_message(name)));
@@ -34,7 +34,7 @@ std::string schema_text(const std::string& name) {
 }
 
 ExitCode run_schema(const SchemaArgs& args, Session& session) {
-  const auto schema = schema_text(args.name.value_or(std::string(kMapping)));
+  const auto schema = schema_text(args.name.value_or(std::string(kMappingSchema)));
   if (session.json()) {
     session.document("schema", Status::kOk,
                      [&schema](JsonWriter& json) { json.key("schema").raw(schema); });

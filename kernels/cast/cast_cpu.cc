@@ -19,7 +19,7 @@ using Words = std::array<std::uint32_t, kCastBlock>;
 using Halves = std::array<std::uint16_t, kCastBlock>;
 using Bytes = std::array<std::uint8_t, kCastBlock>;
 using Doubles = std::array<double, kCastBlock>;
-using Table = std::array<std::uint32_t, 256>;
+using ByteTable = std::array<std::uint32_t, 256>;
 
 std::vector<CastImplementation> supported_casts() {
   std::vector<CastImplementation> list;
@@ -47,19 +47,19 @@ std::uint32_t widened_bits(std::uint32_t element, FloatFormat format) {
   return kQuiet | (element & 0x80) << 24 | mantissa << (23 - format.mantissa_bits);
 }
 
-Table table_of(Dtype dtype) {
-  Table table{};
+ByteTable table_of(Dtype dtype) {
+  ByteTable table{};
   for (std::uint32_t i = 0; i < table.size(); ++i) {
     table[i] = widened_bits(i, small_format(dtype));
   }
   return table;
 }
 
-const Table& table_for(Dtype dtype) {
-  static const Table e4m3 = table_of(Dtype::kF8E4M3);
-  static const Table e5m2 = table_of(Dtype::kF8E5M2);
-  static const Table e4m3_fnuz = table_of(Dtype::kF8E4M3Fnuz);
-  static const Table e5m2_fnuz = table_of(Dtype::kF8E5M2Fnuz);
+const ByteTable& table_for(Dtype dtype) {
+  static const ByteTable e4m3 = table_of(Dtype::kF8E4M3);
+  static const ByteTable e5m2 = table_of(Dtype::kF8E5M2);
+  static const ByteTable e4m3_fnuz = table_of(Dtype::kF8E4M3Fnuz);
+  static const ByteTable e5m2_fnuz = table_of(Dtype::kF8E5M2Fnuz);
   switch (dtype) {
     case Dtype::kF8E4M3:
       return e4m3;
@@ -108,7 +108,7 @@ void to_f32(const CastImplementation& with, Dtype from, const std::byte* element
       return with.f16_to_f32(block.data(), n, floats.data());
     }
     default: {
-      const Table& table = table_for(from);
+      const ByteTable& table = table_for(from);
       Bytes block;
       load(elements, n, block);
       for (size_t i = 0; i < static_cast<size_t>(n); ++i) floats[i] = table[block[i]];
