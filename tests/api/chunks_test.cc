@@ -33,13 +33,13 @@ nlohmann::json strategy_for(const Shape& shape) {
   return {{"type", "axiswise"}, {"axis", axis}, {"uneven", uneven}};
 }
 
-struct Model {
+struct ChunkedModel {
   Tensors tensors;
   nlohmann::json rules = nlohmann::json::array();
 };
 
-Model random_model() {
-  Model model;
+ChunkedModel random_chunked_model() {
+  ChunkedModel model;
   for (i64 t = *gen::between(1, 6); t-- > 0;) {
     const std::string name = fmt::format("t{}\"é", t);
     const Shape shape = *gen::shape();
@@ -94,7 +94,7 @@ void require_stored_once(const std::string& folder) {
 TEST_CASE("a checkpoint in chunks holds every element once, and merge gives it back") {
   CHECK(rc::check("chunks", [] {
     const TempFolder folder;
-    const Model model = random_model();
+    const ChunkedModel model = random_chunked_model();
     test::write_checkpoint(folder / "whole", model.tensors);
     const std::string layout = *rc::gen::element<std::string>("dcp", "dcp-hf");
     const auto mapping = write_mapping(folder, "mapping", model.rules, *gen::between(1, 5));
@@ -110,7 +110,7 @@ TEST_CASE("a checkpoint in chunks holds every element once, and merge gives it b
 TEST_CASE("chunks become the shards that a split of the whole checkpoint makes") {
   CHECK(rc::check("reshard", [] {
     const TempFolder folder;
-    const Model model = random_model();
+    const ChunkedModel model = random_chunked_model();
     test::write_checkpoint(folder / "whole", model.tensors);
     const std::string layout = *rc::gen::element<std::string>("dcp", "dcp-hf");
     const auto first = write_mapping(folder, "first", model.rules, *gen::between(1, 5));
@@ -196,7 +196,7 @@ void write_boxes(const TempFolder& folder, const Tensors& tensors) {
 TEST_CASE("boxes that another tool cut in any way are put together by their offsets") {
   CHECK(rc::check("boxes", [] {
     const TempFolder folder;
-    const Model model = random_model();
+    const ChunkedModel model = random_chunked_model();
     write_boxes(folder, model.tensors);
     RC_ASSERT(test::same_tensors(merged(folder, "boxes", "merged"), model.tensors));
     const auto mapping = write_mapping(folder, "mapping", model.rules, *gen::between(1, 4));

@@ -19,7 +19,7 @@ using test::same_tensors;
 using test::TempFolder;
 using test::Tensors;
 
-constexpr const char* kMapping =
+constexpr const char* kRowsAndColumns =
     R"({"version": 1, "unused_rule": "ignore", "mesh": [{"axis": "tp", "size": 2}],
   "rules": [{"match": "cut.*", "strategy": {"type": "axiswise", "axis": 0}},
             {"match": "whole.*", "strategy": "replicate"}]})";
@@ -57,7 +57,7 @@ TEST_CASE("split of torch files is split of safetensors files, and merge gives t
   CHECK(rc::check([] {
     const TempFolder folder;
     const Tensors tensors = random_tensors();
-    folder.write("mapping.json", kMapping);
+    folder.write("mapping.json", kRowsAndColumns);
     test::write_checkpoint(folder / "safetensors", tensors);
     test::write_torch_checkpoint(folder / "torch", tensors,
                                  static_cast<int>(*gen::between(1, std::ssize(tensors))),

@@ -34,7 +34,7 @@ std::vector<Dtype> castable_types() {
   return types;
 }
 
-void append(Bytes& bytes, std::uint64_t element, i64 width) {
+void put(Bytes& bytes, std::uint64_t element, i64 width) {
   for (i64 i = 0; i < width; ++i) bytes.push_back(static_cast<std::byte>(element >> (8 * i)));
 }
 
@@ -132,7 +132,7 @@ Bytes classes_of(int exponent_bits, int fraction_bits, i64 width) {
   Bytes elements;
   for (std::uint64_t top = 0; top < std::uint64_t{1} << (exponent_bits + 1); ++top) {
     for (const std::uint64_t fraction : fractions) {
-      append(elements, top << fraction_bits | fraction, width);
+      put(elements, top << fraction_bits | fraction, width);
     }
   }
   return elements;
@@ -140,7 +140,7 @@ Bytes classes_of(int exponent_bits, int fraction_bits, i64 width) {
 
 Bytes all_patterns(i64 width) {
   Bytes elements;
-  for (std::uint64_t i = 0; i < std::uint64_t{1} << (8 * width); ++i) append(elements, i, width);
+  for (std::uint64_t i = 0; i < std::uint64_t{1} << (8 * width); ++i) put(elements, i, width);
   return elements;
 }
 
@@ -228,7 +228,7 @@ TEST_CASE("every class of F32 and F64 becomes the nearest number of the target")
 TEST_CASE("NaN keeps its sign and the upper bits of its payload, and becomes quiet") {
   Bytes elements;
   for (const std::uint64_t nan : {0x7f800001U, 0xff800001U, 0x7fa12345U, 0xffffffffU}) {
-    append(elements, nan, 4);
+    put(elements, nan, 4);
   }
   const auto results = [&](Dtype to) {
     const Result result = cast_by_all(Dtype::kF32, to, elements);
@@ -244,8 +244,8 @@ TEST_CASE("NaN keeps its sign and the upper bits of its payload, and becomes qui
 TEST_CASE("F64 is rounded once") {
   Bytes elements;
   // Just above halfway between 1 and the next number; F32 has no bit for the difference.
-  append(elements, std::bit_cast<std::uint64_t>(1 + 0x1p-8 + 0x1p-40), 8);
-  append(elements, std::bit_cast<std::uint64_t>(1 + 0x1p-8 - 0x1p-40), 8);
+  put(elements, std::bit_cast<std::uint64_t>(1 + 0x1p-8 + 0x1p-40), 8);
+  put(elements, std::bit_cast<std::uint64_t>(1 + 0x1p-8 - 0x1p-40), 8);
   const Result result = cast_by_all(Dtype::kF64, Dtype::kBF16, elements);
   CHECK(element_at(result.bytes, 0, 2) == 0x3f81);
   CHECK(element_at(result.bytes, 1, 2) == 0x3f80);
@@ -259,7 +259,7 @@ TEST_CASE("a cast in place gives the same: at the front if narrower, at the back
         const i64 room = std::max(n * width, n * bits(to) / 8);
         Bytes elements;
         std::mt19937_64 random(7);
-        for (i64 i = 0; i < n; ++i) append(elements, random(), width);
+        for (i64 i = 0; i < n; ++i) put(elements, random(), width);
         Bytes apart(static_cast<size_t>(n * bits(to) / 8));
         const CastCounts counts = cast(from, to, elements.data(), n, apart.data());
         Bytes memory(static_cast<size_t>(room));

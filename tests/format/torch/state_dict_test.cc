@@ -21,7 +21,7 @@ using test::TempFolder;
 using test::torch_tensor;
 using test::torch_zip;
 
-StateDict read(const TempFolder& folder, const std::string& content) {
+StateDict read_state(const TempFolder& folder, const std::string& content) {
   const std::string path = folder.write("model.pt", content);
   return state_dict(read_archive(store::open_read(path)), path);
 }
@@ -30,7 +30,7 @@ StateDict read(const TempFolder& folder, const std::string& content) {
 StateDict read_pickle(const std::string& opcodes) {
   const TempFolder folder;
   const std::string pickle = PickleWriter().raw(opcodes).finished();
-  return read(folder, torch_zip(pickle, {{"0", std::string(24, 'x')}}));
+  return read_state(folder, torch_zip(pickle, {{"0", std::string(24, 'x')}}));
 }
 
 Error refusal(const std::string& opcodes) {
@@ -77,7 +77,7 @@ TEST_CASE("every tensor of the zip form and of the legacy form is where its byte
   CHECK(rc::check([&] {
     const test::Tensors tensors = random_tensors();
     for (const std::string& file : {test::torch_zip(tensors), test::torch_legacy(tensors)}) {
-      const StateDict content = read(folder, file);
+      const StateDict content = read_state(folder, file);
       RC_ASSERT(content.tensors.size() == tensors.size());
       RC_ASSERT(content.others.empty());
       for (const NamedSlot& tensor : content.tensors) {
@@ -99,9 +99,10 @@ TEST_CASE("both forms are refused at every cut, and with a byte more") {
   for (const std::string& file : {test::torch_zip(tensors), test::torch_legacy(tensors)}) {
     for (size_t bytes = 0; bytes < file.size(); ++bytes) {
       CAPTURE(bytes);
-      CHECK(testing::error_of([&] { return read(folder, file.substr(0, bytes)); }).has_value());
+      CHECK(
+          testing::error_of([&] { return read_state(folder, file.substr(0, bytes)); }).has_value());
     }
-    CHECK_ERROR(kMalformed, read(folder, file + "x"));
+    CHECK_ERROR(kMalformed, read_state(folder, file + "x"));
   }
 }
 
@@ -315,7 +316,7 @@ TEST_CASE("zip archives that are no checkpoint of torch are refused") {
       {{"a/data.pkl", pickle}, {"a/byteorder", "big"}},
   };
   for (const auto& parts : archives) {
-    CHECK_ERROR(kUnsupported, read(folder, test::zip_archive(parts)));
+    CHECK_ERROR(kUnsupported, read_state(folder, test::zip_archive(parts)));
   }
 }
 
@@ -327,13 +328,13 @@ TEST_CASE("pickles that are no checkpoint of torch are refused") {
     std::string changed = file;
     return changed.replace(changed.find(from), from.size(), to);
   };
-  CHECK_ERROR(kUnsupported, read(folder, PickleWriter().integer(1).finished()));
-  CHECK_ERROR(kUnsupported, read(folder, with("little_endian\x88", "little_endian\x89")));
-  CHECK_ERROR(kMalformed, read(folder, with("J\xe9\x03", "J\xea\x03")));
-  CHECK_ERROR(kUnsupported, read(folder, with("NtQ", "\x88tQ")));
-  CHECK_ERROR(kMalformed, read(folder, with("](X\x01\0\0\0"s + "0", "](X\x01\0\0\0"s + "1")));
-  CHECK_ERROR(kMalformed, read(folder, with("e.\x06", "e.\x07")));
-  CHECK_ERROR(kUnsupported, read(folder, "neither"));
+  CHECK_ERROR(kUnsupported, read_state(folder, PickleWriter().integer(1).finished()));
+  CHECK_ERROR(kUnsupported, read_state(folder, with("little_endian\x88", "little_endian\x89")));
+  CHECK_ERROR(kMalformed, read_state(folder, with("J\xe9\x03", "J\xea\x03")));
+  CHECK_ERROR(kUnsupported, read_state(folder, with("NtQ", "\x88tQ")));
+  CHECK_ERROR(kMalformed, read_state(folder, with("](X\x01\0\0\0"s + "0", "](X\x01\0\0\0"s + "1")));
+  CHECK_ERROR(kMalformed, read_state(folder, with("e.\x06", "e.\x07")));
+  CHECK_ERROR(kUnsupported, read_state(folder, "neither"));
 }
 
 TEST_CASE("a whole module is refused as one in the legacy form, too, which names classes by ids") {
@@ -349,7 +350,7 @@ TEST_CASE("a whole module is refused as one in the legacy form, too, which names
                                  .opcodes();
   std::string changed = file;
   const Error error = *testing::error_of(
-      [&] { return read(folder, changed.replace(changed.find(dict), dict.size(), module)); });
+      [&] { return read_state(folder, changed.replace(changed.find(dict), dict.size(), module)); });
   CHECK(error.code() == ErrorCode::kUnsupported);
   CHECK(error.message() == "the file holds tensors inside an object that is no dict");
 }

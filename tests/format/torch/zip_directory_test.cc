@@ -21,7 +21,7 @@ using test::zip_archive;
 using test::ZipForm;
 using test::ZipPart;
 
-ZipDirectory read(const TempFolder& folder, const std::string& archive) {
+ZipDirectory read_zip(const TempFolder& folder, const std::string& archive) {
   const store::File file = store::open_read(folder.write("a.zip", archive));
   return read_zip_directory(file, 0, static_cast<i64>(archive.size()));
 }
@@ -58,10 +58,10 @@ TEST_CASE("an archive that is cut or has bytes around it is malformed") {
   const TempFolder folder;
   const std::string archive = zip_archive(kParts);
   for (size_t bytes = 0; bytes < archive.size(); ++bytes) {
-    CHECK_ERROR(kMalformed, read(folder, archive.substr(0, bytes)));
+    CHECK_ERROR(kMalformed, read_zip(folder, archive.substr(0, bytes)));
   }
-  CHECK_ERROR(kMalformed, read(folder, archive + "x"));
-  CHECK_ERROR(kMalformed, read(folder, "x" + archive));
+  CHECK_ERROR(kMalformed, read_zip(folder, archive + "x"));
+  CHECK_ERROR(kMalformed, read_zip(folder, "x" + archive));
 }
 
 TEST_CASE("an archive that contradicts itself is refused") {
@@ -108,10 +108,10 @@ TEST_CASE("an archive that contradicts itself is refused") {
       {"another local name", with(30, "b"), kMalformed},
       {"a long local extra field", with(28, "\xff\xff"), kMalformed},
   };
-  CHECK(read(folder, archive).records.size() == kParts.size());
+  CHECK(read_zip(folder, archive).records.size() == kParts.size());
   for (const Lie& lie : lies) {
     CAPTURE(lie.what);
-    const auto error = testing::error_of([&] { return read(folder, lie.archive); });
+    const auto error = testing::error_of([&] { return read_zip(folder, lie.archive); });
     REQUIRE(error.has_value());
     CHECK(error->code() == lie.code);
   }
@@ -126,7 +126,7 @@ TEST_CASE("a zip64 end record that contradicts the rest is malformed") {
     std::string changed = archive;
     changed[at] = static_cast<char>(changed[at] + 7);
     CAPTURE(at - end);
-    CHECK_ERROR(kMalformed, read(folder, changed));
+    CHECK_ERROR(kMalformed, read_zip(folder, changed));
   }
 }
 
