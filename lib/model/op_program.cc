@@ -97,8 +97,13 @@ class Lowering {
     add("last position", {values_.at(name)}, {name}, {shape}, rows);
   }
 
+  /// Adds the ops of a step. A prompt without images leaves out their insertion: the words pass.
   void add(const ops::Step& step, bool has_encoder) {
     const BoundOp& bound = *step.op;
+    if (std::holds_alternative<ops::Insert>(bound.op->kind)) {
+      values_[bound.op->out.front()] = values_.at(bound.op->in.front());
+      return;
+    }
     std::vector<Lowered> in;
     for (const std::string& name : bound.op->in) in.push_back(values_.at(name));
     std::vector<OpRow> rows = rows_of(bound, step.widths, in);
@@ -117,12 +122,20 @@ class Lowering {
   }
 
   LayerProgram finish() {
-    for (const std::string& name : layer_.passes) {
+    for (const auto& [name, shape] : passed()) {
       made_.program.kept.emplace_back(values_.at(name).name, name);
     }
     return std::move(made_);
   }
-  const Shape& shape(const std::string& name) const { return values_.at(name).shape; }
+  /// Shapes of the values for later layers. Those of images are not among them.
+  std::map<std::string, Shape> passed() const {
+    std::map<std::string, Shape> shapes;
+    for (const std::string& name : layer_.passes) {
+      const auto value = values_.find(name);
+      if (value != values_.end()) shapes[name] = value->second.shape;
+    }
+    return shapes;
+  }
 
  private:
   /// The inputs whose tokens the result has: an attention's keys may have others.
@@ -308,8 +321,7 @@ std::vector<LayerProgram> op_programs(const Model& model, std::span<const Tensor
       for (const auto& [name, shape] : passed) lowering.read_last_position(name);
     }
     for (const ops::Step& step : walked.steps) lowering.add(step, has_encoder);
-    passed.clear();
-    for (const std::string& name : layer.passes) passed[name] = lowering.shape(name);
+    passed = lowering.passed();
     LayerProgram made = lowering.finish();
     const auto same = std::ranges::find_if(programs, [&made](const LayerProgram& known) {
       return is_equal(known.program, made.program) && known.names == made.names;
