@@ -38,6 +38,8 @@ FolderListing list_folder(const std::string& path) {
       listing.torch_weights.push_back(name);
     } else if (is_torch_index_name(name)) {
       listing.torch_indices.push_back(name);
+    } else if (is_dcp_data_name(name)) {
+      listing.dcp_data.push_back(name);
     } else if (is_foreign_weights_name(name)) {
       listing.foreign_weights.push_back(name);
     } else if (!links_are_fine && leaves_folder(*at, folder)) {
@@ -52,7 +54,7 @@ FolderListing list_folder(const std::string& path) {
   }
   for (auto* names :
        {&listing.weights, &listing.indices, &listing.torch_weights, &listing.torch_indices,
-        &listing.foreign_weights, &listing.others, &listing.outside_links}) {
+        &listing.dcp_data, &listing.foreign_weights, &listing.others, &listing.outside_links}) {
     std::sort(names->begin(), names->end());
   }
   return listing;

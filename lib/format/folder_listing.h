@@ -11,6 +11,7 @@ struct FolderListing {
   std::vector<std::string> indices;          ///< *.safetensors.index.json
   std::vector<std::string> torch_weights;    ///< *.bin, *.pt, *.pth, *.ckpt
   std::vector<std::string> torch_indices;    ///< *.bin.index.json
+  std::vector<std::string> dcp_data;         ///< *.distcp
   std::vector<std::string> foreign_weights;  ///< formats that are not read
   std::vector<std::string> others;           ///< plain files: config, tokenizer, README, ...
   std::vector<std::string> outside_links;  ///< links that leave the folder, unless it is a snapshot

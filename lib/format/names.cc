@@ -44,6 +44,10 @@ bool is_torch_index_name(std::string_view name) {
   return name.ends_with(".bin.index.json");
 }
 
+bool is_dcp_data_name(std::string_view name) {
+  return name.ends_with(".distcp");
+}
+
 bool is_foreign_weights_name(std::string_view name) {
   constexpr auto kEnds =
       std::to_array<std::string_view>({".pkl", ".gguf", ".onnx", ".onnx_data", ".h5", ".msgpack",

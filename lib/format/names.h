@@ -18,6 +18,8 @@ bool is_index_name(std::string_view name);
 bool is_torch_name(std::string_view name);
 /// True if the name ends in ".bin.index.json".
 bool is_torch_index_name(std::string_view name);
+/// True if the name ends in ".distcp".
+bool is_dcp_data_name(std::string_view name);
 /// True for weights in formats that are not read (GGUF, ONNX, ...), by the end of the name.
 bool is_foreign_weights_name(std::string_view name);
 

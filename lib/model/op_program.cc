@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "lib/base/error.h"
 #include "lib/model/causal.h"
@@ -97,13 +98,13 @@ class Lowering {
     add("last position", {values_.at(name)}, {name}, {shape}, rows);
   }
 
-  /// Adds the ops of a step. A prompt without images leaves out their insertion: the words pass.
+  /// Declares a value that a prompt without images lacks.
+  void enter_absent(const std::string& name) { absent_.insert(name); }
+
+  /// Adds the ops of a step, unless they read what the prompt lacks.
   void add(const ops::Step& step, bool has_encoder) {
     const BoundOp& bound = *step.op;
-    if (std::holds_alternative<ops::Insert>(bound.op->kind)) {
-      values_[bound.op->out.front()] = values_.at(bound.op->in.front());
-      return;
-    }
+    if (is_absent(*bound.op)) return leave_out(*bound.op);
     std::vector<Lowered> in;
     for (const std::string& name : bound.op->in) in.push_back(values_.at(name));
     std::vector<OpRow> rows = rows_of(bound, step.widths, in);
@@ -127,17 +128,28 @@ class Lowering {
     }
     return std::move(made_);
   }
-  /// Shapes of the values for later layers. Those of images are not among them.
+  /// Shapes of the values for later layers, without those that the prompt lacks.
   std::map<std::string, Shape> passed() const {
     std::map<std::string, Shape> shapes;
     for (const std::string& name : layer_.passes) {
-      const auto value = values_.find(name);
-      if (value != values_.end()) shapes[name] = value->second.shape;
+      if (!absent_.contains(name)) shapes[name] = values_.at(name).shape;
     }
     return shapes;
   }
 
  private:
+  bool is_absent(const Op& op) const {
+    return std::ranges::any_of(op.in, [&](const auto& name) { return absent_.contains(name); });
+  }
+  /// An insertion of nothing is the words alone. Other results of absent values are absent.
+  void leave_out(const Op& op) {
+    if (std::holds_alternative<ops::Insert>(op.kind)) {
+      values_[op.out.front()] = values_.at(op.in.front());
+    } else {
+      absent_.insert(op.out.begin(), op.out.end());
+    }
+  }
+
   /// The inputs whose tokens the result has: an attention's keys may have others.
   static std::vector<Lowered> readers_of(const BoundOp& bound, const std::vector<Lowered>& in) {
     const bool is_attention = std::holds_alternative<Attention>(bound.op->kind);
@@ -244,6 +256,7 @@ class Lowering {
       std::string name = out[i];
       if (before != values_.end()) name = before->second.name + "'";
       values_[out[i]] = {name, shapes[i]};
+      absent_.erase(out[i]);
       op.out.push_back(std::move(name));
       names += (names.empty() ? "" : ", ") + out[i];
     }
@@ -258,6 +271,7 @@ class Lowering {
   const PassTokens& pass_;
   i64 element_bytes_;
   std::map<std::string, Lowered> values_;
+  std::set<std::string> absent_;
   LayerProgram made_;
 };
 
@@ -310,13 +324,20 @@ std::vector<LayerProgram> op_programs(const Model& model, std::span<const Tensor
   const bool causal = is_causal(model);
   std::vector<LayerProgram> programs;
   std::map<std::string, Shape> passed;
+  std::set<std::string> absent;  // made by towers
   Stream stream;
   for (size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
     const LayerFlow walked = flow(model, i, whole_layouts, whole.mesh(), {}, stream);
-    if (layer.beside) continue;
+    if (layer.beside) {
+      absent.insert(layer.passes.begin(), layer.passes.end());
+      continue;
+    }
     Lowering lowering(model, layer, tensors, layouts, mesh, pass);
     for (const auto& [name, shape] : passed) lowering.enter(name, shape);
+    for (const std::string& name : absent) {
+      if (!passed.contains(name)) lowering.enter_absent(name);
+    }
     if (layer.part == Layer::Part::kEnd && causal) {
       for (const auto& [name, shape] : passed) lowering.read_last_position(name);
     }

@@ -5,9 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <fstream>
 #include <random>
+#include <set>
 #include <sstream>
 
 #include "lib/api/check.h"
@@ -17,12 +17,15 @@
 #include "lib/exec/stream.h"
 #include "lib/format/manifest/manifest.h"
 #include "tests/support/checkpoint_files.h"
+#include "tests/support/faulty_syscalls.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::api {
 namespace {
 
 using test::TempFolder;
+using testing::Call;
+using testing::FaultySyscalls;
 
 constexpr const char* kCastMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
   "axes": {"padded": {"mesh": "tp", "uneven": "pad", "pad_to": 8, "padding": "repeat_last"}},
@@ -223,7 +226,12 @@ TEST_CASE("the manifest has the digests before and after the cast, and check agr
   CheckOptions options;
   options.sources = {files.folder / "out"};
   options.data = check::DataSubset{};
-  CHECK(check(options).findings.empty());
+  // The values are random bits, and halves of an odd count stand before words.
+  const std::set harmless{check::Rule::kNan, check::Rule::kInfinite, check::Rule::kMisaligned};
+  for (const check::Finding& finding : check(options).findings) {
+    CAPTURE(finding.message);
+    CHECK(harmless.contains(finding.rule));
+  }
 }
 
 TEST_CASE("diff --values proves a cast, and names the tensor and the element of a wrong value") {
@@ -245,21 +253,19 @@ TEST_CASE("diff --values proves a cast, and names the tensor and the element of 
 }
 
 TEST_CASE(
-    "an interrupted cast is resumed with the counts of all values, and by the same cast only") {
+    "a cast that failed is resumed with the counts of all values, and by the same cast only") {
   const Checkpoints files(Dtype::kBF16);
   const std::string whole = files.folder / "whole";
   files.split_to(whole, files.source, true);
   SplitOptions options = files.split_options(files.folder / "out", files.source, true);
   options.write.journal_bytes = 1;
   options.write.worth_keeping = 1;
-  i64 seen = 0;
-  std::atomic<bool> cancel = false;
   options.write.resources.threads = 1;
-  options.write.resources.cancel = &cancel;
-  options.write.resources.on_progress = [&](const exec::Progress&) { cancel = ++seen > 1; };
-  CHECK_ERROR(kInterrupted, split(options));
-  options.write.resources.cancel = nullptr;
-  options.write.resources.on_progress = nullptr;
+  {
+    FaultySyscalls faults;
+    faults.fail(Call::kPwrite, 20, EIO);
+    CHECK_ERROR(kWriteFailed, split(options));
+  }
   options.write.resume = true;
   options.write.dtype = Dtype::kF16;
   CHECK_ERROR(kOtherRun, split(options));

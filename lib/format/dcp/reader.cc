@@ -14,15 +14,11 @@ bool is_metadata(std::string_view file) {
   return file == kMetadataName;
 }
 
-bool has_data_files(const Location& location) {
-  return std::ranges::any_of(location.listing.others,
-                             [](const std::string& name) { return name.ends_with(".distcp"); });
-}
-
 bool recognises_dcp(const Location& location) {
   if (!location.file.empty()) return is_metadata(location.file);
   const bool has_other_weights = !location.listing.weights.empty();
-  return is_checkpoint(location.folder) || (!has_other_weights && has_data_files(location));
+  return is_checkpoint(location.folder) ||
+         (!has_other_weights && !location.listing.dcp_data.empty());
 }
 
 void open_dcp(Checkpoint& checkpoint, Location& location, const ProblemSink&) {
