@@ -130,7 +130,7 @@ mapping::Mapping with_storage(const mapping::Mapping& mapping, const LogicalChec
   const auto& files = first.side_files;
   if (std::find(files.begin(), files.end(), kAdapterConfig) == files.end())
     return mapping::with_quantization(mapping, model);
-  const auto adapter = mapping::load_config(first.folder() + "/" + kAdapterConfig);
+  const auto adapter = mapping::load_config(first.side_path(kAdapterConfig));
   return mapping::with_family(mapping, mapping::adapter_tag(adapter), "adapter_config.json");
 }
 

@@ -45,6 +45,8 @@ constexpr auto kProblemRules = std::to_array<ProblemRule>({
     {ProblemKind::kSameFile, Rule::kSameFile},
     {ProblemKind::kSplitParts, Rule::kSplitParts},
     {ProblemKind::kTensorInTwoFiles, Rule::kTensorInTwoFiles},
+    {ProblemKind::kChunksInvalid, Rule::kChunksInvalid},
+    {ProblemKind::kChunksIncomplete, Rule::kChunksIncomplete},
     {ProblemKind::kIndexInvalid, Rule::kIndexInvalid},
     {ProblemKind::kIndexEscapes, Rule::kPathTraversal},
     {ProblemKind::kIndexNamesAbsent, Rule::kIndexNamesAbsent},
@@ -110,6 +112,8 @@ Rule rule_of(const format::Warning& warning, bool is_output) {
       return Rule::kNoIndex;
     case Oddity::kOtherEntry:
       return Rule::kOtherEntry;
+    case Oddity::kOverlap:
+      return Rule::kPartialOverlap;
   }
   return Rule::kUnknownField;
 }

@@ -12,6 +12,7 @@
 #include "lib/check/container.h"
 #include "lib/format/folder_listing.h"
 #include "lib/format/hugging_face/hf_cache.h"
+#include "lib/format/names.h"
 #include "lib/mapping/document/config.h"
 
 namespace shardtool::check {
@@ -36,17 +37,24 @@ bool is_folder(const Checkpoint& checkpoint) {
   return std::filesystem::is_directory(checkpoint.path, error);
 }
 
+std::string pickle_fix(const Checkpoint& checkpoint, bool is_weights) {
+  if (is_weights) return "write them as safetensors: `shardtool merge` of the folder does";
+  const bool is_beside_torch =
+      std::any_of(checkpoint.files.begin(), checkpoint.files.end(),
+                  [](const format::SourceFile& file) { return format::is_torch_name(file.name); });
+  return is_beside_torch ? "keep it elsewhere: the weights are in other files"
+                         : "delete it: the safetensors files hold the same tensors without code";
+}
+
 void add_pickle(const Checkpoint& checkpoint, const std::string& name, Findings& findings) {
   const bool is_weights =
       std::any_of(checkpoint.files.begin(), checkpoint.files.end(),
                   [&name](const format::SourceFile& file) { return file.name == name; });
-  findings.add(
-      {.rule = Rule::kPickle,
-       .message =
-           is_weights ? "the weights are a pickle file" : "a pickle file is beside the weights",
-       .file = path_in(checkpoint.folder(), name),
-       .fix = is_weights ? "write them as safetensors: `shardtool merge` of the folder does"
-                         : "delete it: the safetensors files hold the same tensors without code"});
+  findings.add({.rule = Rule::kPickle,
+                .message = is_weights ? "the weights are a pickle file"
+                                      : "a pickle file is beside the weights",
+                .file = path_in(checkpoint.folder(), name),
+                .fix = pickle_fix(checkpoint, is_weights)});
 }
 
 /// True if config.json requests code from the checkpoint. ST04 reports an unreadable config.

@@ -80,6 +80,11 @@ constexpr auto kContainerRules = std::to_array<RuleInfo>({
     {kSplitParts, "ST0129", kError, "the parts of a split disagree",
      "The parts of a GGUF model count parts or tensors otherwise than their names: they are of "
      "different splits."},
+    {kChunksInvalid, "ST0130", kError, "the chunks of a tensor contradict each other",
+     "They have different dtypes or numbers of axes, or one leaves the tensor: files of different "
+     "saves are mixed."},
+    {kChunksIncomplete, "ST0131", kError, "the chunks of a tensor do not cover it",
+     "All files are there, but some elements of the tensor are in none of them."},
 });
 
 constexpr auto kMappingRules = std::to_array<RuleInfo>({
@@ -135,8 +140,8 @@ constexpr auto kShardRules = std::to_array<RuleInfo>({
     {kCoverageGap, "ST0301", kError, "coverage gap",
      "Some elements of a tensor are on no device: they are lost, and a merge would leave a hole."},
     {kPartialOverlap, "ST0302", kWarning, "shards overlap in part",
-     "Devices share elements without being replicas of each other. Meant only where key/value "
-     "heads are gathered per query head."},
+     "Devices or chunks share elements without being replicas of each other. Meant only where "
+     "key/value heads are gathered per query head."},
     {kMissingRank, "ST0303", kError, "a rank is missing",
      "The mesh has the device, but the folder holds nothing for it."},
     {kRankFileMissing, "ST0304", kError, "a rank's file is missing",

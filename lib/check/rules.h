@@ -43,6 +43,8 @@ enum class Rule {
   kNoIndex,
   kUnclearChoice,
   kSplitParts,
+  kChunksInvalid,
+  kChunksIncomplete,
   // the mapping
   kMappingSyntax,
   kMappingSchema,

@@ -62,6 +62,10 @@ std::string Checkpoint::folder() const {
   return parent.empty() ? "." : parent.string();
 }
 
+std::string Checkpoint::side_path(const std::string& name) const {
+  return (side_folder.empty() ? folder() : side_folder) + "/" + name;
+}
+
 std::optional<std::string> manifest_text(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
   std::error_code error;
@@ -85,7 +89,7 @@ Checkpoint survey_checkpoint(const std::string& location, const ProblemSink& rep
   add_side_files(checkpoint, found);
   reader_of(found).open(checkpoint, found, report);
   if (!prefix.empty()) keep_below(checkpoint, prefix);
-  const std::string config = checkpoint.folder() + "/config.json";
+  const std::string config = checkpoint.side_path("config.json");
   std::error_code error;
   if (fs::is_regular_file(config, error)) checkpoint.config_path = config;
   return checkpoint;

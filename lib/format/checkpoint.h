@@ -57,7 +57,15 @@ struct SourceFile {
 };
 
 /// Anomaly that does not stop reading: a stale shard in the index's folder, an unknown field.
-enum class Oddity { kUnlistedFile, kTotalSize, kUnknownField, kOutsideLink, kNoIndex, kOtherEntry };
+enum class Oddity {
+  kUnlistedFile,
+  kTotalSize,
+  kUnknownField,
+  kOutsideLink,
+  kNoIndex,
+  kOtherEntry,
+  kOverlap,
+};
 
 struct Warning {
   std::string message;
@@ -80,10 +88,13 @@ struct Checkpoint {
   std::optional<Manifest> manifest;     ///< present for outputs of shardtool
   std::string config_path;              ///< config.json in the weights' folder, or empty
   std::vector<std::string> side_files;  ///< names of other plain files (config, tokenizer, README)
+  std::string side_folder;              ///< folder of the side files; empty: folder()
   i64 header_bytes = 0;                 ///< total of all files
   std::vector<Warning> warnings;
 
-  std::string folder() const;  ///< folder of files and side_files
+  std::string folder() const;  ///< folder of files
+  /// Path of a file in the folder of the side files.
+  std::string side_path(const std::string& name) const;
 };
 
 inline constexpr const char* kManifestName = "manifest.json";

@@ -30,6 +30,8 @@ enum class ProblemKind {
   kSameFile,
   kSplitParts,
   kTensorInTwoFiles,
+  kChunksInvalid,
+  kChunksIncomplete,
   // the index
   kIndexInvalid,
   kIndexEscapes,

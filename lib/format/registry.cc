@@ -8,6 +8,7 @@
 #include "lib/format/names.h"
 #include "lib/format/reader.h"
 #include "lib/format/safetensors/reader.h"
+#include "lib/format/torch/rank_files.h"
 #include "lib/format/torch/reader.h"
 
 namespace shardtool::format {
@@ -21,6 +22,7 @@ constexpr auto kReaders = std::to_array<const Reader*>({
     &kSafetensorsIndexReader,
     &safetensors::kReader,
     &kTorchIndexReader,
+    &torch::kRankFilesReader,
     &torch::kReader,
 });
 

@@ -92,10 +92,27 @@ api::CheckOptions parts_that_disagree(const TempFolder& folder) {
   return options_for(folder.write("m-00001-of-00001.gguf", gguf.bytes()));
 }
 
+/// Makes two files of one tensor in chunks that begin at these rows, as torch saves them.
+auto chunks(const std::string& first, const std::string& second, i64 begin) {
+  return [=](const TempFolder& folder) {
+    const auto write = [&](const char* name, const std::string& entry, i64 row) {
+      const std::string info = R"({\"w\":{\"saved_offsets\":[)" + std::to_string(row) + "]}}";
+      folder.write(name, safetensors_bytes(R"({"__metadata__":{"DCP_SHARDING_INFO":")" + info +
+                                               R"("},"w":)" + entry + "}",
+                                           "xy"));
+    };
+    write("1.safetensors", first, 0);
+    write("2.safetensors", second, begin);
+    return options_for(folder.path());
+  };
+}
+
 }  // namespace
 
 std::vector<Broken> broken_containers() {
   const std::string a = R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
+  const std::string bytes_2 = R"({"dtype":"U8","shape":[2],"data_offsets":[0,2]})";
+  const std::string half_1 = R"({"dtype":"F16","shape":[1],"data_offsets":[0,2]})";
   return {
       {Rule::kFileUnreadable, a_folder_as_file},
       {Rule::kFileMissing, index(map(R"("a":"1.safetensors","c":"3.safetensors")"))},
@@ -119,6 +136,9 @@ std::vector<Broken> broken_containers() {
       {Rule::kFramework, header("{" + a + "}", 1)},
       {Rule::kHeaderInvalid, invalid_gguf},
       {Rule::kSplitParts, parts_that_disagree},
+      {Rule::kChunksInvalid, chunks(bytes_2, half_1, 2)},
+      {Rule::kChunksIncomplete, chunks(bytes_2, bytes_2, 3)},
+      {Rule::kPartialOverlap, chunks(bytes_2, bytes_2, 1)},
       {Rule::kIndexInvalid, index("{}")},
       {Rule::kIndexNamesAbsent,
        index(map(R"("a":"1.safetensors","b":"2.safetensors","c":"1.safetensors")"))},

@@ -80,7 +80,7 @@ std::vector<store::WrittenFile> copy_all_side_files(const LogicalCheckpoint& sou
       copied.push_back(write_config(first.config_path, *dtype, folder));
       continue;
     }
-    copied.push_back({name, copy_side_file(first.folder() + "/" + name, folder.create(name))});
+    copied.push_back({name, copy_side_file(first.side_path(name), folder.create(name))});
   }
   return copied;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -28,8 +29,8 @@ struct ChunkNumber {
 
 class Opening {
  public:
-  Opening(Checkpoint& checkpoint, Metadata metadata)
-      : checkpoint_(checkpoint), metadata_(std::move(metadata)) {}
+  Opening(Checkpoint& checkpoint, Metadata metadata, const ProblemSink& report)
+      : checkpoint_(checkpoint), metadata_(std::move(metadata)), report_(report) {}
 
   void read(const std::vector<std::string>& first) {
     std::vector<std::vector<ChunkNumber>> chunks(metadata_.files.size());
@@ -56,6 +57,10 @@ class Opening {
     return metadata_.tensors[number.tensor].chunks[number.chunk];
   }
 
+  static i64 end_of(const Chunk& chunk) {
+    return checked_add(chunk.offset, chunk.length).value_or(std::numeric_limits<i64>::max());
+  }
+
   void add_file(const std::string& name, std::vector<ChunkNumber>& numbers) {
     SourceFile source;
     source.name = name;
@@ -64,23 +69,42 @@ class Opening {
     const fs::path canonical = fs::canonical(path, error);
     source.path = error ? path : canonical.string();
     source.framework = "pt";
+    try {
+      read_file(source, numbers);
+    } catch (const Error& problem) {
+      const bool is_missing = problem.code() == ErrorCode::kFileMissing;
+      source.state = is_missing ? FileState::kMissing : FileState::kBroken;
+      report_({is_missing ? ProblemKind::kFileMissing : ProblemKind::kUnreadable, problem, name});
+    }
+    checkpoint_.files.push_back(std::move(source));
+  }
+
+  void read_file(SourceFile& source, std::vector<ChunkNumber>& numbers) {
     const store::File file = store::open_read(source.path);
     source.identity = store::identity(file);
     std::sort(numbers.begin(), numbers.end(), [this](const ChunkNumber& a, const ChunkNumber& b) {
       return at(a).offset < at(b).offset;
     });
     kernels::Xxh3 frame;
-    for (const ChunkNumber& number : numbers) add_chunk(file, source, number, frame);
+    for (const ChunkNumber& number : numbers) {
+      try {
+        add_chunk(file, source, number, frame);
+      } catch (const Error& problem) {
+        if (problem.code() == ErrorCode::kUnreadable) throw;
+        source.state = FileState::kBroken;
+        const bool is_outside = end_of(at(number)) > source.identity.size;
+        report_(
+            {is_outside ? ProblemKind::kTruncated : ProblemKind::kTorchFile, problem, source.name});
+      }
+    }
     source.header_xxh3 = frame.hex();
-    checkpoint_.files.push_back(std::move(source));
   }
 
   void add_chunk(const store::File& file, const SourceFile& source, const ChunkNumber& number,
                  kernels::Xxh3& frame) {
     const ChunkedEntry& tensor = metadata_.tensors[number.tensor];
     const Chunk& chunk = at(number);
-    const auto end = checked_add(chunk.offset, chunk.length);
-    if (!end || *end > source.identity.size) {
+    if (end_of(chunk) > source.identity.size) {
       throw Error(ErrorCode::kMalformed, "a chunk lies outside of its file")
           .at({source.path, 0, 0, ""})
           .tensor(quote_for_message(tensor.name))
@@ -108,6 +132,7 @@ class Opening {
 
   Checkpoint& checkpoint_;
   Metadata metadata_;
+  const ProblemSink& report_;
 };
 
 }  // namespace
@@ -117,10 +142,11 @@ bool is_checkpoint(const std::string& folder) {
   return fs::is_regular_file(fs::path(folder) / kMetadataName, error);
 }
 
-void read_files(Checkpoint& checkpoint, const std::vector<std::string>& first) {
+void read_files(Checkpoint& checkpoint, const ProblemSink& report,
+                const std::vector<std::string>& first) {
   const std::string path = fmt::format("{}/{}", checkpoint.folder(), kMetadataName);
   Metadata metadata = parse_metadata(store::read_text(path, torch::kMaxPickleBytes), path);
-  Opening(checkpoint, std::move(metadata)).read(first);
+  Opening(checkpoint, std::move(metadata), report).read(first);
 }
 
 }  // namespace shardtool::format::dcp

@@ -12,8 +12,10 @@ bool is_checkpoint(const std::string& folder);
 
 /// Adds the data files of checkpoint.folder() and their chunks as stored tensors: first the files
 /// in `first`, in this order, then the others by name. Throws kFileMissing for an absent
-/// `.metadata` or data file, and the errors of parse_metadata and read_blob. Entries that are no
-/// tensors are left out, with a warning.
-void read_files(Checkpoint& checkpoint, const std::vector<std::string>& first = {});
+/// `.metadata`, and the errors of parse_metadata. Reports absent data files, and what is wrong with
+/// the frame of a chunk, which is left out. Entries that are no tensors are left out, with a
+/// warning.
+void read_files(Checkpoint& checkpoint, const ProblemSink& report,
+                const std::vector<std::string>& first = {});
 
 }  // namespace shardtool::format::dcp

@@ -21,7 +21,7 @@ bool recognises_dcp(const Location& location) {
          (!has_other_weights && !location.listing.dcp_data.empty());
 }
 
-void open_dcp(Checkpoint& checkpoint, Location& location, const ProblemSink&) {
+void open_dcp(Checkpoint& checkpoint, Location& location, const ProblemSink& report) {
   checkpoint.format = "torch.distributed.checkpoint";
   if (!is_checkpoint(location.folder)) {
     throw Error(ErrorCode::kFileMissing, "the folder has .distcp files, but no .metadata")
@@ -29,12 +29,12 @@ void open_dcp(Checkpoint& checkpoint, Location& location, const ProblemSink&) {
         .help("the save was interrupted, or the hidden file was not copied: copy the folder again")
         .help("metadata of single ranks (__0.metadata) is not read: save with collectives");
   }
-  read_files(checkpoint);
+  read_files(checkpoint, report);
   std::erase_if(checkpoint.side_files, [&](const std::string& name) {
     return std::ranges::any_of(checkpoint.files,
                                [&](const SourceFile& file) { return file.name == name; });
   });
-  group_chunks(checkpoint);
+  group_chunks(checkpoint, report);
 }
 
 }  // namespace

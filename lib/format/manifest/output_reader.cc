@@ -33,7 +33,7 @@ void open_output(Checkpoint& checkpoint, Location& location, const ProblemSink& 
   for (const FileRecord& file : checkpoint.manifest->files) names.push_back(file.name);
   const std::string& format = checkpoint.manifest->format;
   if (format == kDcp) {
-    dcp::read_files(checkpoint, names);
+    dcp::read_files(checkpoint, report, names);
   } else if (format == kSafetensors) {
     read_headers(checkpoint, names, report);
   } else {

@@ -26,7 +26,7 @@ void open_safetensors(Checkpoint& checkpoint, Location& location, const ProblemS
     if (are_sharded(checkpoint.folder(), weights)) {
       checkpoint.format = "safetensors of torch.distributed.checkpoint";
       read_sharded_headers(checkpoint, weights, report);
-      return group_chunks(checkpoint);
+      return group_chunks(checkpoint, report);
     }
     if (!are_all_parts(weights, ".safetensors")) {
       report({ProblemKind::kUnclearChoice,
@@ -42,7 +42,7 @@ void open_safetensors(Checkpoint& checkpoint, Location& location, const ProblemS
   }
   if (weights.size() == 1) {
     read_sharded_headers(checkpoint, weights, report);
-    return group_chunks(checkpoint);
+    return group_chunks(checkpoint, report);
   }
   read_headers(checkpoint, weights, report);
   report_tensors_in_two_files(checkpoint, report);

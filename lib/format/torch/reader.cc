@@ -83,10 +83,18 @@ void warn_of_others(Checkpoint& checkpoint, const std::string& file,
        file, Oddity::kOtherEntry});
 }
 
+[[noreturn]] void refuse_part(const NamedSlot& tensor, const std::string& path) {
+  throw Error(ErrorCode::kUnsupported, "the file has one rank's part of a distributed tensor")
+      .at({path, 0, 0, ""})
+      .tensor(quote_for_message(tensor.name))
+      .help(
+          "name the folder that has model_world_size_N_rank_R.pt of all ranks, or save "
+          "tensor.full_tensor()");
+}
+
 }  // namespace
 
-void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
-                     const ProblemSink&) {
+StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const store::File& file) {
   const Archive archive = read_archive(file);
   StateDict content = state_dict(archive, file.path());
   source.header_xxh3 = archive.header_xxh3;
@@ -95,13 +103,19 @@ void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::Fi
   std::stable_sort(
       content.tensors.begin(), content.tensors.end(),
       [](const NamedSlot& a, const NamedSlot& b) { return a.slot.offset < b.slot.offset; });
+  warn_of_others(checkpoint, source.name, content.others);
+  return content;
+}
+
+void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
+                     const ProblemSink&) {
   const auto number = static_cast<int>(checkpoint.files.size());
-  for (NamedSlot& tensor : content.tensors) {
+  for (NamedSlot& tensor : read_state_dict(checkpoint, source, file).tensors) {
+    if (tensor.part && tensor.part->whole != tensor.slot.shape) refuse_part(tensor, file.path());
     checkpoint.tensors.push_back({std::move(tensor.name), tensor.slot.dtype,
                                   std::move(tensor.slot.shape), number, tensor.slot.offset,
                                   tensor.slot.bytes});
   }
-  warn_of_others(checkpoint, source.name, content.others);
 }
 
 const Reader kReader{is_never_entry, recognises_torch, open_torch};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lib/format/reader.h"
+#include "lib/format/torch/state_dict.h"
 
 namespace shardtool::format::torch {
 
@@ -8,8 +9,13 @@ namespace shardtool::format::torch {
 /// by their names, or the only such file.
 extern const Reader kReader;
 
-/// Adds the tensors of an open file of torch.save to a checkpoint, with a warning that names its
-/// entries that are no tensors. Throws the errors of read_archive and state_dict.
+/// Reads an open file of torch.save as the next file of a checkpoint: fills the source, and warns
+/// of entries that are no tensors. Returns its tensors by offset. Throws the errors of read_archive
+/// and state_dict.
+StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const store::File& file);
+
+/// Same, and adds the tensors to the checkpoint. Throws kUnsupported for a rank's part of a
+/// distributed tensor.
 void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
                      const ProblemSink& report);
 

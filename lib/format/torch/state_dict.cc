@@ -148,7 +148,12 @@ class Walk {
 
   void add_tensor(const std::string& name, Value value) {
     try {
-      result_.tensors.push_back({name, tensor_slot(value, archive_)});
+      if (!is_distributed(value)) {
+        result_.tensors.push_back({name, tensor_slot(value, archive_)});
+        return;
+      }
+      DistributedSlot slot = distributed_slot(value, archive_);
+      result_.tensors.push_back({name, std::move(slot.local), std::move(slot.part)});
     } catch (Error& error) {
       error.tensor(quote_for_message(name));
       if (!error.place()) error.at({path_, 0, 0, ""});

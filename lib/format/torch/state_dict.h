@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/format/torch/archive.h"
+#include "lib/format/torch/distributed_tensor.h"
 #include "lib/format/torch/tensor_slot.h"
 
 namespace shardtool::format::torch {
@@ -13,6 +15,7 @@ namespace shardtool::format::torch {
 struct NamedSlot {
   std::string name;
   TensorSlot slot;
+  std::optional<PartOf> part = {};  ///< of a distributed tensor: the slot is a rank's part of it
 };
 
 /// Part of a saved object without any tensor in it.
@@ -27,9 +30,10 @@ struct StateDict {
 };
 
 /// Finds the tensors of a saved dict, list or tuple, however deep. Throws the errors of tensor_slot
-/// with the tensor's name; kUnsupported for a tensor inside an object of another class, for data
-/// that is no tensor and for an object without tensors; kTensorInvalid for a name that occurs twice
-/// or is not UTF-8; kLimit for values that nest too deep or are shared at too many places.
+/// and distributed_slot with the tensor's name; kUnsupported for a tensor inside an object of
+/// another class, for data that is no tensor and for an object without tensors; kTensorInvalid for
+/// a name that occurs twice or is not UTF-8; kLimit for values that nest too deep or are shared at
+/// too many places.
 StateDict state_dict(const Archive& archive, const std::string& path);
 
 }  // namespace shardtool::format::torch

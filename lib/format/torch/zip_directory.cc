@@ -36,7 +36,7 @@ std::uint64_t number_at(std::string_view text, size_t at, size_t bytes) {
 }
 
 /// The part of a file that is the archive.
-struct Archive {
+struct ZipBytes {
   const store::File& file;
   i64 begin = 0;
   i64 size = 0;
@@ -66,7 +66,7 @@ struct DirectoryPlace {
 };
 
 /// Reads the zip64 end record that the locator at `locator_at` names.
-DirectoryPlace read_zip64_end(const Archive& archive, std::string_view locator, i64 locator_at) {
+DirectoryPlace read_zip64_end(const ZipBytes& archive, std::string_view locator, i64 locator_at) {
   const i64 at = locator_at - kZip64EndBytes;
   if (at < 0 || number_at(locator, 8, 8) != static_cast<std::uint64_t>(at)) {
     throw archive.malformed("the zip64 end record is not before its locator", locator_at);
@@ -86,7 +86,7 @@ bool agrees(std::uint64_t short_field, std::uint64_t full, std::uint64_t field) 
   return short_field == full || short_field == field;
 }
 
-DirectoryPlace find_directory(const Archive& archive) {
+DirectoryPlace find_directory(const ZipBytes& archive) {
   const i64 end_at = archive.size - kEndBytes;
   if (end_at < 0) throw archive.malformed("the file is too short for a zip archive", 0);
   const std::string end = archive.read(end_at, kEndBytes);
@@ -111,7 +111,7 @@ DirectoryPlace find_directory(const Archive& archive) {
   return full;
 }
 
-std::string read_directory(const Archive& archive, const DirectoryPlace& place) {
+std::string read_directory(const ZipBytes& archive, const DirectoryPlace& place) {
   const auto end = static_cast<std::uint64_t>(place.end);
   if (place.bytes > end || place.offset != end - place.bytes) {
     throw archive.malformed("the directory of the zip archive is not before its end record",
@@ -163,7 +163,7 @@ struct Entry {
 };
 
 /// Throws kUnsupported unless the bytes of a record are its content.
-void refuse_coded(const Archive& archive, const Entry& entry, std::uint64_t method) {
+void refuse_coded(const ZipBytes& archive, const Entry& entry, std::uint64_t method) {
   if (method == 0 && (entry.flags & ~(kSizesFollow | kUtf8Name)) == 0) return;
   const bool is_encrypted = (entry.flags & kEncrypted) != 0;
   throw archive
@@ -181,7 +181,7 @@ void refuse_coded(const Archive& archive, const Entry& entry, std::uint64_t meth
 }
 
 /// Reads the entry at the front of `rest` and removes it.
-Entry take_entry(const Archive& archive, std::string_view& rest, i64 at) {
+Entry take_entry(const ZipBytes& archive, std::string_view& rest, i64 at) {
   if (rest.size() < kEntryBytes || !rest.starts_with("PK\x01\x02")) {
     throw archive.malformed("the directory of the zip archive has fewer entries than it says", at);
   }
@@ -206,7 +206,7 @@ Entry take_entry(const Archive& archive, std::string_view& rest, i64 at) {
   return entry;
 }
 
-std::vector<Entry> parse_entries(const Archive& archive, const DirectoryPlace& place,
+std::vector<Entry> parse_entries(const ZipBytes& archive, const DirectoryPlace& place,
                                  std::string_view text) {
   std::vector<Entry> entries;
   std::string_view rest = text;
@@ -231,7 +231,7 @@ bool sizes_agree(const Entry& entry, std::string_view local, std::string_view ex
 }
 
 /// Reads the local header of an entry; `end` is the offset that the record must not pass.
-ZipRecord read_record(const Archive& archive, Entry entry, std::uint64_t end) {
+ZipRecord read_record(const ZipBytes& archive, Entry entry, std::uint64_t end) {
   const auto named = kLocalBytes + static_cast<i64>(entry.name.size());
   const std::uint64_t header = entry.extents.header;
   const auto differs = [&](i64 at) {
@@ -260,7 +260,7 @@ ZipRecord read_record(const Archive& archive, Entry entry, std::uint64_t end) {
           static_cast<i64>(entry.extents.bytes)};
 }
 
-void refuse_duplicates(const Archive& archive, const std::vector<Entry>& entries) {
+void refuse_duplicates(const ZipBytes& archive, const std::vector<Entry>& entries) {
   std::vector<const std::string*> names;
   names.reserve(entries.size());
   for (const Entry& entry : entries) names.push_back(&entry.name);
@@ -273,7 +273,7 @@ void refuse_duplicates(const Archive& archive, const std::vector<Entry>& entries
 }  // namespace
 
 ZipDirectory read_zip_directory(const store::File& file, i64 begin, i64 size) {
-  const Archive archive{file, begin, size};
+  const ZipBytes archive{file, begin, size};
   const DirectoryPlace place = find_directory(archive);
   ZipDirectory directory;
   directory.text = read_directory(archive, place);

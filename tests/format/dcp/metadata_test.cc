@@ -186,4 +186,44 @@ TEST_CASE("a checkpoint that PyTorch wrote is read, and its objects are named") 
   CHECK(none->code() == ErrorCode::kFileMissing);
 }
 
+TEST_CASE("a survey reports each problem and goes on") {
+  const auto problems_of = [](const Sample& sample, const std::string& data, size_t tensors) {
+    const TempFolder folder;
+    folder.write(".metadata", sample.metadata());
+    if (!data.empty()) folder.write("__0_0.distcp", data);
+    std::vector<ProblemKind> kinds;
+    const Checkpoint opened = survey_checkpoint(
+        folder.path(), [&](const Problem& problem) { kinds.push_back(problem.kind); });
+    CHECK(opened.chunked.size() == tensors);
+    CHECK(opened.tensors.size() == 2 * tensors);
+    return kinds;
+  };
+  using enum ProblemKind;
+  const Sample good;
+  const std::string data = good.data();
+  CHECK(problems_of(good, data, 1).empty());
+  CHECK(problems_of(good, "", 0) == std::vector{kFileMissing});
+  CHECK(problems_of(good, data.substr(0, data.size() - 1), 0) == std::vector{kTruncated});
+  CHECK(problems_of(good, std::string(data.size(), 'x'), 0) == std::vector{kTorchFile, kTorchFile});
+  Sample gap = good;
+  gap.recorded = 1;
+  CHECK(problems_of(gap, gap.data(), 0) == std::vector{kChunksIncomplete});
+}
+
+TEST_CASE("chunks that overlap without being replicas are a warning") {
+  const auto warnings_of = [](const Sample& sample) {
+    const TempFolder folder;
+    folder.write(".metadata", sample.metadata());
+    folder.write("__0_0.distcp", sample.data());
+    return open_checkpoint(folder.path()).warnings;
+  };
+  Sample sample;
+  CHECK(warnings_of(sample).empty());
+  sample.parts[1].shape = {3, 2};
+  sample.begins[1] = {1, 0};
+  const auto warnings = warnings_of(sample);
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].oddity == Oddity::kOverlap);
+}
+
 }  // namespace shardtool::format::dcp

@@ -1,0 +1,242 @@
+#include "lib/format/torch/distributed_tensor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/format/torch/storage.h"
+
+namespace shardtool::format::torch {
+namespace {
+
+struct MeshAxis {
+  i64 size = 1;
+  i64 coordinate = 0;  ///< of the rank that saved the file
+};
+
+/// How a mesh axis holds a tensor.
+struct Placement {
+  enum class Kind { kReplicate, kShard, kStridedShard };
+  Kind kind = Kind::kReplicate;
+  size_t axis = 0;         ///< of the tensor
+  i64 earlier_shards = 1;  ///< kStridedShard: shards of the axis before this cut
+};
+
+Error invalid_spec(const std::string& message) {
+  return Error(ErrorCode::kTensorInvalid, message);
+}
+
+/// True for a class of PyTorch's distributed package. Its modules were renamed between versions.
+bool is_instance(Value value, std::string_view name) {
+  if (!value.is(ValueKind::kObject) || !value.callable().is(ValueKind::kGlobal)) return false;
+  return value.callable().name() == name &&
+         value.callable().module().starts_with("torch.distributed.");
+}
+
+/// The attribute of an object; nullopt if its state lacks it. A class with slots has a pair of
+/// states.
+std::optional<Value> attribute(Value object, std::string_view name) {
+  auto state = object.is(ValueKind::kObject) ? object.state() : std::optional(object);
+  if (state && state->is(ValueKind::kTuple) && state->size() == 2) state = (*state)[1];
+  if (!state || !state->is(ValueKind::kDict)) return std::nullopt;
+  const auto found = state->find(name);
+  return found && !found->is(ValueKind::kNone) ? found : std::nullopt;
+}
+
+Value need(Value object, std::string_view name) {
+  if (const auto found = attribute(object, name)) return *found;
+  throw invalid_spec(fmt::format("a distributed tensor has no '{}'", name))
+      .note("found", describe(object));
+}
+
+Shape numbers(const std::optional<Value>& value, std::string_view what) {
+  const auto extents = value ? extents_of(*value) : std::nullopt;
+  if (!extents) throw invalid_spec(fmt::format("a distributed tensor has no valid {}", what));
+  return *extents;
+}
+
+/// Sizes of the axes of a mesh, from its layout (PyTorch 2.10 on) or the tensor of its ranks.
+Shape mesh_sizes(Value mesh) {
+  const auto layout = attribute(mesh, "_layout");
+  if (!layout) {
+    const Value ranks = need(mesh, "mesh");
+    const bool is_plain =
+        is_tensor(ranks) && ranks.arguments().is(ValueKind::kTuple) && ranks.arguments().size() > 3;
+    return numbers(is_plain ? std::optional(ranks.arguments()[2]) : std::nullopt, "mesh");
+  }
+  const auto axes = attribute(*layout, "axes");
+  if (!axes) return numbers(attribute(*layout, "shape"), "mesh");
+  Shape sizes;
+  for (size_t i = 0; i < axes->size(); ++i) {
+    const Shape parts = numbers(attribute((*axes)[i], "shape"), "mesh");
+    const auto size = element_count(parts);
+    if (!size) throw invalid_spec("the mesh of a distributed tensor is too large");
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
+std::vector<MeshAxis> mesh_axes(Value mesh) {
+  const Shape sizes = mesh_sizes(mesh);
+  const Shape coordinate = numbers(attribute(mesh, "_coordinate_on_dim"), "coordinate");
+  if (sizes.size() != coordinate.size()) {
+    throw invalid_spec("the mesh and the rank's coordinate differ in their number of axes");
+  }
+  std::vector<MeshAxis> axes;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (coordinate[i] >= sizes[i]) throw invalid_spec("the rank's coordinate is not on the mesh");
+    axes.push_back({sizes[i], coordinate[i]});
+  }
+  return axes;
+}
+
+i64 natural_number(Value object, std::string_view name) {
+  const auto value = attribute(object, name);
+  if (value && value->is(ValueKind::kInteger) && value->integer() >= 0) return value->integer();
+  throw invalid_spec(fmt::format("a placement has no valid '{}'", name));
+}
+
+Placement placement_of(Value value, size_t tensor_axes) {
+  using Kind = Placement::Kind;
+  if (is_instance(value, "Replicate")) return {};
+  const bool is_strided = is_instance(value, "_StridedShard");
+  if (!is_strided && !is_instance(value, "Shard")) {
+    throw Error(ErrorCode::kUnsupported, "the placement of a distributed tensor is not read")
+        .note("found", describe(value))
+        .note("expected", "Shard or Replicate")
+        .help("redistribute the tensor in torch before it is saved");
+  }
+  Placement placement{is_strided ? Kind::kStridedShard : Kind::kShard};
+  placement.axis = static_cast<size_t>(natural_number(value, "dim"));
+  if (placement.axis >= tensor_axes)
+    throw invalid_spec("a placement cuts an axis that is not there");
+  if (is_strided) placement.earlier_shards = natural_number(value, "split_factor");
+  return placement;
+}
+
+std::vector<Placement> placements_of(Value spec, size_t tensor_axes) {
+  const Value values = need(spec, "placements");
+  std::vector<Placement> placements;
+  for (size_t i = 0; i < values.size(); ++i) {
+    placements.push_back(placement_of(values[i], tensor_axes));
+  }
+  return placements;
+}
+
+/// The mesh axes that cut a tensor's axis, first cut first.
+std::vector<size_t> order_of_cuts(const std::vector<Placement>& placements,
+                                  const std::vector<MeshAxis>& mesh, size_t axis) {
+  std::vector<size_t> order;
+  i64 shards = 1;
+  for (size_t i = placements.size(); i-- > 0;) {
+    const Placement& placement = placements[i];
+    if (placement.kind == Placement::Kind::kReplicate || placement.axis != axis) continue;
+    const bool is_strided = placement.kind == Placement::Kind::kStridedShard;
+    if (is_strided && placement.earlier_shards != shards) {
+      throw Error(ErrorCode::kUnsupported, "a strided shard of a distributed tensor is not read")
+          .note("found", fmt::format("split factor {}", placement.earlier_shards))
+          .note("expected", fmt::format("{}, the shards that the later mesh axes make", shards));
+    }
+    order.insert(is_strided ? order.end() : order.begin(), i);
+    const auto product = checked_mul(shards, mesh[i].size);
+    if (!product) throw invalid_spec("the mesh of a distributed tensor is too large");
+    shards = *product;
+  }
+  return order;
+}
+
+/// Throws if a spec records another order of cuts for an axis (PyTorch 2.10 on).
+void check_order(Value spec, size_t axis, const std::vector<size_t>& order) {
+  const auto entries = attribute(spec, "shard_order");
+  for (size_t i = 0; entries && i < entries->size(); ++i) {
+    const Value entry = (*entries)[i];
+    const bool is_entry = entry.is(ValueKind::kObject) && entry.arguments().is(ValueKind::kTuple) &&
+                          entry.arguments().size() == 2 &&
+                          entry.arguments()[0].is(ValueKind::kInteger);
+    if (!is_entry) throw invalid_spec("a distributed tensor has no valid order of cuts");
+    const Value cut = entry.arguments()[0];
+    if (!std::cmp_equal(cut.integer(), axis)) continue;
+    const Shape recorded = numbers(entry.arguments()[1], "order of cuts");
+    if (std::ranges::equal(recorded, order, [](i64 a, size_t b) { return std::cmp_equal(a, b); }))
+      continue;
+    throw Error(ErrorCode::kUnsupported, "a distributed tensor is cut in an order that is not read")
+        .note("found", shardtool::to_string(recorded))
+        .help("redistribute the tensor in torch to the order of the mesh before it is saved");
+  }
+}
+
+/// Cuts [begin, begin + size) as torch.chunk does: equal chunks, rounded up, the last ones shorter
+/// or empty.
+void cut_axis(i64& begin, i64& size, const MeshAxis& mesh) {
+  if (size == 0) return;
+  const i64 step = size / mesh.size + (size % mesh.size != 0 ? 1 : 0);
+  const i64 full = size / step;
+  const i64 skipped = mesh.coordinate > full ? size : std::min(size, step * mesh.coordinate);
+  begin += skipped;
+  size = std::min(step, size - skipped);
+}
+
+/// The begin and the shape of the part that the rank holds.
+std::pair<Shape, Shape> part_of(const Shape& whole, Value spec) {
+  const std::vector<MeshAxis> mesh = mesh_axes(need(spec, "mesh"));
+  const std::vector<Placement> placements = placements_of(spec, whole.size());
+  if (placements.size() != mesh.size()) {
+    throw invalid_spec("a distributed tensor has not one placement per mesh axis");
+  }
+  Shape begin(whole.size(), 0);
+  Shape shape = whole;
+  for (size_t axis = 0; axis < whole.size(); ++axis) {
+    const std::vector<size_t> order = order_of_cuts(placements, mesh, axis);
+    check_order(spec, axis, order);
+    for (const size_t i : order) {
+      cut_axis(begin[axis], shape[axis], mesh[i]);
+    }
+  }
+  return {std::move(begin), std::move(shape)};
+}
+
+}  // namespace
+
+bool is_distributed(Value value) {
+  if (!value.is(ValueKind::kObject)) return false;
+  const Value function = value.callable();
+  const Value arguments = value.arguments();
+  if (!function.is_global("torch._tensor", "_rebuild_from_type_v2") ||
+      !arguments.is(ValueKind::kTuple) || arguments.size() != 4) {
+    return false;
+  }
+  const Value type = arguments[1];
+  return arguments[0].is_global("torch._utils", "_rebuild_wrapper_subclass") &&
+         type.is(ValueKind::kGlobal) && type.name() == "DTensor" &&
+         type.module().starts_with("torch.distributed.");
+}
+
+DistributedSlot distributed_slot(Value value, const Archive& archive) {
+  const Value wrapper = value.arguments()[2];
+  const Value state = value.arguments()[3];
+  const bool has_shape = wrapper.is(ValueKind::kTuple) && wrapper.size() > 2;
+  const Shape whole = numbers(has_shape ? std::optional(wrapper[2]) : std::nullopt, "shape");
+  if (!element_count(whole)) throw invalid_spec("a distributed tensor has too many elements");
+  const bool is_pair = state.is(ValueKind::kTuple) && state.size() == 2;
+  const Value fields = is_pair ? state[1] : state;
+  const Value local = need(fields, "_local_tensor");
+  if (!is_tensor(local)) {
+    throw Error(ErrorCode::kUnsupported, "the local part of a distributed tensor is not read")
+        .note("found", describe(local));
+  }
+  auto [begin, shape] = part_of(whole, need(fields, "_spec"));
+  TensorSlot slot = tensor_slot(local, archive);
+  if (slot.shape != shape) {
+    throw invalid_spec("the local part has another shape than the mesh and the placements say")
+        .note("found", shardtool::to_string(slot.shape))
+        .note("expected",
+              fmt::format("{} of {}", shardtool::to_string(shape), shardtool::to_string(whole)));
+  }
+  return {std::move(slot), {whole, std::move(begin)}};
+}
+
+}  // namespace shardtool::format::torch
