@@ -26,6 +26,8 @@ run() {
 }
 run torch_dcp.py "$program" "$golden_model"
 run torch_files.py "$program"
+run torch_fsdp.py "$program"
+run transformers_merge.py "$program"
 run sharded_state.py check vllm "$program"
 run sharded_state.py check sglang "$program"
 run deepseek_convert.py check "$program"
