@@ -1,5 +1,9 @@
 #include "lib/model/packed_extents.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "lib/base/error.h"
 
 namespace shardtool::model {
@@ -63,6 +67,19 @@ void require_extents(const PackedWeight& weight, std::span<const TensorSpec> ten
   require_vector(weight.shape, 2);
   require_one_number(weight.divisor, tensors);
   require_one_number(weight.factor, tensors);
+}
+
+i64 inputs_per_group(const PackedWeight& weight, const TensorSpec& scales, i64 inputs, i64 groups) {
+  if (groups == 1) return std::max<i64>(inputs, 1);
+  const i64 said = weight.group_size;
+  if (said > 0 && ceil_div(inputs, said) == groups) return said;
+  if (groups > 0 && inputs % groups == 0 && (said < 0 || said % (inputs / groups) == 0)) {
+    return inputs / groups;
+  }
+  throw Error(ErrorCode::kUnsupported, "scales are not one per group of inputs")
+      .tensor(scales.name)
+      .note("found", fmt::format("{} for {} inputs", groups, inputs))
+      .note("expected", fmt::format("groups of {}", said));
 }
 
 }  // namespace shardtool::model

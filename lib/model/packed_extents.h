@@ -17,4 +17,8 @@ namespace shardtool::model {
 /// kShapeMismatch with the part.
 void require_extents(const PackedWeight& weight, std::span<const TensorSpec> tensors);
 
+/// Returns the inputs per group of a whole weight with `inputs` inputs and `groups` groups in its
+/// `scales`. A cut may have split groups into equal parts. Throws kUnsupported if they do not fit.
+i64 inputs_per_group(const PackedWeight& weight, const TensorSpec& scales, i64 inputs, i64 groups);
+
 }  // namespace shardtool::model

@@ -47,7 +47,7 @@ constexpr PackedFormat pack_quantized(std::string_view tag) {
           .groups = ".weight_g_idx",
           .shape = ".weight_shape",
           .are_zeros_packed_in_rows = true,
-          .code = PackedFormat::Code::kOffset,
+          .code = kernels::CodeKind::kOffset,
           .bits = kPackBits,
           .group_size = kPackGroupSize};
 }
@@ -59,7 +59,7 @@ constexpr PackedFormat mxfp4(std::string_view weight, std::string_view codes,
           .weight = weight,
           .codes = codes,
           .scales = scales,
-          .code = PackedFormat::Code::kE2M1,
+          .code = kernels::CodeKind::kE2M1,
           .group = 32,
           .scale_dtype = Dtype::kF8E8M0};
 }
@@ -85,7 +85,7 @@ constexpr auto kFormats = std::to_array<PackedFormat>({
      .codes = ".weight_packed",
      .scales = ".weight_scale",
      .divisor = ".weight_global_scale",
-     .code = PackedFormat::Code::kE2M1,
+     .code = kernels::CodeKind::kE2M1,
      .group = 16},
     {.name = "NVFP4",
      .tag = "modelopt/NVFP4",
@@ -93,7 +93,7 @@ constexpr auto kFormats = std::to_array<PackedFormat>({
      .codes = ".weight",
      .scales = ".weight_scale",
      .factor = ".weight_scale_2",
-     .code = PackedFormat::Code::kE2M1,
+     .code = kernels::CodeKind::kE2M1,
      .group = 16},
     mxfp4(".experts.gate_up_proj", ".experts.gate_up_proj_blocks", ".experts.gate_up_proj_scales"),
     mxfp4(".experts.down_proj", ".experts.down_proj_blocks", ".experts.down_proj_scales"),
@@ -156,7 +156,7 @@ class Finder {
     found.codes = codes;
     found.scales = require(base, format.scales, codes);
     found.zeros = find(base, format.zeros);
-    if (format.code == PackedFormat::Code::kUnsigned) require(base, format.zeros, codes);
+    if (format.code == kernels::CodeKind::kUnsigned) require(base, format.zeros, codes);
     found.groups = find(base, format.groups);
     found.shape = find(base, format.shape);
     if (!format.divisor.empty()) found.divisor = require(base, format.divisor, codes);

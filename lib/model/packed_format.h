@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/unpack/unpack.h"
 #include "lib/base/tensor_spec.h"
 #include "lib/mapping/document/config.h"
 
@@ -24,8 +25,6 @@
 namespace shardtool::model {
 
 struct PackedFormat {
-  enum class Code { kUnsigned, kOffset, kE2M1 };  ///< kOffset: half the range is subtracted
-
   std::string_view name;  ///< for messages
   std::string_view tag;   ///< mapping::quantization_tag
   std::string_view weight;
@@ -41,7 +40,7 @@ struct PackedFormat {
   bool has_input_rows = false;     ///< codes and scales are [in, out]; else [.., out, in]
   bool is_packed_in_rows = false;  ///< a word has codes of consecutive rows
   bool are_zeros_packed_in_rows = false;
-  Code code = Code::kUnsigned;
+  kernels::CodeKind code = kernels::CodeKind::kUnsigned;
   /// The index of each packed number's code in a word; empty: in order.
   std::array<int, 8> order = {0, 1, 2, 3, 4, 5, 6, 7};
   std::string_view bits = {};             ///< path in config.json; empty: 4 bits
@@ -64,6 +63,8 @@ struct PackedWeight {
 
   /// True if the stored rows are the columns of `spec`.
   bool is_turned() const { return format->has_input_rows || spec.shape.size() == 3; }
+  /// Form of the words of codes.
+  kernels::WordForm words() const { return {per_word, bits, format->order}; }
   std::vector<size_t> members() const;
 };
 

@@ -12,7 +12,7 @@
 #include "kernels/decode/decode.h"
 #include "kernels/encode/encode.h"
 #include "kernels/field/field.h"
-#include "lib/engine/weights/scale_names.h"
+#include "lib/model/weight_scales.h"
 
 namespace shardtool::test {
 namespace {
@@ -215,7 +215,7 @@ Tensors quantised(const Tensors& tensors, i64 rows, i64 columns, const std::stri
     Tensor& matrix = stored[name];
     matrix.spec = {name, Dtype::kF8E4M3, shape};
     const std::string scale_name =
-        suffix == ".scale" ? engine::scale_names(name).back() : name + suffix;
+        suffix == ".scale" ? model::scale_names(name).back() : name + suffix;
     Tensor& scales = stored[scale_name];
     scales.spec = {
         scale_name, Dtype::kF32, {ceil_div(shape[0], rows), ceil_div(shape[1], columns)}};

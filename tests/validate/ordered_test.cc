@@ -12,8 +12,8 @@
 #include "lib/comm/embedded.h"
 #include "lib/engine/validation.h"
 #include "lib/engine/weights/cut_side.h"
-#include "lib/engine/weights/scale_names.h"
 #include "lib/engine/weights/stored_part.h"
+#include "lib/model/weight_scales.h"
 #include "tests/golden/models.h"
 #include "tests/validate/compared.h"
 #include "tests/validate/made_model.h"
@@ -336,7 +336,7 @@ void check_scales_of_one_side(const std::string& model) {
   const std::string plain = rewritten(folder, model, [](Tensors& tensors) {
     std::set<std::string> all;
     for (auto& [name, tensor] : tensors) {
-      for (const std::string& scale_name : engine::scale_names(name)) {
+      for (const std::string& scale_name : model::scale_names(name)) {
         const auto scales = tensors.find(scale_name);
         if (scales == tensors.end()) continue;
         tensor = dequantised(tensor, scales->second);

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "lib/engine/weights/scale_names.h"
 #include "lib/model/packed_format.h"
+#include "lib/model/weight_scales.h"
 
 namespace shardtool::api {
 namespace {
@@ -18,7 +18,7 @@ std::map<std::string, std::string> weights_by_part(const LogicalCheckpoint& chec
   std::set<std::string_view> names;
   for (const TensorSpec& spec : specs) names.insert(spec.name);
   for (const TensorSpec& spec : specs) {
-    for (const std::string& scales : engine::scale_names(spec.name)) {
+    for (const std::string& scales : model::scale_names(spec.name)) {
       if (bits(spec.dtype) == 8 && names.contains(scales)) weights[scales] = spec.name;
     }
   }

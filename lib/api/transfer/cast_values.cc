@@ -6,9 +6,9 @@
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
-#include "lib/engine/weights/scale_names.h"
 #include "lib/mapping/quantization.h"
 #include "lib/model/packed_format.h"
+#include "lib/model/weight_scales.h"
 
 namespace shardtool::api {
 namespace {
@@ -27,7 +27,7 @@ Error quantised(const std::string& found) {
 void refuse_scaled(const LogicalTensor& tensor, const TensorsByName& tensors) {
   const std::string& name = tensor.spec.name;
   if (bits(tensor.spec.dtype) == 8) {
-    for (const std::string& scale : engine::scale_names(name)) {
+    for (const std::string& scale : model::scale_names(name)) {
       if (tensors.find(scale) == tensors.end()) continue;
       throw quantised("scales in '" + quote_for_message(scale) + "'").tensor(name);
     }

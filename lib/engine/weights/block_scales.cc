@@ -1,35 +1,12 @@
 #include "lib/engine/weights/block_scales.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "lib/base/error.h"
 #include "lib/engine/names.h"
 #include "lib/engine/run/part_axis.h"
-#include "lib/engine/weights/scale_names.h"
+#include "lib/model/weight_scales.h"
 
 namespace shardtool::engine {
 namespace {
-
-/// Block size in config.json for an axis of the matrix.
-std::optional<i64> configured_block(const mapping::ModelConfig& config, size_t axis) {
-  const std::string root = "quantization_config.";
-  const std::string weights = root + "config_groups.group_0.weights.";
-  if (const auto size = config.size(fmt::format("{}weight_block_size[{}]", root, axis)))
-    return size;
-  if (const auto size = config.size(fmt::format("{}block_structure[{}]", weights, axis)))
-    return size;
-  return axis == 1 ? config.size(weights + "group_size") : std::nullopt;
-}
-
-/// Indices per scale of an axis of `extent` with `scales` scales; 0 if they do not fit.
-i64 block_size(const Side& side, i64 extent, i64 scales, size_t axis) {
-  if (scales == 1) return std::max<i64>(extent, 1);
-  if (scales == extent) return 1;
-  const i64 size = configured_block(*side.config, axis).value_or(ceil_div(extent, scales));
-  return ceil_div(extent, size) == scales ? size : 0;
-}
 
 /// Local index of the scale for every local index; 0 for padding.
 std::vector<i64> scale_of_each(const index::AxisMap& axis, const PartAxis& scales,
@@ -76,9 +53,9 @@ ScalePlaces places_of(const Side& side, const Product& product, size_t tensor) {
   places.of_row.resize(static_cast<size_t>(product.rows.local_size()));
   places.of_column.resize(static_cast<size_t>(product.columns.local_size()));
   for (size_t axis = 0; axis < spec.shape.size(); ++axis) {
-    const i64 unit = block_size(side, matrix.shape[axis], spec.shape[axis], axis);
-    if (unit == 0) throw unknown_shape(spec, matrix);
-    const PartAxis part(side.layouts(tensor), axis, product.rank, unit);
+    const auto unit = model::scale_block(*side.config, matrix.shape[axis], spec.shape[axis], axis);
+    if (!unit) throw unknown_shape(spec, matrix);
+    const PartAxis part(side.layouts(tensor), axis, product.rank, *unit);
     (axis == 0 ? places.of_row : places.of_column) =
         scale_of_each(axis == 0 ? product.rows : product.columns, part, spec.name);
     if (axis == 1) places.width = part.local_size();
@@ -90,7 +67,7 @@ ScalePlaces places_of(const Side& side, const Product& product, size_t tensor) {
 }  // namespace
 
 std::optional<size_t> scale_tensor_of(const Side& side, size_t tensor) {
-  for (const std::string& name : scale_names(side.tensors[tensor].name)) {
+  for (const std::string& name : model::scale_names(side.tensors[tensor].name)) {
     const auto found = side.by_name.find(name);
     if (found != side.by_name.end()) return found->second;
   }

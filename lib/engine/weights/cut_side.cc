@@ -5,8 +5,8 @@
 
 #include "lib/base/error.h"
 #include "lib/engine/weights/block_scales.h"
-#include "lib/engine/weights/scale_names.h"
 #include "lib/engine/weights/stored_part.h"
+#include "lib/model/weight_scales.h"
 
 namespace shardtool::engine {
 namespace {
@@ -128,9 +128,9 @@ void CutSide::pair_scales(size_t of_whole, size_t of_shards) {
 /// Adds scales whole on every device, which uses its own range.
 void CutSide::add_scales(size_t of_whole, size_t scales, size_t of_shards) {
   TensorSpec spec = whole_.tensors[scales];
-  const auto of_names = scale_names(whole_.tensors[of_whole].name);
+  const auto of_names = model::scale_names(whole_.tensors[of_whole].name);
   const auto kind = std::ranges::find(of_names, spec.name) - of_names.begin();
-  spec.name = scale_names(shards_.tensors[of_shards].name).at(static_cast<size_t>(kind));
+  spec.name = model::scale_names(shards_.tensors[of_shards].name).at(static_cast<size_t>(kind));
   const auto is_same = [&spec](const TensorSpec& other) { return other.name == spec.name; };
   if (std::ranges::any_of(tensors_, is_same)) return;
   added_.push_back(

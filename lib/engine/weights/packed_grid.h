@@ -22,9 +22,9 @@ class PackedGrid {
  private:
   const std::uint32_t* words_of_row(i64 word_row) const;
 
-  i64 per_word_, bits_, columns_;
+  kernels::WordForm form_;
+  i64 columns_;
   bool is_packed_in_rows_;
-  std::vector<i64> shifts_;  ///< by position in a word
   i64 first_word_row_ = 0;
   i64 words_in_row_ = 0;
   std::vector<std::uint32_t> words_;

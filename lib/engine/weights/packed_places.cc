@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
+#include "lib/model/packed_extents.h"
 
 namespace shardtool::engine {
 namespace {
@@ -146,22 +147,12 @@ i64 PackedPlaces::codes_per_number(Axis axis) const {
   return numbers == 0 ? 1 : map(axis).global_size() / numbers;
 }
 
-/// Inputs per group of the whole weight. A cut may have split groups into equal parts.
+/// Inputs per group of the whole weight.
 i64 PackedPlaces::group_size() const {
   const TensorSpec& scales = part_.tensors[part_.weight.scales];
-  const i64 inputs = part_.inputs.global_size();
   const auto axis = axis_of(part_.weight.scales, Axis::kInputs);
-  const i64 groups = axis ? scales.shape[*axis] : 1;
-  if (groups == 1) return std::max<i64>(inputs, 1);
-  const i64 said = part_.weight.group_size;
-  if (said > 0 && ceil_div(inputs, said) == groups) return said;
-  if (groups > 0 && inputs % groups == 0 && (said < 0 || said % (inputs / groups) == 0)) {
-    return inputs / groups;
-  }
-  throw Error(ErrorCode::kUnsupported, "scales are not one per group of inputs")
-      .tensor(scales.name)
-      .note("found", fmt::format("{} for {} inputs", groups, inputs))
-      .note("expected", fmt::format("groups of {}", said));
+  return model::inputs_per_group(part_.weight, scales, part_.inputs.global_size(),
+                                 axis ? scales.shape[*axis] : 1);
 }
 
 }  // namespace shardtool::engine

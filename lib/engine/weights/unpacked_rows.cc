@@ -5,38 +5,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/decode/element.h"
+#include "kernels/unpack/unpack.h"
 #include "lib/base/error.h"
 #include "lib/engine/weights/packed_grid.h"
 #include "lib/engine/weights/packed_places.h"
 
 namespace shardtool::engine {
 namespace {
-
-/// Table of the value of every code.
-template <class T>
-std::vector<T> values_of_codes(const model::PackedWeight& weight) {
-  using Code = model::PackedFormat::Code;
-  constexpr kernels::FloatFormat kE2M1{2, 1, 1, false, false};
-  constexpr T kLargest = 6;
-  const i64 codes = i64{1} << weight.bits;
-  std::vector<T> values;
-  for (i64 code = 0; code < codes; ++code) {
-    const Code kind = weight.format->code;
-    if (kind == Code::kE2M1) {
-      // The largest E2M1 code is a number; in 8-bit formats it is NaN.
-      const bool is_largest = (code & 7) == 7;
-      const T size =
-          is_largest
-              ? kLargest
-              : static_cast<T>(kernels::value_of(static_cast<std::uint32_t>(code & 7), kE2M1));
-      values.push_back(code < codes / 2 ? size : -size);
-    } else {
-      values.push_back(static_cast<T>(kind == Code::kOffset ? code - codes / 2 : code));
-    }
-  }
-  return values;
-}
 
 /// Throws kDataMismatch if the checkpoint's recorded shape differs from the shape of the codes.
 void require_shape(const PackedPart& part, i64 rank) {
@@ -127,38 +102,6 @@ NumberRows<T> read_zeros(const PackedPart& part, const StoredRows& rows, const P
   return zeros;
 }
 
-/// Codes, zeros and scales for one row of a weight.
-template <class T>
-struct RowNumbers {
-  const std::uint8_t* codes = nullptr;
-  const T* zeros = nullptr;
-  const T* scales = nullptr;
-};
-
-/// Indices into them for each column.
-struct ColumnPlaces {
-  const PartPlaces& codes;
-  const PartPlaces& zeros;
-  const PartPlaces& scales;
-  /// True if all are in the order of the weight's columns, as for rows that are inputs.
-  bool are_plain =
-      codes.has_weight_columns() && zeros.has_weight_columns() && scales.has_weight_columns();
-};
-
-template <class T>
-void unpack_row(const RowNumbers<T>& row, const ColumnPlaces& at, const std::vector<T>& value_of,
-                i64 width, T* values) {
-  for (i64 c = 0; c < width && at.are_plain; ++c) {
-    values[c] = (value_of[row.codes[c]] - row.zeros[c]) * row.scales[c];
-  }
-  for (size_t c = 0; c < static_cast<size_t>(width) && !at.are_plain; ++c) {
-    const i64 code = at.codes.columns[c];
-    values[c] = code == kPadding ? T{0}
-                                 : (value_of[row.codes[code]] - row.zeros[at.zeros.columns[c]]) *
-                                       row.scales[at.scales.columns[c]];
-  }
-}
-
 }  // namespace
 
 template <class T>
@@ -172,8 +115,12 @@ void unpack_rows(const PackedPart& part, const StoredRows& rows, T* values) {
   const PartPlaces at_codes = places.codes();
   const PartPlaces at_scales = places.scales();
   const PartPlaces at_zeros = weight.zeros ? places.zeros() : at_scales;
-  const ColumnPlaces columns{at_codes, at_zeros, at_scales};
-  const std::vector<T> value_of = values_of_codes<T>(weight);
+  // In the order of the weight's columns, as for rows that are inputs.
+  const bool are_plain = at_codes.has_weight_columns() && at_zeros.has_weight_columns() &&
+                         at_scales.has_weight_columns();
+  const kernels::ColumnPlaces columns{at_codes.columns.data(), at_zeros.columns.data(),
+                                      at_scales.columns.data()};
+  const std::vector<T> value_of = kernels::values_of_codes<T>(format.code, weight.bits);
   const NumberRows<T> scales = read_scales<T>(part, rows, at_scales);
   const NumberRows<T> zeros = weight.zeros ? read_zeros<T>(part, rows, at_zeros, value_of)
                                            : NumberRows<T>{scales.begin, scales.width,
@@ -191,8 +138,13 @@ void unpack_rows(const PackedPart& part, const StoredRows& rows, T* values) {
       continue;
     }
     grid.codes_of_row(at_codes.rows[r], codes.data());
-    unpack_row<T>({codes.data(), zeros.row(at_zeros.rows[r]), scales.row(at_scales.rows[r])},
-                  columns, value_of, width, values);
+    const kernels::RowNumbers<T> row{codes.data(), zeros.row(at_zeros.rows[r]),
+                                     scales.row(at_scales.rows[r])};
+    if (are_plain) {
+      kernels::unpack_row(row, value_of, width, values);
+    } else {
+      kernels::unpack_row(row, columns, value_of, width, values);
+    }
   }
 }
 
