@@ -260,7 +260,8 @@ ChunkPlan::ChunkPlan(const TensorMove& move, ChunkLimits limits)
       limits_(limits),
       dtype_(move.dtype),
       element_bits_(bits(move.dtype)),
-      result_bits_(bits(move.result_dtype())) {
+      result_bits_(bits(move.result_dtype())),
+      scratch_bits_(move.computed ? move.computed->scratch_bits() : 0) {
   choose_chunk_axis();
   for (int a = 0; a < join_.rank(); ++a) is_empty_ = is_empty_ || join_.cells(a).empty();
   first_.cells.assign(static_cast<size_t>(axis_) + 1, 0);
@@ -279,7 +280,8 @@ void ChunkPlan::choose_chunk_axis() {
   for (axis_ = 0; axis_ < join_.rank(); ++axis_) {
     const std::vector<i64> outputs = inner_sizes(*to_, axis_);
     const i64 in_bits = sum(inner_sizes(*from_, axis_)) * element_bits_;
-    const i64 all_bits = in_bits + sum(outputs) * std::max(element_bits_, result_bits_);
+    const i64 all_bits = in_bits + sum(outputs) * std::max(element_bits_, result_bits_) +
+                         in_bits / element_bits_ * scratch_bits_;
     // Each output may begin at any offset of a page and gets pages of its own.
     const i64 alignment = 2 * kPage * static_cast<i64>(outputs.size());
     const i64 arena = std::max(limits_.arena_bytes - alignment, limits_.arena_bytes / 2);

@@ -119,8 +119,9 @@ class ChunkPlan {
   ChunkLimits limits_;
   Dtype dtype_;
   int element_bits_;
-  int result_bits_;  ///< of an element at the destinations
-  int axis_ = 0;     ///< the chunk axis
+  int result_bits_;   ///< of an element at the destinations
+  int scratch_bits_;  ///< for computing an element
+  int axis_ = 0;      ///< the chunk axis
   i64 rows_ = 1;
   Position first_;  ///< without its rows and its sequence
   bool is_empty_ = false;

@@ -19,7 +19,7 @@ ChunkPlans::Entry::Entry(const TensorMove& move, ChunkLimits limits)
 
 const ChunkPlans::Entry& ChunkPlans::of(const TensorMove& move) {
   const Layouts layouts{move.from.holders.get(), move.to.holders.get(), move.dtype,
-                        move.result_dtype()};
+                        move.result_dtype(), move.computed ? move.computed->scratch_bits() : 0};
   const auto found = entries_.find(layouts);
   if (found != entries_.end()) return found->second;
   try {

@@ -31,7 +31,7 @@ class ChunkPlans {
   const Entry& of(const TensorMove& move);
 
  private:
-  using Layouts = std::tuple<const index::HolderSet*, const index::HolderSet*, Dtype, Dtype>;
+  using Layouts = std::tuple<const index::HolderSet*, const index::HolderSet*, Dtype, Dtype, int>;
 
   ChunkLimits limits_;
   std::map<Layouts, Entry> entries_;

@@ -11,6 +11,7 @@
 #include "kernels/crc64/crc64.h"
 #include "kernels/digest/placed_crc64.h"
 #include "kernels/strided_copy/strided_copy.h"
+#include "lib/exec/compute_chunk.h"
 
 namespace shardtool::exec {
 namespace {
@@ -139,6 +140,7 @@ void ChunkReader::locate_inputs() {
   inputs_.clear();
   for (size_t c = 0; c < filled_.size(); ++c) {
     const Chunk& chunk = *filled_[c].chunk;
+    if (filled_[c].move->computed) continue;
     for (size_t i = 0; i < chunk.inputs.size(); ++i) {
       const ChunkInput& input = chunk.inputs[i];
       const Slot& slot = filled_[c].move->from.slots[static_cast<size_t>(input.holder)];
@@ -220,12 +222,39 @@ std::uint64_t ChunkReader::digest_of(const Located& input, std::span<const Stret
 
 void ChunkReader::read_staged(Range range, const SourceFile& source) {
   const i64 bytes = range.back().end() - range.front().offset;
+  const std::byte* const read = source.read(staging_for(bytes), bytes, range.front().offset);
+  for (const Located& input : range) take(input, read + (input.offset - range.front().offset));
+}
+
+/// Returns memory behind the outputs, with room for two pages more.
+std::byte* ChunkReader::staging_for(i64 bytes) const {
   std::byte* const staging = arena_.get() + round_up(used_, kPageBytes);
   if (staging + bytes + 2 * kPageBytes > arena_.get() + arena_bytes_) {
     throw Error(ErrorCode::kInternal, "a chunk does not fit its arena");
   }
-  const std::byte* const read = source.read(staging, bytes, range.front().offset);
-  for (const Located& input : range) take(input, read + (input.offset - range.front().offset));
+  return staging;
+}
+
+/// Computes a chunk's inputs in the staging buffer; an input that is the only output, there.
+void ChunkReader::compute(size_t number, std::span<const SourceFile> sources) {
+  FilledChunk& filled = filled_[number];
+  const Chunk& chunk = *filled.chunk;
+  for (size_t i = 0; i < chunk.inputs.size(); ++i) {
+    const ChunkInput& input = chunk.inputs[i];
+    const bool is_output = chunk.copies.size() == 1 && chunk.outputs.size() == 1 &&
+                           chunk.outputs[0].bytes == input.bytes &&
+                           is_one_run(chunk.copies[0].copy, input.bytes);
+    std::byte* const memory = is_output ? filled.outputs[0] : staging_for(input.bytes);
+    filled.computed += compute_input(*filled.move, chunk, static_cast<int>(i), memory, sources);
+    if (!is_output) {
+      take({0, 0, input.bytes, number, i}, memory);
+      continue;
+    }
+    const auto crc = kernels::Crc64::of(filled.bytes_of(0));
+    filled.crcs[0] = crc;
+    filled.digest_read = kernels::placed_crc64(
+        chunk.input_places[0].place, [crc](i64) { return crc; }, filled.total_bytes);
+  }
 }
 
 /// Digests and copies in blocks of rows, so that the copied bytes are still in the cache.
@@ -305,6 +334,7 @@ void ChunkReader::begin(const WantedChunk& wanted, FilledChunk& filled) {
   filled.results.assign(wanted.chunk->outputs.size(), nullptr);
   filled.crcs.assign(wanted.chunk->outputs.size(), std::nullopt);
   filled.digest_read = 0;
+  filled.computed = {};
   filled.total_bytes = *byte_size(wanted.move->dtype, wanted.move->shape);
 }
 
@@ -323,6 +353,9 @@ std::span<const FilledChunk> ChunkReader::fill(std::span<const WantedChunk> chun
     } catch (Error& error) {
       throw named_after(error, range);
     }
+  }
+  for (size_t c = 0; c < filled_.size(); ++c) {
+    if (filled_[c].move->computed) compute(c, sources);
   }
   return filled_;
 }

@@ -38,6 +38,7 @@ struct FilledChunk {
   std::uint64_t digest_read = 0;  ///< the chunk's part of the tensor's digest, over the bytes read;
                                   ///< 0 without digests
   i64 total_bytes = 0;            ///< of the whole tensor
+  ComputedReport computed;        ///< of a move whose elements are computed
 
   std::span<const std::byte> bytes_of(size_t output) const {
     return {outputs[output], static_cast<size_t>(chunk->outputs[output].bytes)};
@@ -108,6 +109,8 @@ class ChunkReader {
   std::uint64_t digest_of(const Located& input, std::span<const Stretch> stretches,
                           i64 range_begin);
   void read_staged(Range range, const SourceFile& source);
+  void compute(size_t chunk, std::span<const SourceFile> sources);
+  std::byte* staging_for(i64 bytes) const;
   void take(const Located& input, const std::byte* bytes);
   void take_rows(const Located& input, const std::byte* bytes, i64 begin, i64 end);
   Error named_after(Error error, Range range) const;

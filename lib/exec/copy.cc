@@ -77,6 +77,7 @@ struct Copying {
   std::uint64_t written = 0;  ///< before the cast
   std::uint64_t result = 0;   ///< after the cast
   kernels::CastCounts cast;
+  ComputedReport computed;
   i64 bytes = 0;          ///< bytes of the tensor, before the cast, that were written
   i64 bytes_to_come = 0;  ///< total bytes of its plan
   i64 shared = 0;
@@ -120,6 +121,10 @@ class Copier {
     done.is_whole = copying->bytes == *byte_size(move.dtype, move.shape);
     check_all_came(move, *copying);
     check_digests(move, *copying, done.is_whole);
+    if (move.computed) {
+      if (done.is_whole) move.computed->check(copying->computed);
+      done.computed = std::move(copying->computed);
+    }
     done.xxh3.reserve(copying->destinations->size());
     for (size_t h = 0; h < copying->destinations->size(); ++h) {
       const auto first = static_cast<size_t>((*copying->destinations)[h].first_replica);
@@ -145,6 +150,7 @@ class Copier {
     copying.written ^= written;
     copying.result ^= result;
     copying.cast += cast;
+    if (filled.move->computed) copying.computed += filled.computed;
   }
 
   /// Digest of the elements as cast; 0 for a move without a cast.
@@ -268,7 +274,7 @@ class Copier {
 
   /// Source position of an output's bytes, if they are contiguous in one source file and not cast.
   static std::optional<Slot> origin_of(const TensorMove& move, const Chunk& chunk, int output) {
-    if (move.cast_to) return std::nullopt;
+    if (move.cast_to || move.computed) return std::nullopt;
     for (const ChunkCopy& copy : chunk.copies) {
       if (copy.output != output) continue;
       const bool is_all = copy.copy.loops.empty() &&

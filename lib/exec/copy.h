@@ -29,6 +29,7 @@ struct CopiedTensor {
   std::vector<kernels::Hash128> xxh3;  ///< of each destination holder's bytes
   i64 shared_bytes = 0;                ///< written by sharing the source's space
   std::optional<CastReport> cast = {};
+  std::optional<ComputedReport> computed = {};
 
   std::uint64_t source_digest() const { return cast ? cast->source_digest : digest; }
 };

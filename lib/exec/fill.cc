@@ -69,6 +69,7 @@ class Box {
     const int holder = source.holders.front();
     Rows rows =
         rows_of(move_, *move_.from.holders, holder, source.local[0], sizes_[0], move_.dtype);
+    if (move_.computed) return computed(std::move(rows), files);
     const Slot& slot = move_.from.slots[static_cast<size_t>(holder)];
     iovec part{rows.bytes.data(), rows.bytes.size()};
     files[static_cast<size_t>(slot.file)].read_scattered({&part, 1},
@@ -96,6 +97,20 @@ class Box {
   }
 
  private:
+  Rows computed(Rows rows, std::span<const SourceFile> files) const {
+    ComputedBox box;
+    box.columns = rows.extents.back();
+    const i64 row_bytes = box.columns * bits(move_.dtype) / 8;
+    const i64 of_index = *element_count(rows.extents) / box.columns / rows.extents.front();
+    box.row = rows.begin * of_index;
+    box.rows = rows.extents.front() * of_index;
+    box.memory = rows.bytes.data();
+    box.stride = row_bytes;
+    ComputedReport known;  // the copy counted these elements
+    move_.computed->compute(box, files, known);
+    return rows;
+  }
+
   const TensorMove& move_;
   std::span<const i64> sizes_;
 };

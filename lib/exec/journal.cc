@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,8 @@ namespace {
 
 constexpr std::string_view kTitle = "shardtool-journal 2 ";
 constexpr size_t kHashDigits = 32;
+constexpr size_t kCounts = 5;
+constexpr std::string_view kComputed = "computed";
 constexpr size_t kLineWithoutHashes = 80;  ///< upper limit
 
 /// Appends its check to a line.
@@ -29,10 +32,22 @@ std::string checked_line(std::string line) {
   return line;
 }
 
+std::string counts_text(const kernels::CastCounts& counts) {
+  return fmt::format("{},{},{},{},{}", counts.values, counts.rounded, counts.overflowed,
+                     counts.underflowed, counts.nan);
+}
+
 std::string cast_text(const CastReport& cast) {
-  const kernels::CastCounts& counts = cast.counts;
-  return fmt::format("{:016x},{},{},{},{},{}", cast.source_digest, counts.values, counts.rounded,
-                     counts.overflowed, counts.underflowed, counts.nan);
+  return fmt::format("{:016x},{}", cast.source_digest, counts_text(cast.counts));
+}
+
+std::string computed_text(const ComputedReport& computed) {
+  std::string text = fmt::format("{},{}", kComputed, counts_text(computed.counts));
+  for (const std::uint64_t digest : computed.digests) {
+    text += ',';
+    append_hex(text, digest);
+  }
+  return text;
 }
 
 std::string line_of(size_t tensor, const CopiedTensor& copied) {
@@ -47,6 +62,7 @@ std::string line_of(size_t tensor, const CopiedTensor& copied) {
     copied.xxh3[i].append_hex(line);
   }
   if (copied.cast) line += ' ' + cast_text(*copied.cast);
+  if (copied.computed) line += ' ' + computed_text(*copied.computed);
   return checked_line(std::move(line));
 }
 
@@ -66,17 +82,40 @@ bool parse(std::string_view text, Number& number, int base) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+/// Parses the fields from `first` on, one per count.
+bool parse_counts(std::span<const std::string_view> fields, kernels::CastCounts& counts) {
+  const std::array numbers = {&counts.values, &counts.rounded, &counts.overflowed,
+                              &counts.underflowed, &counts.nan};
+  bool is_good = fields.size() == numbers.size();
+  for (size_t i = 0; i < numbers.size() && is_good; ++i) {
+    is_good = parse(fields[i], *numbers[i], 10);
+  }
+  return is_good;
+}
+
 std::optional<CastReport> parse_cast(std::string_view text) {
   const auto fields = split(text, ',');
   CastReport cast;
-  kernels::CastCounts& counts = cast.counts;
-  const std::array numbers = {&counts.values, &counts.rounded, &counts.overflowed,
-                              &counts.underflowed, &counts.nan};
-  bool is_good = fields.size() == numbers.size() + 1 && parse(fields[0], cast.source_digest, 16);
-  for (size_t i = 0; i < numbers.size() && is_good; ++i) {
-    is_good = parse(fields[i + 1], *numbers[i], 10);
-  }
+  const bool is_good = parse(fields[0], cast.source_digest, 16) &&
+                       parse_counts(std::span(fields).subspan(1), cast.counts);
   return is_good ? std::optional(cast) : std::nullopt;
+}
+
+std::optional<ComputedReport> parse_computed(std::string_view text) {
+  const auto fields = split(text, ',');
+  if (fields.size() <= kCounts) return std::nullopt;
+  ComputedReport computed;
+  bool is_good = parse_counts(std::span(fields).subspan(1, kCounts), computed.counts);
+  for (size_t i = kCounts + 1; i < fields.size() && is_good; ++i) {
+    is_good = parse(fields[i], computed.digests.emplace_back(), 16);
+  }
+  return is_good ? std::optional(computed) : std::nullopt;
+}
+
+/// Parses the field about a change of the elements.
+bool parse_change(std::string_view text, CopiedTensor& copied) {
+  if (!text.starts_with(kComputed)) return (copied.cast = parse_cast(text)).has_value();
+  return (copied.computed = parse_computed(text)).has_value();
 }
 
 /// Line without its check; nullopt if the check differs (J2).
@@ -96,13 +135,10 @@ std::optional<std::pair<size_t, CopiedTensor>> parse_line(std::string_view line)
   const auto fields = split(*content, ' ');
   std::pair<size_t, CopiedTensor> entry;
   auto& [tensor, copied] = entry;
-  const bool has_cast = fields.size() == 5;
-  if (fields.size() != 4 && !has_cast) return std::nullopt;
+  const bool has_change = fields.size() == 5;
+  if (fields.size() != 4 && !has_change) return std::nullopt;
   if (!parse(fields[0], tensor, 10) || !parse(fields[1], copied.digest, 16)) return std::nullopt;
-  if (has_cast) {
-    copied.cast = parse_cast(fields[4]);
-    if (!copied.cast) return std::nullopt;
-  }
+  if (has_change && !parse_change(fields[4], copied)) return std::nullopt;
   copied.is_whole = fields[2] == "whole";
   for (const std::string_view text : split(fields[3], ',')) {
     const auto hash = kernels::parse_hash128(text);

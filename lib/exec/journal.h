@@ -26,9 +26,10 @@ using FinishedTensors = std::map<size_t, CopiedTensor>;
 /// Finished tensors of a run, on disk, so that a killed run can be resumed:
 ///
 ///     shardtool-journal 2 <run>
-///     <tensor> <digest> <whole|part> <xxh3,...> [<cast>] <check>     one line per finished tensor
+///     <tensor> <digest> <whole|part> <xxh3,...> [<change>] <check>   one line per finished tensor
 ///
-/// where <cast> is the digest before the cast and the five counts, separated by commas.
+/// where <change> is, separated by commas, the digest before a cast and its five counts, or the
+/// word "computed", the five counts and the digests of the stored tensors.
 ///
 /// J1 a line is written only after the tensor's bytes were made durable
 /// J2 `check` is the XXH3-128 of the line before it; reading ends at the first mismatch, which

@@ -9,6 +9,7 @@
 
 #include "lib/base/dtype.h"
 #include "lib/base/shape.h"
+#include "lib/exec/computed.h"
 #include "lib/index/holder_set.h"
 
 namespace shardtool::exec {
@@ -48,6 +49,9 @@ struct TensorMove {
   /// Element type at the destinations if it is another one (kernels::cast); `dtype` is the
   /// sources'.
   std::optional<Dtype> cast_to = {};
+  /// Not null: the elements are computed, in this `dtype`. `from` is then one holder of the whole
+  /// tensor, and its slot is where the first of the stored tensors begins.
+  std::shared_ptr<const ComputedTensor> computed = {};
 
   Dtype result_dtype() const { return cast_to.value_or(dtype); }
 };

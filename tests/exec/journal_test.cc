@@ -18,11 +18,13 @@ constexpr JournalLimits kNever{.bytes = i64{1} << 60, .time = std::chrono::hours
 CopiedTensor copied(std::uint64_t digest) {
   CopiedTensor tensor{digest, digest % 2 == 0, {{1, 2}, {~0ull, 5}}};
   if (digest % 3 == 0) tensor.cast = {{100, 7, 1, 2, 3}, ~digest};
+  if (digest % 3 == 1) tensor.computed = {{100, 7, 1, 2, 3}, {digest, ~digest}};
   return tensor;
 }
 
 bool same(const CopiedTensor& a, const CopiedTensor& b) {
-  return a.digest == b.digest && a.is_whole == b.is_whole && a.xxh3 == b.xxh3 && a.cast == b.cast;
+  return a.digest == b.digest && a.is_whole == b.is_whole && a.xxh3 == b.xxh3 && a.cast == b.cast &&
+         a.computed == b.computed;
 }
 
 struct Fixture {

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
-#include <optional>
 
 #include "lib/base/error.h"
 #include "lib/exec/chunk_plan.h"
 #include "lib/exec/chunk_reader.h"
-#include "lib/exec/page_buffer.h"
-#include "lib/store/local/file.h"
+#include "lib/exec/stored_box.h"
 
 namespace shardtool::api {
 namespace {
@@ -33,23 +31,6 @@ i64 first_element(const engine::StoredRows& rows, const Shape& shape) {
   for (size_t d = axis + 1; d < shape.size(); ++d) row_size *= shape[d];
   const i64 before = rows.outer < 0 ? 0 : rows.outer * shape[1];
   return (before + rows.begin) * row_size;
-}
-
-/// Reads with direct I/O if the file is not in the page cache, through a thread-local buffer.
-void read_from(const exec::SourceFile& file, std::span<std::byte> bytes, i64 offset) {
-  const i64 size = std::ssize(bytes);
-  if (!file.wants_direct(offset, size)) {
-    store::read_exact(file.file(), bytes, offset);
-    return;
-  }
-  thread_local std::optional<exec::PageBuffer> pages;
-  thread_local i64 room = 0;
-  if (size > room) {
-    pages.emplace(size + 2 * exec::kPageBytes);
-    room = size;
-  }
-  const std::byte* from = file.read(pages->data(), size, offset);
-  std::memcpy(bytes.data(), from, bytes.size());
 }
 
 /// The rows as a region of the whole tensor.
@@ -85,7 +66,7 @@ WeightFiles::Place WeightFiles::place_of(const engine::StoredRows& rows) const {
 
 void WeightFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
   const Place place = place_of(rows);
-  read_from(*place.file, bytes, place.offset);
+  exec::read_from(*place.file, bytes, place.offset);
   const LogicalTensor& tensor = checkpoint_.tensors.at(rows.tensor);
   if (tensor.shifts.empty()) return;
   exec::restore_values(tensor.spec.name, tensor.spec.dtype,
