@@ -60,6 +60,9 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .help = "cast all floats, rounding to nearest even; counts what is lost",
        .target = &args.dtype,
        .choices = {"bf16", "f16", "f32"}},
+      {.name = "--dequantize",
+       .help = "unpack quantised weights to the type of --dtype, or that of config.json, or bf16",
+       .target = &args.dequantize},
       {.name = "--max-file-size",
        .value = "SIZE",
        .help = "start a new file above it, default 50GB",
@@ -119,6 +122,7 @@ api::WriteOptions to_write_options(const WriteArgs& args) {
   if (args.max_file_size)
     options.max_file_size = parse_size("--max-file-size", *args.max_file_size);
   if (args.dtype) options.dtype = to_dtype(*args.dtype);
+  options.dequantize = args.dequantize;
   set_resources(args.resources, options.resources);
   options.force = args.force;
   options.resume = args.resume;

@@ -20,6 +20,7 @@ struct WriteArgs {
   std::string output = {};
   std::string layout = "plain";
   std::optional<std::string> dtype = {};
+  bool dequantize = false;
   std::optional<std::string> max_file_size = {};
   ResourceArgs resources = {};
   std::string io = "auto";

@@ -99,15 +99,26 @@ void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
   json.end_object();
 }
 
+void write_counts(JsonWriter& json, const kernels::CastCounts& counts) {
+  json.field("values", counts.values).field("exact", counts.is_exact());
+  json.field("rounded", counts.rounded).field("overflowed", counts.overflowed);
+  json.field("underflowed", counts.underflowed).field("nan", counts.nan);
+}
+
+void write_dequantized(JsonWriter& json, const api::TransformDequantize& unpacked) {
+  json.key("dequantized").begin_object().field("scheme", unpacked.scheme);
+  json.field("to", to_string(unpacked.to)).field("weights", unpacked.weights);
+  json.field("stored", unpacked.stored).list("left_out", unpacked.left_out);
+  if (unpacked.counts) write_counts(json, *unpacked.counts);
+  if (!unpacked.overflow_example.empty()) json.field("overflow_example", unpacked.overflow_example);
+  json.end_object();
+}
+
 void write_cast(JsonWriter& json, const api::TransformCast& cast) {
   json.key("cast").begin_object().field("to", to_string(cast.to)).key("from").begin_array();
   for (const Dtype dtype : cast.from) json.value(to_string(dtype));
   json.end_array().field("tensors", cast.tensors).field("kept", cast.kept);
-  if (const auto& counts = cast.counts) {
-    json.field("values", counts->values).field("exact", counts->is_exact());
-    json.field("rounded", counts->rounded).field("overflowed", counts->overflowed);
-    json.field("underflowed", counts->underflowed).field("nan", counts->nan);
-  }
+  if (cast.counts) write_counts(json, *cast.counts);
   if (!cast.overflow_example.empty()) json.field("overflow_example", cast.overflow_example);
   json.end_object();
 }
@@ -128,6 +139,7 @@ void write_fields(JsonWriter& json, const api::TransformReport& report) {
     json.key("moved").begin_object().field("bytes_moved", report.moved->bytes_moved);
     json.field("bytes_kept", report.moved->bytes_kept).end_object();
   }
+  if (report.dequantized) write_dequantized(json, *report.dequantized);
   if (report.cast) write_cast(json, *report.cast);
   json.list("warnings", report.warnings);
   if (report.was_complete) json.field("was_complete", true);
@@ -172,6 +184,7 @@ void write_fields(JsonWriter& json, const api::DiffReport& report) {
   }
   json.end_array().field("identical", report.identical);
   if (report.cast > 0) json.field("cast", report.cast);
+  if (report.dequantized > 0) json.field("dequantized", report.dequantized);
   json.end_object();
   json.field("bytes_read", report.bytes_read).field("equal", report.equal);
 }

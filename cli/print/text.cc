@@ -78,16 +78,9 @@ std::string not_boxes_text(const api::NotBoxes& not_boxes) {
                      not_boxes.reason, quote_for_message(not_boxes.tensor));
 }
 
-/// "F32 -> BF16, 201 tensors: 6,738 values, 6,001 rounded to nearest even, ..."
-std::string cast_text(const api::TransformCast& cast) {
-  std::vector<std::string_view> from;
-  for (const Dtype dtype : cast.from) from.push_back(to_string(dtype));
-  if (cast.tensors == 0) return fmt::format("no tensor: all floats are {}", to_string(cast.to));
-  std::string text = fmt::format("{} -> {}, {}", fmt::join(from, ", "), to_string(cast.to),
-                                 plural(cast.tensors, "tensor"));
-  if (!cast.counts) return text;
-  const kernels::CastCounts& counts = *cast.counts;
-  text += fmt::format(": {}", plural(counts.values, "value"));
+/// ": 6,738 values, 6,001 rounded to nearest even, ..."
+std::string counts_text(const kernels::CastCounts& counts) {
+  std::string text = fmt::format(": {}", plural(counts.values, "value"));
   if (counts.is_exact()) text += ", all exact";
   const auto add = [&text](i64 count, std::string_view what) {
     if (count > 0) text += fmt::format(", {} {}", format_count(count), what);
@@ -99,6 +92,29 @@ std::string cast_text(const api::TransformCast& cast) {
   return text;
 }
 
+/// "fp8/block -> BF16, 201 weights: 6,738 values, 6,001 rounded to nearest even, ..."
+std::string dequantized_text(const api::TransformDequantize& unpacked) {
+  std::string text = fmt::format("{} -> {}, {}", quote_for_message(unpacked.scheme),
+                                 to_string(unpacked.to), plural(unpacked.weights, "weight"));
+  if (unpacked.counts) text += counts_text(*unpacked.counts);
+  const auto left_out = static_cast<i64>(unpacked.left_out.size());
+  if (left_out > 0) {
+    text += fmt::format("; {} left out, e.g. {}", plural(left_out, "scale of activations"),
+                        quote_for_message(unpacked.left_out.front()));
+  }
+  return text;
+}
+
+/// "F32 -> BF16, 201 tensors: 6,738 values, 6,001 rounded to nearest even, ..."
+std::string cast_text(const api::TransformCast& cast) {
+  std::vector<std::string_view> from;
+  for (const Dtype dtype : cast.from) from.push_back(to_string(dtype));
+  if (cast.tensors == 0) return fmt::format("no tensor: all floats are {}", to_string(cast.to));
+  std::string text = fmt::format("{} -> {}, {}", fmt::join(from, ", "), to_string(cast.to),
+                                 plural(cast.tensors, "tensor"));
+  return cast.counts ? text + counts_text(*cast.counts) : text;
+}
+
 std::string resumed_text(const api::TransformResumed& resumed) {
   const auto found = fmt::format("{}, {} were finished", plural(resumed.tensors, "tensor"),
                                  format_bytes(resumed.bytes));
@@ -107,11 +123,13 @@ std::string resumed_text(const api::TransformResumed& resumed) {
                              plural(resumed.damaged, "tensor"));
 }
 
-std::string overflow_text(const api::TransformCast& cast) {
+/// Text about a cast, or about an unpacking.
+template <class Change>
+std::string overflow_text(const Change& change) {
   return fmt::format("{} {} too large for {} and became infinite, the first in '{}'",
-                     plural(cast.counts->overflowed, "value"),
-                     cast.counts->overflowed == 1 ? "is" : "are", to_string(cast.to),
-                     quote_for_message(cast.overflow_example));
+                     plural(change.counts->overflowed, "value"),
+                     change.counts->overflowed == 1 ? "is" : "are", to_string(change.to),
+                     quote_for_message(change.overflow_example));
 }
 
 std::string written_text(const api::TransformReport& report) {
@@ -208,6 +226,9 @@ void print_text(Session& session, const api::TransformReport& report) {
   if (report.cast && !report.cast->overflow_example.empty()) {
     session.warn(overflow_text(*report.cast));
   }
+  if (report.dequantized && !report.dequantized->overflow_example.empty()) {
+    session.warn(overflow_text(*report.dequantized));
+  }
   if (!session.quiet()) {
     session.out().write(labelled(style, "plan", plan_text(report.plan)));
     if (!report.plan.mapping.empty()) {
@@ -221,6 +242,9 @@ void print_text(Session& session, const api::TransformReport& report) {
     }
     for (const auto& alteration : report.plan.alterations) {
       session.out().write(labelled(style, "alters", alteration_text(alteration)));
+    }
+    if (report.dequantized) {
+      session.out().write(labelled(style, "unpacked", dequantized_text(*report.dequantized)));
     }
     if (report.cast) session.out().write(labelled(style, "cast", cast_text(*report.cast)));
     if (const auto& not_boxes = report.plan.not_boxes) {
@@ -264,11 +288,17 @@ void print_text(Session& session, const api::DiffReport& report) {
                  fmt::format("{} of the identical ones after the cast that B's manifest records",
                              format_count(report.cast))));
   }
+  if (report.dequantized > 0) {
+    session.out().write(labelled(
+        session.out_style(), "unpacked",
+        fmt::format("{} of the identical ones after the unpacking that B's manifest records",
+                    format_count(report.dequantized))));
+  }
   if (report.not_compared > 0) {
-    session.out().write(
-        labelled(session.out_style(), "cast",
-                 fmt::format("B's manifest records the cast of {}: --values casts A and compares",
-                             plural(report.not_compared, "tensor"))));
+    session.out().write(labelled(
+        session.out_style(), "values",
+        fmt::format("B's manifest records a change of {}: --values repeats it and compares",
+                    plural(report.not_compared, "tensor"))));
   }
   session.out().write(report.equal ? "same\n" : "differs\n");
 }

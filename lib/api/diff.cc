@@ -8,8 +8,11 @@
 #include <optional>
 
 #include "kernels/encode/encode.h"
+#include "lib/api/dequantize/dequantize.h"
+#include "lib/api/dequantize/unpacked_tensor.h"
 #include "lib/api/transfer/logical_checkpoint.h"
 #include "lib/api/transfer/replicas.h"
+#include "lib/base/text.h"
 #include "lib/exec/compare.h"
 
 namespace shardtool::api {
@@ -40,16 +43,57 @@ std::optional<Dtype> recorded_cast(const LogicalTensor& a, const LogicalTensor& 
   return fits ? std::optional(from) : std::nullopt;
 }
 
-/// "data after F32 -> BF16, first at element [3, 7]"
-std::string cast_change(const exec::TensorMove& move, i64 first_byte) {
+/// Type of b's tensor after it was unpacked, before its casts.
+Dtype unpacked_type(const LogicalTensor& b) {
+  return b.record->casts.empty() ? b.spec.dtype : b.record->casts.front().from;
+}
+
+/// True if b's manifest says that its tensor was unpacked from codes that a has.
+bool is_unpacked_from(const ByName& in_a, const LogicalTensor& b) {
+  if (b.record == nullptr || !b.record->dequantized) return false;
+  const auto& stored = b.record->dequantized->from;
+  const auto codes = stored.empty() ? in_a.end() : in_a.find(stored.front().name);
+  return codes != in_a.end() && codes->second->spec.dtype == stored.front().dtype &&
+         codes->second->spec.shape == stored.front().shape &&
+         kernels::is_float_storage(unpacked_type(b));
+}
+
+/// Unpacks a's weights as b's manifest records it.
+void dequantize_as(LogicalCheckpoint& a, const LogicalCheckpoint& b) {
+  const ByName in_b = by_name(b);
+  dequantize(a, {}, {});
+  for (LogicalTensor& tensor : a.tensors) {
+    const auto other = in_b.find(tensor.spec.name);
+    const bool is_known = tensor.unpacked && other != in_b.end() &&
+                          other->second->record != nullptr && other->second->record->dequantized;
+    if (!is_known) continue;
+    const Dtype dtype = unpacked_type(*other->second);
+    tensor.unpacked = std::make_shared<const UnpackedTensor>(tensor.unpacked->weight(), dtype);
+    tensor.spec.dtype = dtype;
+  }
+}
+
+/// Difference between the recorded unpacking of b's tensor and that of a's stored tensors.
+std::string unpacking_change(const LogicalTensor& a, const LogicalTensor& b) {
+  const bool is_recorded = b.record != nullptr && b.record->dequantized;
+  if (!a.unpacked || !is_recorded) return "";
+  format::DequantizeRecord recorded = *b.record->dequantized;
+  for (format::StoredRecord& stored : recorded.from) stored.digest.reset();
+  return recorded == a.unpacked->record(nullptr) ? "" : "unpacked from other tensors";
+}
+
+/// "data after F32 -> BF16, first at element [3, 7]", "data after fp8/block -> BF16, ..."
+std::string cast_change(const exec::TensorMove& move, const std::string& scheme, i64 first_byte) {
   Shape index = move.shape;
-  i64 element = first_byte * CHAR_BIT / bits(*move.cast_to);
+  i64 element = first_byte * CHAR_BIT / bits(move.result_dtype());
   for (size_t a = index.size(); a-- > 0;) {
     index[a] = element % move.shape[a];
     element /= move.shape[a];
   }
-  return fmt::format("data after {} -> {}, first at element {}", to_string(move.dtype),
-                     to_string(*move.cast_to), to_string(index));
+  std::string steps = scheme.empty() ? "" : quote_for_message(scheme, 60) + " -> ";
+  steps += to_string(move.dtype);
+  if (move.cast_to) steps += fmt::format(" -> {}", to_string(*move.cast_to));
+  return fmt::format("data after {}, first at element {}", steps, to_string(index));
 }
 
 /// Compares the logical values of tensors with per-device value shifts.
@@ -77,8 +121,20 @@ void compare_shifted(const LogicalCheckpoint& a, const LogicalCheckpoint& b, con
   }
 }
 
+/// What was done to a tensor of a before it is compared.
+struct Preparation {
+  std::string scheme;  ///< of its unpacking, or empty
+  i64 stored_bytes = 0;
+};
+
+Preparation preparation_of(const ByName& in_a, const exec::TensorMove& move) {
+  const LogicalTensor& tensor = *in_a.at(move.name);
+  if (!tensor.unpacked) return {"", byte_size(move.dtype, move.shape).value_or(0)};
+  return {tensor.unpacked->weight().scheme, tensor.unpacked->stored_bytes()};
+}
+
 /// Reads a's tensors in the layout of b's holders and compares them.
-void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b,
+void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b, const ByName& in_a,
                   std::vector<exec::TensorMove> moves, const DiffOptions& options,
                   DiffReport& report) {
   std::sort(moves.begin(), moves.end(), [](const auto& x, const auto& y) {
@@ -91,13 +147,16 @@ void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b,
   for (size_t i = 0; i < moves.size(); ++i) {
     const exec::TensorMove& move = moves[i];
     const auto& [bytes, first, holder] = differences[i];
-    report.bytes_read += byte_size(move.dtype, move.shape).value_or(0) +
-                         byte_size(move.result_dtype(), move.shape).value_or(0);
+    const Preparation prepared = preparation_of(in_a, move);
+    report.bytes_read +=
+        prepared.stored_bytes + byte_size(move.result_dtype(), move.shape).value_or(0);
     if (bytes == 0) {
       ++report.identical;
       if (move.cast_to) ++report.cast;
+      if (move.computed) ++report.dequantized;
     } else {
-      const std::string what = move.cast_to ? cast_change(move, first) : "data";
+      const bool is_prepared = move.cast_to || move.computed;
+      const std::string what = is_prepared ? cast_change(move, prepared.scheme, first) : "data";
       report.changed.push_back({move.name, what, bytes, first});
     }
   }
@@ -106,11 +165,20 @@ void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b,
 }  // namespace
 
 DiffReport diff(const DiffOptions& options) {
-  const LogicalCheckpoint a = open_logical({options.a});
+  LogicalCheckpoint a = open_logical({options.a});
   const LogicalCheckpoint b = open_logical({options.b});
+  DiffReport report;
+  const ByName stored_in_a = by_name(a);
+  const i64 unpacked = std::count_if(b.tensors.begin(), b.tensors.end(), [&](const auto& tensor) {
+    return is_unpacked_from(stored_in_a, tensor);
+  });
+  if (options.values && unpacked > 0) {
+    dequantize_as(a, b);
+  } else {
+    report.not_compared = unpacked;
+  }
   const ByName in_a = by_name(a);
   const ByName in_b = by_name(b);
-  DiffReport report;
   std::vector<exec::TensorMove> moves;
   for (const auto& [name, tensor] : in_a) {
     const auto other = in_b.find(name);
@@ -119,7 +187,8 @@ DiffReport diff(const DiffOptions& options) {
       continue;
     }
     ++report.common;
-    const std::string change = metadata_change(tensor->spec, other->second->spec);
+    std::string change = metadata_change(tensor->spec, other->second->spec);
+    if (change.empty()) change = unpacking_change(*tensor, *other->second);
     const bool is_cast = recorded_cast(*tensor, *other->second).has_value();
     const bool casts = is_cast && options.values && !options.metadata_only;
     if (is_cast && !casts) ++report.not_compared;
@@ -135,7 +204,8 @@ DiffReport diff(const DiffOptions& options) {
                        tensor->side,
                        other->second->side,
                        {},
-                       casts ? std::optional(other->second->spec.dtype) : std::nullopt});
+                       casts ? std::optional(other->second->spec.dtype) : std::nullopt,
+                       tensor->unpacked});
     }
   }
   for (const auto& [name, tensor] : in_b) {
@@ -144,7 +214,7 @@ DiffReport diff(const DiffOptions& options) {
   if (options.metadata_only) {
     report.identical = static_cast<i64>(moves.size());
   } else {
-    compare_data(a, b, std::move(moves), options, report);
+    compare_data(a, b, in_a, std::move(moves), options, report);
   }
   std::sort(report.changed.begin(), report.changed.end(),
             [](const auto& x, const auto& y) { return x.name < y.name; });

@@ -11,14 +11,15 @@ struct DiffOptions {
   std::string a;
   std::string b;
   bool metadata_only = false;  ///< compare names, dtypes and shapes, read no data
-  /// Where the manifest of b records a cast of a's type, cast a's values the same way and compare.
+  /// Where the manifest of b records a cast or an unpacking of a's values, repeat it and compare.
   bool values = false;
   exec::Resources resources;
 };
 
 struct DiffChange {
   std::string name;
-  /// "dtype F32 -> BF16", "shape ...", "data", "data after F32 -> BF16, first at element [3, 7]"
+  /// "dtype F32 -> BF16", "shape ...", "data", "data after F32 -> BF16, first at element [3, 7]",
+  /// "unpacked from other tensors"
   std::string what;
   i64 bytes_differing = 0;    ///< for data
   i64 first_difference = -1;  ///< for data: byte offset of the first difference in b's whole tensor
@@ -28,7 +29,8 @@ struct DiffReport {
   i64 common = 0;
   i64 identical = 0;
   i64 cast = 0;          ///< of the identical ones: equal after the recorded cast
-  i64 not_compared = 0;  ///< tensors with another dtype whose cast is recorded, without `values`
+  i64 dequantized = 0;   ///< of the identical ones: equal after the recorded unpacking
+  i64 not_compared = 0;  ///< tensors whose cast or unpacking is recorded, without `values`
   std::vector<std::string> only_a;
   std::vector<std::string> only_b;
   std::vector<DiffChange> changed;

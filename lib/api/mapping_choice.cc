@@ -139,7 +139,7 @@ mapping::Mapping with_storage(const mapping::Mapping& mapping, const LogicalChec
 std::optional<mapping::ModelConfig> model_config(const MappingChoice& choice,
                                                  const LogicalCheckpoint& source) {
   if (choice.config.empty()) return source.config();
-  return mapping::load_config(choice.config);
+  return source.load_config(choice.config);
 }
 
 std::optional<std::string> fitting_preset(const std::optional<mapping::ModelConfig>& config,

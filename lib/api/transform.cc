@@ -1,5 +1,6 @@
 #include "lib/api/transform.h"
 
+#include "lib/api/dequantize/dequantize.h"
 #include "lib/api/planning/plan_file.h"
 #include "lib/api/transfer/cast_values.h"
 #include "lib/api/transfer/layout_source.h"
@@ -9,14 +10,22 @@
 namespace shardtool::api {
 namespace {
 
-/// Shows a source's floats in the type that the options request.
-LogicalCheckpoint with_casts(LogicalCheckpoint source, const WriteOptions& write) {
+/// Shows a source's values as the options request. `config` is the path of the model's config.json,
+/// or empty.
+LogicalCheckpoint with_changes(LogicalCheckpoint source, const WriteOptions& write,
+                               const std::string& config = {}) {
+  if (write.dequantize) dequantize(source, config, write.dtype);
   if (write.dtype) cast_values(source, *write.dtype);
   return source;
 }
 
-LogicalCheckpoint open_source(const std::vector<std::string>& sources, const WriteOptions& write) {
-  return with_casts(open_finished(sources), write);
+LogicalCheckpoint open_foreign(const MergeOptions& options) {
+  if (options.write.dequantize) {
+    throw Error(ErrorCode::kUsage, "files of another tool are merged as they are stored")
+        .help("merge them without --dequantize, then merge the result with it");
+  }
+  return with_changes(open_in_layout({options.sources, options.from_layout, options.config}),
+                      options.write);
 }
 
 TransformReport reshard_by_plan(const ReshardOptions& options) {
@@ -24,9 +33,9 @@ TransformReport reshard_by_plan(const ReshardOptions& options) {
     throw Error(ErrorCode::kUsage, "a plan is applied in the plain layout")
         .help("reshard without --plan to write another --layout");
   }
-  if (options.write.dtype) {
-    throw Error(ErrorCode::kUsage, "a plan is applied without a cast")
-        .help("reshard without --plan, or leave out --dtype");
+  if (options.write.dtype || options.write.dequantize) {
+    throw Error(ErrorCode::kUsage, "a plan is applied to the values as they are stored")
+        .help("reshard without --plan, or leave out --dtype and --dequantize");
   }
   plan::ReshardPlan counted;
   const auto open_task = [&] {
@@ -63,12 +72,10 @@ TransformReport merge(const MergeOptions& options) {
   const layouts::EngineLayout* layout =
       is_plain ? nullptr : &layouts::find_layout(options.write.layout);
   const auto open_task = [&] {
-    Task task{
-        options.from_layout.empty()
-            ? open_source(options.sources, options.write)
-            : with_casts(open_in_layout({options.sources, options.from_layout, options.config}),
-                         options.write),
-        {}};
+    Task task{options.from_layout.empty()
+                  ? with_changes(open_finished(options.sources), options.write, options.config)
+                  : open_foreign(options),
+              {}};
     task.target = whole_target(task.source, layout);
     return task;
   };
@@ -78,7 +85,7 @@ TransformReport merge(const MergeOptions& options) {
 TransformReport reshard(const ReshardOptions& options) {
   if (!options.plan.empty()) return reshard_by_plan(options);
   const auto open_task = [&] {
-    Task task{open_source(options.sources, options.write), {}};
+    Task task{with_changes(open_finished(options.sources), options.write, options.to.config), {}};
     MappingChoice to = options.to;
     to.engine_layout = options.write.layout;
     const AppliedMapping applied = apply_mapping(to, task.source);

@@ -50,6 +50,8 @@ struct WriteOptions {
   bool copy_side_files = true;
   /// Element type of all floats in the output, BF16, F16 or F32; nullopt: the stored types.
   std::optional<Dtype> dtype = {};
+  /// Unpack quantised weights to `dtype` or, without it, to the type that config.json names.
+  bool dequantize = false;
   /// Read all shards back and compare them with their hashes: before the output is published, or
   /// for an output that --resume finds complete.
   bool verify = false;
@@ -144,6 +146,17 @@ struct TransformCast {
   std::string overflow_example;               ///< the first tensor with an overflow, or empty
 };
 
+/// Unpacking of the quantised weights.
+struct TransformDequantize {
+  std::string scheme;  ///< of one of them, by config.json
+  Dtype to = Dtype::kBF16;
+  i64 weights = 0;
+  i64 stored = 0;                             ///< tensors behind them
+  std::vector<std::string> left_out;          ///< scales of activations and caches
+  std::optional<kernels::CastCounts> counts;  ///< known after the writing
+  std::string overflow_example;               ///< the first weight with an overflow, or empty
+};
+
 /// Result of the writing.
 struct TransformWritten {
   i64 bytes = 0;         ///< all files, headers included
@@ -169,6 +182,7 @@ struct TransformResumed {
 
 struct TransformReport {
   TransformPlan plan;
+  std::optional<TransformDequantize> dequantized;
   std::optional<TransformCast> cast;
   std::optional<TransformMoved> moved;
   /// True if a resumed run had no work left: the manifest equals the run's, and the files have
@@ -185,7 +199,7 @@ struct TransformReport {
 /// Splits a whole checkpoint into one part per device. Throws mapping, input, output and resource
 /// errors; the output is published complete or not at all. With `dtype`, floats are cast first, by
 /// this and the next two: see kernels/cast.h for the rounding, transfer/cast_values.h for the
-/// tensors.
+/// tensors. With `dequantize`, quantised weights are unpacked, see dequantize/dequantize.h.
 TransformReport split(const SplitOptions& options);
 /// Merges shards into one checkpoint: merge(split(x)) = x, tensor by tensor, byte for byte.
 TransformReport merge(const MergeOptions& options);

@@ -317,6 +317,19 @@ TEST_CASE("config.json names the new type, and nothing else of it changes") {
   CHECK(bf16("{\"a\": 1}") == "{\n  \"torch_dtype\": \"bfloat16\",\"a\": 1}");
   CHECK(bf16("{}") == "{\n  \"torch_dtype\": \"bfloat16\"\n}");
   CHECK_ERROR(kConfig, bf16("[]"));
+  const auto plain = [](const std::string& text) {
+    return without_quantization(text, "config.json");
+  };
+  CHECK(plain(R"({"a": 1e-05, "quantization_config": {"b": [1, "}"]}, "c": NaN})") ==
+        R"({"a": 1e-05, "c": NaN})");
+  CHECK(plain(R"({"a": 1,
+  "quantization_config": {"b": 2}
+})") == "{\"a\": 1\n}");
+  CHECK(plain(R"({ "quantization_config": null , "a": 1})") == R"({ "a": 1})");
+  CHECK(plain(R"({ "quantization_config": {} })") == "{  }");
+  CHECK(plain(R"({"text_config": {"quantization_config": 1}})") ==
+        R"({"text_config": {"quantization_config": 1}})");
+  CHECK_ERROR(kConfig, plain("[]"));
   const Checkpoints files(Dtype::kF16);
   files.split_to(files.folder / "out", files.source, true);
   CHECK(file_text(files.folder / "out/config.json") ==

@@ -20,7 +20,7 @@ Error quantised(const std::string& found) {
                "the model is quantised: its weights and scales are not cast")
       .note("found", found)
       .note("expected", "floats that are values by themselves")
-      .help("leave out --dtype to keep the weights and scales as they are");
+      .help("add --dequantize to make them floats, or leave out --dtype to keep them as they are");
 }
 
 /// Throws if an 8-bit float or a word of packed codes has its scales beside it.

@@ -76,6 +76,31 @@ class DtypeEdits {
   std::vector<Edit> edits_;
 };
 
+/// Members of the config whose key is `name`, with one of the commas beside them.
+std::vector<Edit> removals(const std::string& text, std::string_view name,
+                           const std::string& file) {
+  JsonReader in(text, {file, ErrorCode::kConfig}, kMaxDepth, JsonNumbers::kPython);
+  std::vector<Edit> edits;
+  in.begin_object();
+  size_t end_before = 0;          // of the value before
+  bool is_after_removed = false;  // the first member was removed, and its comma is still there
+  for (std::string key; in.next_key(key);) {
+    const size_t begin = in.last_offset();
+    if (is_after_removed) edits.back().bytes = begin - edits.back().begin;
+    is_after_removed = false;
+    const size_t value = in.offset();
+    const size_t end = value + in.raw().size();
+    if (key == name) {
+      const bool is_first = end_before == 0;
+      edits.push_back({is_first ? begin : end_before, end - (is_first ? begin : end_before), {}});
+      is_after_removed = is_first;
+    }
+    if (key != name || end_before != 0) end_before = end;
+  }
+  in.finish();
+  return edits;
+}
+
 }  // namespace
 
 std::string config_name(Dtype dtype) {
@@ -85,6 +110,10 @@ std::string config_name(Dtype dtype) {
 
 std::string with_dtype(const std::string& text, Dtype dtype, const std::string& file) {
   return edited(text, DtypeEdits(text, dtype, file).collect());
+}
+
+std::string without_quantization(const std::string& text, const std::string& file) {
+  return edited(text, removals(text, "quantization_config", file));
 }
 
 }  // namespace shardtool::api

@@ -6,11 +6,13 @@
 #include <set>
 #include <utility>
 
+#include "lib/api/transfer/config_text.h"
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
 #include "lib/format/manifest/manifest_rules.h"
 #include "lib/index/holder_set_pool.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::api {
 namespace {
@@ -180,7 +182,14 @@ std::vector<std::string> LogicalCheckpoint::warnings() const {
 std::optional<mapping::ModelConfig> LogicalCheckpoint::config() const {
   const std::string& path = parts.front().config_path;
   if (path.empty()) return std::nullopt;
-  return mapping::load_config(path);
+  return load_config(path);
+}
+
+mapping::ModelConfig LogicalCheckpoint::load_config(const std::string& path) const {
+  if (!is_dequantized) return mapping::load_config(path);
+  constexpr const char* kName = "config.json";
+  return mapping::parse_config(without_quantization(store::read_text(path, kMaxConfigBytes), kName),
+                               kName);
 }
 
 LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {

@@ -15,6 +15,8 @@
 
 namespace shardtool::api {
 
+class UnpackedTensor;
+
 /// A tensor independent of its storage, with its holders: one for a whole checkpoint, one per shard
 /// for our outputs, one per chunk for checkpoints in chunks.
 struct LogicalTensor {
@@ -25,6 +27,8 @@ struct LogicalTensor {
   const format::TensorRecord* record = nullptr;  ///< from the manifest, or null
   std::vector<index::ValueShift> shifts;         ///< per holder; empty: plain values
   std::optional<Dtype> cast_from = {};           ///< type in the files if `spec` shows another one
+  /// Not null: computed from tensors in LogicalCheckpoint::stored; `side` is one whole holder.
+  std::shared_ptr<const UnpackedTensor> unpacked = {};
 
   Dtype stored_dtype() const { return cast_from.value_or(spec.dtype); }
 };
@@ -42,6 +46,9 @@ struct LogicalCheckpoint {
   std::vector<exec::SurveyedFile> files;  ///< files of all parts; Slot::file is an index
   std::vector<LogicalTensor> tensors;
   std::vector<LogicalConstant> constants;  ///< no part of the checkpoint's content
+  bool is_dequantized = false;             ///< config() shows no quantisation
+  std::vector<LogicalTensor> stored;       ///< tensors behind those that are computed
+  std::vector<std::string> left_out;       ///< names of tensors that are not shown
 
   /// True for the shards of devices. A checkpoint in chunks is whole: its holders are no devices.
   bool is_sharded() const {
@@ -52,6 +59,8 @@ struct LogicalCheckpoint {
   std::vector<std::string> warnings() const;
   /// Loads the config.json in the weights' folder; nullopt if there is none. Throws kConfig.
   std::optional<mapping::ModelConfig> config() const;
+  /// Loads a config.json as config() does.
+  mapping::ModelConfig load_config(const std::string& path) const;
 };
 
 /// Opens every location. Several locations must be outputs of one split: same mesh, same tensors,

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "lib/api/dequantize/unpacked_tensor.h"
 #include "lib/api/transfer/boxes.h"
 
 namespace shardtool::api {
@@ -159,6 +160,16 @@ std::vector<format::CastRecord> cast_records(const LogicalTensor& tensor,
   return casts;
 }
 
+/// This run's dequantisation, or the one that the source records.
+std::optional<format::DequantizeRecord> dequantize_record(const LogicalTensor& tensor,
+                                                          const exec::CopiedTensor& copied) {
+  if (tensor.unpacked) {
+    const bool is_known = copied.is_whole && copied.computed;
+    return tensor.unpacked->record(is_known ? &*copied.computed : nullptr);
+  }
+  return tensor.record == nullptr ? std::nullopt : tensor.record->dequantized;
+}
+
 /// Local index of a global one, or nullopt.
 std::optional<i64> local_index(const index::AxisMap& map, i64 global) {
   for (const index::Piece& piece : map.pieces()) {
@@ -186,7 +197,7 @@ i64 leading_run(const index::Region& region) {
 /// kNoOrigin.
 i64 origin_of(const LogicalTensor& tensor, const index::Region& wanted) {
   constexpr i64 kLongBytes = 64 << 10;
-  if (tensor.cast_from) return format::kNoOrigin;
+  if (tensor.cast_from || tensor.unpacked) return format::kNoOrigin;
   const i64 element_bits = bits(tensor.spec.dtype);
   if (leading_run(wanted) * element_bits / 8 < kLongBytes) return format::kNoOrigin;
   const index::HolderSet& holders = *tensor.side.holders;
@@ -309,7 +320,8 @@ std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
                      from.side,
                      {target.tensors[t].holders, output.slots[t]},
                      from.digest,
-                     cast_of(from)});
+                     cast_of(from),
+                     from.unpacked});
   }
   return moves;
 }
@@ -329,7 +341,8 @@ std::vector<exec::TensorMove> plan_fills(const LogicalCheckpoint& source,
                        from.side,
                        {fill.holders, std::move(slots)},
                        std::nullopt,
-                       cast_of(from)});
+                       cast_of(from),
+                       from.unpacked});
     }
   }
   return moves;
@@ -347,6 +360,11 @@ void add_alterations(const TargetTensor& tensor, const std::string& name, Transf
       ++found->tensors;
     }
   }
+}
+
+i64 stored_bytes(const LogicalTensor& tensor) {
+  if (tensor.unpacked) return tensor.unpacked->stored_bytes();
+  return byte_size(tensor.stored_dtype(), tensor.spec.shape).value_or(0);
 }
 
 /// Bytes of a tensor's shards, and the part of them that is padding.
@@ -381,8 +399,7 @@ TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& tar
   for (const TargetTensor& tensor : target.tensors) {
     const TensorSpec& spec = source.tensors[tensor.source].spec;
     ++(tensor.is_sharded ? plan.split : plan.replicated);
-    const Dtype stored = source.tensors[tensor.source].stored_dtype();
-    plan.bytes_in += byte_size(stored, spec.shape).value_or(0);
+    plan.bytes_in += stored_bytes(source.tensors[tensor.source]);
     const auto [found, is_new] = of_layout.try_emplace({tensor.holders.get(), spec.dtype});
     if (is_new) found->second = written_bytes(*tensor.holders, spec.dtype);
     const auto& [written, padding] = found->second;
@@ -441,6 +458,7 @@ format::TensorRecord tensor_record(const LogicalCheckpoint& source, const Target
   record.stored = wanted.stored_as;
   if (copied.is_whole) record.digest = copied.digest;
   record.casts = cast_records(source.tensors[wanted.source], copied);
+  record.dequantized = dequantize_record(source.tensors[wanted.source], copied);
   record.shards = shard_records(wanted, plan.slots[tensor], spec.dtype, copied);
   record.holders = wanted.holders;
   record.shifts = wanted.shifts;

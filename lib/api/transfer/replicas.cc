@@ -25,16 +25,16 @@ i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::Sour
   std::vector<const LogicalTensor*> compared;
   i64 copies = 0;
   int number = 0;
-  for (const LogicalTensor& tensor : source.tensors) {
-    if (!has_replicas(tensor) || !tensor.shifts.empty())
-      continue;  // shifted tensors are compared
-                 // when read
-    if (number++ % share.of != share.number) continue;
+  const auto add = [&](const LogicalTensor& tensor) {
+    if (!has_replicas(tensor) || !tensor.shifts.empty()) return;  // shifted: compared when read
+    if (number++ % share.of != share.number) return;
     moves.push_back(
         {tensor.spec.name, tensor.stored_dtype(), tensor.spec.shape, tensor.side, tensor.side, {}});
     compared.push_back(&tensor);
     copies += tensor.side.holders->size();
-  }
+  };
+  for (const LogicalTensor& tensor : source.tensors) add(tensor);
+  for (const LogicalTensor& tensor : source.stored) add(tensor);
   exec::Resources quiet = resources;
   quiet.on_progress = nullptr;
   const auto differences = exec::compare(moves, files, files, quiet);

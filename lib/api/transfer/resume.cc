@@ -28,6 +28,9 @@ kernels::Hash128 text_hash(const format::Manifest& head, size_t tensors,
 void clear_data(format::TensorRecord& record) {
   record.digest.reset();
   for (format::CastRecord& cast : record.casts) cast.digest.reset();
+  if (record.dequantized) {
+    for (format::StoredRecord& stored : record.dequantized->from) stored.digest.reset();
+  }
   for (format::ShardRecord& shard : record.shards) shard.xxh3.reset();
 }
 

@@ -77,6 +77,7 @@ std::string source_hash(const LogicalCheckpoint& source) {
     }
   }
   HolderHashes holders;
+  for (const LogicalTensor& tensor : source.stored) add_slots(print, tensor.side.slots);
   for (const LogicalTensor& tensor : source.tensors) {
     print.add(tensor.spec.name);
     print.add(holders.of(tensor.side.holders));
@@ -103,7 +104,7 @@ std::string target_hash(const LogicalCheckpoint& source, const TargetLayout& tar
     const TargetTensor& tensor = target.tensors[t];
     const LogicalTensor& from = source.tensors[tensor.source];
     print.add(from.spec.name);
-    if (from.cast_from) print.add(to_string(from.spec.dtype));
+    if (from.cast_from || from.unpacked) print.add(to_string(from.spec.dtype));
     print.add(holders.of(tensor.holders));
     add_slots(print, plan.slots[t]);
     add_shifts(print, tensor.shifts);

@@ -240,6 +240,20 @@ void name_storage(const LogicalCheckpoint& source, TargetLayout& target) {
   }
 }
 
+/// Names of the tensors that the output does not have.
+std::vector<std::string> dropped_names(const LogicalCheckpoint& source,
+                                       const AppliedMapping& applied) {
+  std::vector<std::string> names;
+  for (const size_t dropped : applied.resolution.dropped) {
+    names.push_back(source.tensors[dropped].spec.name);
+  }
+  names.insert(names.end(), source.left_out.begin(), source.left_out.end());
+  for (const mapping::LeftOut& twin : applied.left_out) {
+    names.push_back(source.tensors[twin.tensor].spec.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMapping& applied,
@@ -255,13 +269,8 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   target.tied = resolution.tied;
   target.warnings = resolution.warnings;
   for (const mapping::DoubtfulCut& cut : applied.doubts) target.warnings.push_back(to_string(cut));
-  for (const size_t dropped : resolution.dropped) {
-    target.dropped.push_back(source.tensors[dropped].spec.name);
-  }
+  target.dropped = dropped_names(source, applied);
   target.left_out = applied.left_out;
-  for (const mapping::LeftOut& twin : target.left_out) {
-    target.dropped.push_back(source.tensors[twin.tensor].spec.name);
-  }
   for (const mapping::UnevenCut& cut : resolution.uneven) {
     target.uneven.push_back({cut.axis, cut.sizes, cut.example_tensor, cut.tensors});
     if (const auto warning = mapping::uneven_warning(cut.axis, cut.sizes))
@@ -332,6 +341,7 @@ TargetLayout whole_target(const LogicalCheckpoint& source, const layouts::Engine
     target.tied = manifest->tied;
     target.dropped = manifest->dropped;
   }
+  target.dropped.insert(target.dropped.end(), source.left_out.begin(), source.left_out.end());
   return target;
 }
 

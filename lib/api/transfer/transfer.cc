@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/api/dequantize/unpacked_tensor.h"
 #include "lib/api/team.h"
 #include "lib/api/transfer/output_plan.h"
 #include "lib/api/transfer/replicas.h"
@@ -126,6 +127,32 @@ std::optional<TransformCast> planned_cast(const LogicalCheckpoint& source,
   return cast;
 }
 
+/// Returns the unpacking that the options request, before anything is counted.
+std::optional<TransformDequantize> planned_unpacking(const LogicalCheckpoint& source) {
+  if (!source.is_dequantized) return std::nullopt;
+  TransformDequantize report;
+  report.stored = std::ssize(source.stored);
+  report.left_out = source.left_out;
+  for (const LogicalTensor& tensor : source.tensors) {
+    if (!tensor.unpacked) continue;
+    ++report.weights;
+    report.scheme = tensor.unpacked->weight().scheme;
+    report.to = tensor.spec.dtype;
+  }
+  return report;
+}
+
+void count_unpacked(std::span<const exec::TensorMove> moves,
+                    std::span<const exec::CopiedTensor> copied, TransformDequantize& report) {
+  report.counts.emplace();
+  for (size_t t = 0; t < copied.size(); ++t) {
+    if (!copied[t].computed) continue;
+    *report.counts += copied[t].computed->counts;
+    const bool overflows = copied[t].computed->counts.overflowed > 0;
+    if (overflows && report.overflow_example.empty()) report.overflow_example = moves[t].name;
+  }
+}
+
 void count_casts(std::span<const exec::TensorMove> moves,
                  std::span<const exec::CopiedTensor> copied, TransformCast& cast) {
   cast.counts.emplace();
@@ -169,6 +196,7 @@ struct Planned {
     if (options.launch) {
       report.plan.shares = summarize_shares(moves, owners, processes(options));
     }
+    report.dequantized = planned_unpacking(source);
     report.cast = planned_cast(source, options);
     report.output = options.output;
     report.warnings = source.warnings();
@@ -314,6 +342,7 @@ class SharedRun {
       std::vector<exec::CopiedTensor> copied(run_.moves.size());
       for (const std::string& share : shares) own.merge(exec::parse_lines(share));
       for (auto& [tensor, result] : own) copied[tensor] = std::move(result);
+      if (report.dequantized) count_unpacked(run_.moves, copied, *report.dequantized);
       if (report.cast) count_casts(run_.moves, copied, *report.cast);
       written_ = complete_files(run_, sources_, targets_, copied, options_, *folder_);
       if (!options_.verify) return;
@@ -326,7 +355,7 @@ class SharedRun {
     });
     const bool has_summary = !run_.plan.summary_name.empty();
     report.written.emplace().files = std::ssize(written_) - (has_summary ? 2 : 1);  // without the
-                                                                                  // manifest
+                                                                                    // manifest
     report.written->shared_bytes = team_.sum(shared);
   }
 

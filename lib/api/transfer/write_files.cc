@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
+#include "lib/api/dequantize/dequantize.h"
 #include "lib/api/transfer/config_text.h"
 #include "lib/api/transfer/replicas.h"
 #include "lib/base/error.h"
@@ -19,7 +21,9 @@ namespace shardtool::api {
 namespace {
 
 constexpr const char* kConfigName = "config.json";
-constexpr i64 kMaxConfigBytes = 64 << 20;
+/// Files beside the weights that say how they are quantised.
+constexpr auto kQuantisationNames = std::to_array<std::string_view>(
+    {"hf_quant_config.json", "quantize_config.json", "quant_config.json"});
 
 /// Returns the number of copied bytes.
 i64 copy_side_file(const std::string& from, store::File& to) {
@@ -58,16 +62,33 @@ store::WrittenFile write_output_summary(const Run& run, exec::IoMode mode,
           })};
 }
 
-/// Writes config.json with another type of the weights.
-store::WrittenFile write_config(const std::string& path, Dtype dtype, store::OutputFolder& folder) {
-  const std::string text = with_dtype(store::read_text(path, kMaxConfigBytes), dtype, kConfigName);
+/// Changes of config.json.
+struct ConfigChanges {
+  std::optional<Dtype> dtype;
+  bool drops_quantization = false;
+
+  bool any() const { return dtype || drops_quantization; }
+};
+
+ConfigChanges config_changes(const LogicalCheckpoint& source, const WriteOptions& options) {
+  ConfigChanges changes{options.dtype, source.is_dequantized};
+  const auto config = changes.drops_quantization ? source.config() : std::nullopt;
+  if (config && !changes.dtype && !named_float_type(*config)) changes.dtype = kDefaultFloat;
+  return changes;
+}
+
+store::WrittenFile write_config(const std::string& path, const ConfigChanges& changes,
+                                store::OutputFolder& folder) {
+  std::string text = store::read_text(path, kMaxConfigBytes);
+  if (changes.drops_quantization) text = without_quantization(text, kConfigName);
+  if (changes.dtype) text = with_dtype(text, *changes.dtype, kConfigName);
   store::write_exact(folder.create(kConfigName), std::as_bytes(std::span(text)), 0);
   return {kConfigName, std::ssize(text)};
 }
 
 std::vector<store::WrittenFile> copy_all_side_files(const LogicalCheckpoint& source,
                                                     const OutputPlan& plan,
-                                                    std::optional<Dtype> dtype,
+                                                    const ConfigChanges& changes,
                                                     store::OutputFolder& folder) {
   const format::Checkpoint& first = source.parts.front();
   std::vector<store::WrittenFile> copied;
@@ -75,9 +96,12 @@ std::vector<store::WrittenFile> copy_all_side_files(const LogicalCheckpoint& sou
     const bool is_ours = name == format::kManifestName || name == plan.summary_name ||
                          std::any_of(plan.files.begin(), plan.files.end(),
                                      [&](const auto& file) { return file.name == name; });
-    if (is_ours) continue;
-    if (dtype && name == kConfigName) {
-      copied.push_back(write_config(first.config_path, *dtype, folder));
+    const bool is_of_quantisation =
+        changes.drops_quantization &&
+        std::ranges::find(kQuantisationNames, name) != kQuantisationNames.end();
+    if (is_ours || is_of_quantisation) continue;
+    if (changes.any() && name == kConfigName) {
+      copied.push_back(write_config(first.config_path, changes, folder));
       continue;
     }
     copied.push_back({name, copy_side_file(first.side_path(name), folder.create(name))});
@@ -288,7 +312,8 @@ std::vector<store::WrittenFile> complete_files(const Run& run,
   check_tied(run.target, run.moves, copied);
   std::vector<store::WrittenFile> written;
   if (options.copy_side_files) {
-    written = copy_all_side_files(run.source, run.plan, options.dtype, folder);
+    const ConfigChanges changes = config_changes(run.source, options);
+    written = copy_all_side_files(run.source, run.plan, changes, folder);
   }
   for (const auto& file : run.plan.files) written.push_back({file.name, file.size});
   if (!run.plan.summary_name.empty()) {

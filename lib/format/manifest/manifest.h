@@ -71,6 +71,24 @@ struct CastRecord {
   bool operator==(const CastRecord&) const = default;
 };
 
+/// Stored tensor from which a tensor was computed.
+struct StoredRecord {
+  std::string name;
+  Dtype dtype = Dtype::kF32;
+  Shape shape;
+  std::optional<std::uint64_t> digest = {};  ///< of the whole tensor, if known
+
+  bool operator==(const StoredRecord&) const = default;
+};
+
+/// Unpacking of a quantised weight to the tensor's first type, rounded to nearest even.
+struct DequantizeRecord {
+  std::string scheme;              ///< "fp8/block": what config.json said of the weights
+  std::vector<StoredRecord> from;  ///< the codes, the scales, and others
+
+  bool operator==(const DequantizeRecord&) const = default;
+};
+
 struct TensorRecord {
   std::string name;
   /// Name in the files' headers; null: `name`. Then the shard's bytes are a part of that tensor.
@@ -81,6 +99,7 @@ struct TensorRecord {
   /// Linear CRC-64 of the whole tensor; nullopt only when --ranks left out ranks that hold some of
   /// its elements.
   std::optional<std::uint64_t> digest = {};
+  std::optional<DequantizeRecord> dequantized = {};  ///< before all casts
   std::vector<CastRecord> casts = {};  ///< from the source to `dtype`, the first one first
   std::vector<ShardRecord> shards = {};
   /// Part of each shard; shared like `cut`. JSON: `shape` and `slices` of a shard.
@@ -116,7 +135,7 @@ struct Manifest {
   std::string tool_version;
   std::vector<FileRecord> source;
   mesh::Mesh mesh;
-  std::string layout;             ///< "plain", "whole", or an engine's, "vllm@0.32"
+  std::string layout;                ///< "plain", "whole", or an engine's, "vllm@0.32"
   std::string format{kSafetensors};  ///< of the files
   /// Shards are boxes that together hold each element once, in the files of any rank: a device's
   /// part may be several shards, in files of others. Ranks are those of the files.

@@ -94,11 +94,8 @@ class TensorTexts {
     json.field("dtype", to_string(tensor.dtype)).list("shape", tensor.shape);
     const CutText& cut = of(tensor.cut);
     json.raw(cut.front);
-    if (tensor.digest) {
-      hash_.clear();
-      append_hex(hash_, *tensor.digest);
-      json.field("digest", hash_);
-    }
+    write_digest(json, tensor.digest);
+    if (tensor.dequantized) write_dequantized(json, *tensor.dequantized);
     if (!tensor.casts.empty()) write_casts(json, tensor.casts);
     json.raw(cut.back).key("shards").begin_array();
     const std::vector<std::string>& regions = of(tensor.holders);
@@ -112,16 +109,31 @@ class TensorTexts {
   }
 
  private:
+  void write_digest(JsonWriter& json, const std::optional<std::uint64_t>& digest) {
+    if (!digest) return;
+    hash_.clear();
+    append_hex(hash_, *digest);
+    json.field("digest", hash_);
+  }
+
+  void write_dequantized(JsonWriter& json, const DequantizeRecord& record) {
+    json.key("dequantized").begin_object().field("scheme", record.scheme);
+    json.field("rounding", "nearest_even").key("from").begin_array();
+    for (const StoredRecord& stored : record.from) {
+      json.begin_object().field("name", stored.name).field("dtype", to_string(stored.dtype));
+      json.list("shape", stored.shape);
+      write_digest(json, stored.digest);
+      json.end_object();
+    }
+    json.end_array().end_object();
+  }
+
   void write_casts(JsonWriter& json, const std::vector<CastRecord>& casts) {
     json.key("cast").begin_array();
     for (const CastRecord& cast : casts) {
       json.begin_object().field("from", to_string(cast.from)).field("to", to_string(cast.to));
       json.field("rounding", "nearest_even");
-      if (cast.digest) {
-        hash_.clear();
-        append_hex(hash_, *cast.digest);
-        json.field("digest", hash_);
-      }
+      write_digest(json, cast.digest);
       json.end_object();
     }
     json.end_array();

@@ -222,6 +222,7 @@ class ManifestParser {
                 {"rule", [&] { cut.rule = in_.string(); }},
                 {"axes", [&] { read_axes(cut); }},
                 {"digest", [&] { tensor.digest = read_digest(); }, false},
+                {"dequantized", [&] { read_dequantized(tensor.dequantized.emplace()); }, false},
                 {"cast", [&] { read_casts(tensor); }, false},
                 {"transforms", [&] { cut.transforms = read_strings(); }},
                 {"bias", [&] { cut.bias = in_.string(); }, false},
@@ -250,17 +251,31 @@ class ManifestParser {
     throw in_.error("the dtype is unknown", quote_for_message(name), "a dtype of safetensors");
   }
 
-  void read_casts(TensorRecord& tensor) {
-    const auto read_rounding = [&] {
-      const std::string rounding = in_.string();
-      if (rounding == "nearest_even") return;
-      throw in_.error("the rounding is unknown", quote_for_message(rounding), "nearest_even");
+  void read_rounding() {
+    const std::string rounding = in_.string();
+    if (rounding == "nearest_even") return;
+    throw in_.error("the rounding is unknown", quote_for_message(rounding), "nearest_even");
+  }
+
+  void read_dequantized(DequantizeRecord& record) {
+    const auto read_stored = [&] {
+      StoredRecord& stored = record.from.emplace_back();
+      in_.object({{"name", [&] { stored.name = in_.string(); }},
+                  {"dtype", [&] { stored.dtype = read_dtype(); }},
+                  {"shape", [&] { stored.shape = read_shape(); }},
+                  {"digest", [&] { stored.digest = read_digest(); }, false}});
     };
+    in_.object({{"scheme", [&] { record.scheme = in_.string(); }},
+                {"rounding", [&] { read_rounding(); }},
+                {"from", [&] { each_element(read_stored); }}});
+  }
+
+  void read_casts(TensorRecord& tensor) {
     each_element([&] {
       CastRecord& cast = tensor.casts.emplace_back();
       in_.object({{"from", [&] { cast.from = read_dtype(); }},
                   {"to", [&] { cast.to = read_dtype(); }},
-                  {"rounding", read_rounding},
+                  {"rounding", [&] { read_rounding(); }},
                   {"digest", [&] { cast.digest = read_digest(); }, false}});
     });
   }

@@ -66,6 +66,10 @@ Manifest random_manifest() {
     if (*rc::gen::arbitrary<bool>()) tensor.digest = 0x0123456789abcdef;
     if (*rc::gen::arbitrary<bool>()) tensor.casts = {{Dtype::kF32, Dtype::kBF16, 0x0123}};
     if (*rc::gen::arbitrary<bool>()) tensor.casts.push_back({Dtype::kBF16, Dtype::kBF16, {}});
+    if (*rc::gen::arbitrary<bool>()) {
+      tensor.dequantized = {"fp8/block",
+                            {{"q\"", Dtype::kF8E4M3, {8, 6}, 0x0123}, {"s", Dtype::kF32, {}, {}}}};
+    }
     const int ranks = *rc::gen::inRange(0, 3);
     for (int rank = 0; rank < ranks; ++rank) {
       const index::Region region = {random_axis(8), random_axis(6)};
@@ -114,6 +118,7 @@ TEST_CASE("what to_json writes, parse_manifest reads, and it is written the same
       RC_ASSERT(*again.tensors[t].cut == *manifest.tensors[t].cut);
       RC_ASSERT(again.tensors[t].shifts == manifest.tensors[t].shifts);
       RC_ASSERT(again.tensors[t].casts == manifest.tensors[t].casts);
+      RC_ASSERT(again.tensors[t].dequantized == manifest.tensors[t].dequantized);
       for (size_t s = 0; s < manifest.tensors[t].shards.size(); ++s) {
         const int holder = static_cast<int>(s);
         RC_ASSERT(again.tensors[t].holders->region(holder) ==

@@ -1,0 +1,102 @@
+#include "lib/api/dequantize/dequantize.h"
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/cast/cast.h"
+#include "lib/api/dequantize/quantised_weight.h"
+#include "lib/api/dequantize/unpacked_tensor.h"
+#include "lib/base/error.h"
+#include "lib/base/name_map.h"
+#include "lib/index/holder_set_pool.h"
+
+namespace shardtool::api {
+namespace {
+
+/// Ends of the names of scales that belong to activations and caches.
+constexpr auto kActivationScales = std::to_array<std::string_view>(
+    {".input_scale", ".input_scale_ub", ".input_global_scale", ".input_zero_point",
+     ".activation_scale", ".k_scale", ".v_scale", ".kv_scale", ".q_scale", ".prob_scale"});
+
+/// Numbers that only quantised computing uses.
+bool is_activation_scale(const TensorSpec& spec) {
+  return element_count(spec.shape) == 1 &&
+         std::any_of(kActivationScales.begin(), kActivationScales.end(),
+                     [&](std::string_view end) { return spec.name.ends_with(end); });
+}
+
+std::optional<Dtype> named_type(std::string_view name) {
+  constexpr std::string_view kTorch = "torch.";
+  if (name.starts_with(kTorch)) name.remove_prefix(kTorch.size());
+  if (name == "bfloat16") return Dtype::kBF16;
+  if (name == "float16" || name == "half") return Dtype::kF16;
+  if (name == "float32" || name == "float") return Dtype::kF32;
+  return std::nullopt;
+}
+
+mapping::ModelConfig require_config(const LogicalCheckpoint& checkpoint, const std::string& path) {
+  if (!path.empty()) return mapping::load_config(path);
+  if (const auto config = checkpoint.config()) return *config;
+  throw Error(ErrorCode::kUnsupported, "there is no config.json that says how weights are stored")
+      .note("checkpoint", checkpoint.parts.front().path)
+      .help("give it with --model-config, or put it beside the weights");
+}
+
+/// Throws for a float of 8 bits that stays: its value needs a scale that is not there.
+void refuse_without_scale(const TensorSpec& spec) {
+  const bool is_small = dtype_info(spec.dtype).kind == DtypeKind::kFloat && bits(spec.dtype) <= 8;
+  if (!is_small) return;
+  throw Error(ErrorCode::kUnsupported, "a quantised weight has no scales beside it")
+      .tensor(spec.name)
+      .note("found", std::string(to_string(spec.dtype)))
+      .note("expected", "scales under one of the names that its quantisation gives them");
+}
+
+LogicalTensor unpacked(const QuantisedWeight& weight, Dtype dtype, index::HolderSetPool& pool) {
+  LogicalTensor tensor;
+  auto computed = std::make_shared<const UnpackedTensor>(weight, dtype);
+  tensor.spec = computed->weight().spec;
+  tensor.side = {pool.whole(tensor.spec.shape), {weight.codes().tensor.side.slots.front()}};
+  tensor.unpacked = std::move(computed);
+  return tensor;
+}
+
+}  // namespace
+
+std::optional<Dtype> named_float_type(const mapping::ModelConfig& config) {
+  for (const char* path :
+       {"torch_dtype", "dtype", "text_config.torch_dtype", "text_config.dtype"}) {
+    const auto type = named_type(config.text(path).value_or(""));
+    if (type) return type;
+  }
+  return std::nullopt;
+}
+
+void dequantize(LogicalCheckpoint& checkpoint, const std::string& config_path,
+                std::optional<Dtype> to) {
+  const mapping::ModelConfig config = require_config(checkpoint, config_path);
+  const Dtype dtype = to ? *to : named_float_type(config).value_or(kDefaultFloat);
+  const std::vector<QuantisedWeight> weights = quantised_weights(checkpoint, config);
+  index::HolderSetPool pool;
+  std::vector<LogicalTensor> tensors;
+  NameMap<bool> members;
+  for (const QuantisedWeight& weight : weights) {
+    for (const StoredMember& member : weight.members)
+      members.emplace(member.tensor.spec.name, true);
+    tensors.push_back(unpacked(weight, dtype, pool));
+  }
+  for (LogicalTensor& tensor : checkpoint.tensors) {
+    if (members.contains(tensor.spec.name)) {
+      checkpoint.stored.push_back(std::move(tensor));
+    } else if (is_activation_scale(tensor.spec)) {
+      checkpoint.left_out.push_back(tensor.spec.name);
+    } else {
+      refuse_without_scale(tensor.spec);
+      tensors.push_back(std::move(tensor));
+    }
+  }
+  checkpoint.tensors = std::move(tensors);
+  checkpoint.is_dequantized = true;
+}
+
+}  // namespace shardtool::api

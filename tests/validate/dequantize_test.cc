@@ -1,0 +1,578 @@
+// Unpacking quantised weights while splitting, merging and resharding: the numbers of independent
+// readers, the same in every layout and order, proved by diff.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "kernels/cast/cast.h"
+#include "kernels/decode/decode.h"
+#include "lib/api/check.h"
+#include "lib/api/diff.h"
+#include "lib/api/transform.h"
+#include "lib/format/manifest/manifest.h"
+#include "tests/golden/models.h"
+#include "tests/support/throws.h"
+#include "tests/validate/quantised_model.h"
+
+namespace shardtool::test {
+namespace {
+
+using nlohmann::json;
+
+std::vector<double> doubles_of(const Tensor& tensor) {
+  const i64 n = element_count(tensor.spec.shape).value();
+  std::vector<double> values(static_cast<size_t>(n));
+  kernels::to_doubles(tensor.spec.dtype, reinterpret_cast<const std::byte*>(tensor.bytes.data()), n,
+                      values.data());
+  return values;
+}
+
+Bytes rounded(const std::vector<double>& values, Dtype to, kernels::CastCounts* counts = nullptr) {
+  Bytes bytes(values.size() * static_cast<size_t>(bits(to)) / 8);
+  const auto counted =
+      kernels::cast(Dtype::kF64, to, reinterpret_cast<const std::byte*>(values.data()),
+                    std::ssize(values), reinterpret_cast<std::byte*>(bytes.data()));
+  if (counts != nullptr) *counts += counted;
+  return bytes;
+}
+
+/// A reader of one weight, element by element, from the definitions of the formats.
+struct Reader {
+  const Tensors& tensors;
+  json quantization;
+  std::string base;  ///< the weight's name without ".weight"
+
+  const Tensor* find(const std::string& suffix) const {
+    const auto found = tensors.find(base + suffix);
+    return found == tensors.end() ? nullptr : &found->second;
+  }
+  double number(const Tensor& tensor, i64 at) const {
+    const Tensor one{{"", tensor.spec.dtype, {1}},
+                     {tensor.bytes.begin() + at * bits(tensor.spec.dtype) / 8,
+                      tensor.bytes.begin() + (at + 1) * bits(tensor.spec.dtype) / 8}};
+    return doubles_of(one).front();
+  }
+  double only(const std::string& suffix) const { return number(*find(suffix), 0); }
+  /// Bits [at, at + n) of row-major little-endian words.
+  static i64 field(const Tensor& tensor, i64 word, i64 low, i64 n) {
+    const i64 width = bits(tensor.spec.dtype) / 8;
+    std::uint64_t value = 0;
+    std::memcpy(&value, tensor.bytes.data() + word * width, static_cast<size_t>(width));
+    return static_cast<i64>(value >> low & ((1U << n) - 1));
+  }
+  i64 group_of(i64 input, i64 size, const char* order) const {
+    if (const Tensor* said = find(order)) return static_cast<i64>(number(*said, input));
+    return size < 0 ? 0 : input / size;
+  }
+  static double e2m1(i64 code) {
+    constexpr double kSizes[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    return (code & 8) != 0 ? -kSizes[code & 7] : kSizes[code & 7];
+  }
+
+  /// 8-bit numbers with scales.
+  double scaled(const Tensor& weight, i64 out, i64 in) const {
+    const i64 columns = weight.spec.shape[1];
+    const double q = number(weight, out * columns + in);
+    for (const char* suffix : {".weight_scale_inv", ".weight_scale", ".scale"}) {
+      const Tensor* scales = find(suffix);
+      if (scales == nullptr) continue;
+      const Shape& shape = scales->spec.shape;
+      if (element_count(shape) == 1) return q * number(*scales, 0);
+      if (shape.size() == 1) return q * number(*scales, out);
+      const i64 row = shape[0] == 1 ? 0 : out / block(0, weight.spec.shape[0], shape[0]);
+      const i64 column = shape[1] == 1 ? 0 : in / block(1, columns, shape[1]);
+      return q * number(*scales, row * shape[1] + column);
+    }
+    FAIL("no scales");
+    return 0;
+  }
+  i64 block(size_t axis, i64 extent, i64 scales) const {
+    if (scales == extent) return 1;
+    if (quantization.contains("weight_block_size")) return quantization["weight_block_size"][axis];
+    const json& weights = quantization["config_groups"]["group_0"]["weights"];
+    return weights.contains("block_structure") ? i64{weights["block_structure"][axis]}
+                                               : i64{weights["group_size"]};
+  }
+
+  double gptq(i64 out, i64 in) const {
+    const i64 n = quantization["bits"];
+    const i64 per = 32 / n;
+    const Tensor& words = *find(".qweight");
+    const Tensor& zeros = *find(".qzeros");
+    const Tensor& scales = *find(".scales");
+    const i64 outs = scales.spec.shape[1];
+    const i64 group = group_of(in, quantization["group_size"], ".g_idx");
+    const i64 less = quantization["checkpoint_format"] == "gptq" ? 1 : 0;
+    const i64 code = field(words, in / per * outs + out, in % per * n, n);
+    const i64 zero = field(zeros, group * (outs / per) + out / per, out % per * n, n) + less;
+    return static_cast<double>(code - zero) * number(scales, group * outs + out);
+  }
+
+  double awq(i64 out, i64 in) const {
+    constexpr i64 kPlaces[] = {0, 4, 1, 5, 2, 6, 3, 7};
+    const Tensor& scales = *find(".scales");
+    const i64 outs = scales.spec.shape[1];
+    const i64 group = group_of(in, quantization["group_size"], ".none");
+    const i64 low = kPlaces[out % 8] * 4;
+    const i64 code = field(*find(".qweight"), in * (outs / 8) + out / 8, low, 4);
+    const i64 zero = field(*find(".qzeros"), group * (outs / 8) + out / 8, low, 4);
+    return static_cast<double>(code - zero) * number(scales, group * outs + out);
+  }
+
+  double pack_quantized(i64 out, i64 in) const {
+    const json& weights = quantization["config_groups"]["group_0"]["weights"];
+    const i64 n = weights["num_bits"];
+    const i64 per = 32 / n;
+    const Tensor& words = *find(".weight_packed");
+    const Tensor& scales = *find(".weight_scale");
+    const i64 groups = scales.spec.shape[1];
+    const i64 group = group_of(in, weights["group_size"], ".weight_g_idx");
+    const i64 code = field(words, out * words.spec.shape[1] + in / per, in % per * n, n);
+    const Tensor* zeros = find(".weight_zero_point");
+    const i64 zero = zeros == nullptr ? i64{1} << (n - 1)
+                                      : field(*zeros, out / per * groups + group, out % per * n, n);
+    return static_cast<double>(code - zero) * number(scales, out * groups + group);
+  }
+
+  double nvfp4(const Tensor& bytes, i64 out, i64 in) const {
+    const Tensor& scales = *find(".weight_scale");
+    const double scale = number(scales, out * scales.spec.shape[1] + in / 16);
+    const double code = e2m1(field(bytes, out * bytes.spec.shape[1] + in / 2, in % 2 * 4, 4));
+    const Tensor* factor = find(".weight_scale_2");
+    return code *
+           (factor == nullptr ? scale / only(".weight_global_scale") : scale * number(*factor, 0));
+  }
+};
+
+/// The weights of a model as floats, by name, with their types in F64.
+Tensors read_weights(const QuantisedModel& model) {
+  const json config = json::parse(model.config);
+  const json& quantization = config["quantization_config"];
+  const std::string method = quantization["quant_method"];
+  Tensors weights;
+  const auto add = [&](const std::string& name, const Shape& shape,
+                       const std::function<double(i64 row, i64 column)>& value) {
+    std::vector<double> values;
+    for (i64 r = 0; r < shape[shape.size() - 2] * (shape.size() > 2 ? shape[0] : 1); ++r) {
+      for (i64 c = 0; c < shape.back(); ++c) values.push_back(value(r, c));
+    }
+    Tensor& tensor = weights[name];
+    tensor.spec = {name, Dtype::kF64, shape};
+    tensor.bytes.resize(values.size() * sizeof(double));
+    std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
+  };
+  const auto base_of = [](const std::string& name, const std::string& end) {
+    return name.ends_with(end) ? name.substr(0, name.size() - end.size()) : std::string();
+  };
+  for (const auto& [name, tensor] : model.tensors) {
+    const Shape& shape = tensor.spec.shape;
+    if (const auto base = base_of(name, "_blocks"); !base.empty()) {
+      const Tensor& scales = model.tensors.at(base + "_scales");
+      const i64 ins = shape[2] * 32;
+      add(base, {shape[0], ins, shape[1]}, [&, t = &tensor](i64 row, i64 out) {
+        const i64 at = (row / ins * t->spec.shape[1] + out) * ins + row % ins;
+        const int exponent = static_cast<int>(scales.bytes[static_cast<size_t>(at / 32)]) - 127;
+        return std::ldexp(Reader::e2m1(Reader::field(*t, at / 2, at % 2 * 4, 4)), exponent);
+      });
+    } else if (const auto gptq = base_of(name, ".qweight"); !gptq.empty()) {
+      const Reader reader{model.tensors, quantization, gptq};
+      const bool is_awq = method == "awq";
+      const i64 per = is_awq ? 8 : 32 / i64{quantization["bits"]};
+      const Shape whole =
+          is_awq ? Shape{shape[1] * per, shape[0]} : Shape{shape[1], shape[0] * per};
+      add(gptq + ".weight", whole,
+          [&](i64 o, i64 i) { return is_awq ? reader.awq(o, i) : reader.gptq(o, i); });
+    } else if (const auto packed = base_of(name, ".weight_packed"); !packed.empty()) {
+      const Reader reader{model.tensors, quantization, packed};
+      const bool is_fp4 = tensor.spec.dtype == Dtype::kU8;
+      const i64 n =
+          is_fp4 ? 4 : i64{quantization["config_groups"]["group_0"]["weights"]["num_bits"]};
+      add(packed + ".weight", {shape[0], shape[1] * bits(tensor.spec.dtype) / n},
+          [&, t = &tensor](i64 o, i64 i) {
+            return is_fp4 ? reader.nvfp4(*t, o, i) : reader.pack_quantized(o, i);
+          });
+    } else if (const auto plain = base_of(name, ".weight");
+               !plain.empty() && bits(tensor.spec.dtype) == 8) {
+      const Reader reader{model.tensors, quantization, plain};
+      const bool is_fp4 = tensor.spec.dtype == Dtype::kU8;
+      add(name, {shape[0], shape[1] * (is_fp4 ? 2 : 1)}, [&, t = &tensor](i64 o, i64 i) {
+        return is_fp4 ? reader.nvfp4(*t, o, i) : reader.scaled(*t, o, i);
+      });
+    }
+  }
+  return weights;
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// One model, and what the program makes of it in several ways.
+class Ways {
+ public:
+  Ways(const QuantisedModel& model, i64 tp, std::optional<Dtype> dtype)
+      : model_(model), tp_(tp), dtype_(dtype) {
+    write_checkpoint(at("source"), model.tensors, 2);
+    folder_.write("source/config.json", model.config);
+  }
+
+  std::string at(const std::string& name) const { return folder_ / name; }
+
+  api::WriteOptions write(const std::string& to, bool dequantize) const {
+    api::WriteOptions options;
+    options.output = at(to);
+    options.dequantize = dequantize;
+    if (dequantize) options.dtype = dtype_;
+    options.resources.max_memory = 4 << 20;
+    return options;
+  }
+  api::TransformReport merge(const std::string& from, const std::string& to,
+                             bool dequantize) const {
+    api::MergeOptions options;
+    options.sources = {at(from)};
+    options.write = write(to, dequantize);
+    return api::merge(options);
+  }
+  /// Returns false if split refuses the cut.
+  bool split(const std::string& from, const std::string& to, bool dequantize,
+             const std::string& straddle = "error", const std::vector<i64>& ranks = {}) const {
+    api::SplitOptions options;
+    options.source = at(from);
+    options.mapping.mesh = mesh::Mesh({{"tp", tp_}});
+    options.mapping.settings = {{"straddle", straddle}};
+    options.ranks = ranks;
+    options.write = write(to, dequantize);
+    try {
+      api::split(options);
+      return true;
+    } catch (const Error& refusal) {
+      INFO(refusal.message());
+      CHECK(refusal.code() != ErrorCode::kInternal);
+      return false;
+    }
+  }
+  void reshard(const std::string& from, const std::string& to, bool dequantize) const {
+    api::ReshardOptions options;
+    options.sources = {at(from)};
+    options.to.mesh = mesh::Mesh({{"tp", tp_}});
+    options.write = write(to, dequantize);
+    api::reshard(options);
+  }
+  bool same(const std::string& a, const std::string& b, const std::string& prefix) const {
+    const Tensors left = read_tensors(at(a), prefix);
+    const Tensors right = read_tensors(at(b), prefix);
+    return !left.empty() && std::ranges::equal(left, right, [](const auto& x, const auto& y) {
+      return x.first == y.first && x.second.spec.dtype == y.second.spec.dtype &&
+             x.second.spec.shape == y.second.spec.shape && x.second.bytes == y.second.bytes;
+    });
+  }
+  bool same_shards(const std::string& a, const std::string& b) const {
+    for (i64 rank = 0; rank < tp_; ++rank) {
+      if (!same(a, b, fmt::format("model-rank-{}-", rank))) return false;
+    }
+    return true;
+  }
+  api::DiffReport diff(const std::string& a, const std::string& b) const {
+    api::DiffOptions options;
+    options.a = at(a);
+    options.b = at(b);
+    options.values = true;
+    return api::diff(options);
+  }
+  format::Manifest manifest(const std::string& output) const {
+    const std::string path = at(output) + "/manifest.json";
+    return format::parse_manifest(text_of(path), path);
+  }
+
+  /// Checks values and counts of a merged output against the reader.
+  void check_values(const std::string& output, const api::TransformReport& report) const {
+    const Tensors expected = read_weights(model_);
+    const Tensors found = read_tensors(at(output), "model");
+    const Dtype to = report.dequantized->to;
+    kernels::CastCounts counts;
+    for (const auto& [name, tensor] : expected) {
+      CAPTURE(name);
+      REQUIRE(found.contains(name));
+      CHECK(found.at(name).spec.shape == tensor.spec.shape);
+      CHECK(found.at(name).spec.dtype == to);
+      CHECK(found.at(name).bytes == rounded(doubles_of(tensor), to, &counts));
+    }
+    CHECK(report.dequantized->weights == std::ssize(expected));
+    CHECK(report.dequantized->counts == counts);
+    CHECK(text_of(at(output) + "/config.json").find("quantization_config") == std::string::npos);
+  }
+
+ private:
+  const QuantisedModel& model_;
+  i64 tp_;
+  std::optional<Dtype> dtype_;
+  TempFolder folder_;
+};
+
+std::optional<Dtype> any_dtype(Random& random) {
+  return one_of<std::optional<Dtype>>(random,
+                                      {std::nullopt, Dtype::kBF16, Dtype::kF16, Dtype::kF32});
+}
+
+TEST_CASE("unpacked weights are the numbers that the definitions of the formats give") {
+  Random random(7);
+  for (const std::string& form : quantised_forms()) {
+    for (int round = 0; round < 3; ++round) {
+      CAPTURE(form);
+      CAPTURE(round);
+      const QuantisedModel model = quantised_model(form, 2, random);
+      const Ways ways(model, 2, any_dtype(random));
+      ways.check_values("whole", ways.merge("source", "whole", true));
+      const api::DiffReport proof = ways.diff("source", "whole");
+      CHECK(proof.equal);
+      CHECK(proof.dequantized == std::ssize(read_weights(model)));
+    }
+  }
+}
+
+TEST_CASE("unpacking commutes with split, merge and reshard") {
+  Random random(11);
+  i64 accepted = 0;
+  for (const std::string& form : quantised_forms()) {
+    for (int round = 0; round < 3; ++round) {
+      CAPTURE(form);
+      CAPTURE(round);
+      const i64 tp = between(random, 2, 4);
+      const QuantisedModel model = quantised_model(form, tp, random);
+      const Ways ways(model, tp, any_dtype(random));
+      ways.merge("source", "whole", true);
+      const bool is_cut = ways.split("whole", "cut", false);
+      CHECK(ways.split("source", "direct", true) == is_cut);
+      if (is_cut) {
+        CHECK(ways.same_shards("direct", "cut"));
+        CHECK(ways.diff("source", "direct").equal);
+        ways.merge("direct", "back", false);
+        CHECK(ways.same("back", "whole", "model"));
+      }
+      // From shards of the codes, whatever was done to their blocks.
+      const std::string straddle = one_of<std::string>(
+          random, {"error", "uneven-aligned", "pad", "replicate-scale", "refine"});
+      if (!ways.split("source", "codes", false, straddle)) continue;
+      ++accepted;
+      ways.merge("codes", "of_codes", true);
+      CHECK(ways.same("of_codes", "whole", "model"));
+      CHECK(ways.diff("codes", "whole").equal);
+    }
+  }
+  CHECK(accepted > 20);
+}
+
+TEST_CASE("the manifest names the stored tensors with the digests that their own manifest has") {
+  Random random(3);
+  for (const std::string& form : quantised_forms()) {
+    CAPTURE(form);
+    const QuantisedModel model = quantised_model(form, 2, random);
+    const Ways ways(model, 2, std::nullopt);
+    if (!ways.split("source", "codes", false)) continue;
+    ways.merge("codes", "whole", true);
+    std::map<std::string, format::TensorRecord> stored;
+    for (const auto& record : ways.manifest("codes").tensors) stored[record.name] = record;
+    i64 weights = 0;
+    for (const format::TensorRecord& record : ways.manifest("whole").tensors) {
+      if (!record.dequantized) continue;
+      ++weights;
+      for (const format::StoredRecord& from : record.dequantized->from) {
+        CAPTURE(from.name);
+        CHECK(from.digest.has_value());
+        CHECK(from.digest == stored.at(from.name).digest);
+        CHECK(from.shape == stored.at(from.name).shape);
+        CHECK(from.dtype == stored.at(from.name).dtype);
+      }
+    }
+    CHECK(weights > 0);
+    api::CheckOptions options;
+    options.sources = {ways.at("whole")};
+    options.data = check::DataSubset{};
+    CHECK(api::check(options).findings.empty());
+  }
+}
+
+TEST_CASE("weights of the formats' own writers are unpacked to what they packed") {
+  for (const std::string format :
+       {"gptq", "gptq_v2", "gptq_8bit", "gptq_act_order", "awq", "pack_quantized",
+        "pack_quantized_symmetric", "nvfp4", "nvfp4_modelopt", "mxfp4"}) {
+    CAPTURE(format);
+    const TempFolder folder;
+    api::MergeOptions options;
+    options.sources = {golden::packed_model(format)};
+    options.write.output = folder / "out";
+    options.write.dequantize = true;
+    options.write.dtype = Dtype::kF32;
+    const api::TransformReport report = api::merge(options);
+    const Tensors found = read_tensors(folder / "out", "model");
+    const Tensors plain = read_tensors(golden::packed_model(format) + "/plain", "model");
+    CHECK(report.dequantized->weights > 0);
+    CHECK(found.size() == plain.size());
+    for (const auto& [name, tensor] : plain) {
+      CAPTURE(name);
+      REQUIRE(found.contains(name));
+      CHECK(found.at(name).spec.shape == tensor.spec.shape);
+      CHECK(found.at(name).bytes == rounded(doubles_of(tensor), Dtype::kF32));
+    }
+  }
+}
+
+/// An FP8 model of one matrix, with blocks of 2 x 4, and the scales that a test wants.
+QuantisedModel small_fp8(const std::vector<float>& scales) {
+  QuantisedModel model;
+  Tensor& codes = model.tensors["a.weight"];
+  codes.spec = {"a.weight", Dtype::kF8E4M3, {4, 8}};
+  codes.bytes.assign(32, 0x38);  // 1
+  codes.bytes[0] = 0x7f;         // NaN
+  codes.bytes[1] = 0x7e;         // 448
+  codes.bytes[2] = 0x01;         // 2^-9
+  Tensor& stored = model.tensors["a.weight_scale_inv"];
+  stored.spec = {"a.weight_scale_inv", Dtype::kF32, {2, 2}};
+  stored.bytes.resize(16);
+  std::memcpy(stored.bytes.data(), scales.data(), 16);
+  model.config = R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [2, 4]}})";
+  return model;
+}
+
+TEST_CASE("what becomes infinite, zero or NaN is counted, and the first weight with it is named") {
+  // 448 * 2^10 is too large for F16 and 2^-26 too small; 1.1 has 24 significant bits.
+  const QuantisedModel model = small_fp8({1024, 1.1F, 0x1p-26F, 1});
+  const Ways ways(model, 2, Dtype::kF16);
+  const api::TransformReport report = ways.merge("source", "whole", true);
+  ways.check_values("whole", report);
+  CHECK(*report.dequantized->counts == kernels::CastCounts{32, 8, 1, 8, 1});
+  CHECK(report.dequantized->overflow_example == "a.weight");
+}
+
+TEST_CASE("an element is rounded once, where a product in F32 would be rounded twice") {
+  // 1.0625 * s lies below a tie of BF16 by less than half a unit of F32.
+  const float scale = std::nextafter(0x1.0f8p+0F / 0x1.1p+0F, 0.0F);
+  QuantisedModel model = small_fp8({scale, scale, scale, scale});
+  std::fill(model.tensors["a.weight"].bytes.begin(), model.tensors["a.weight"].bytes.end(), 0x38);
+  const Ways ways(model, 2, std::nullopt);
+  ways.check_values("whole", ways.merge("source", "whole", true));
+}
+
+TEST_CASE(
+    "config.json gives the type, BF16 without one, and files about quantisation are left out") {
+  QuantisedModel model = small_fp8({1, 1, 1, 1});
+  Tensor& cache = model.tensors["a.k_scale"];
+  cache.spec = {"a.k_scale", Dtype::kF32, {}};
+  cache.bytes.resize(4);
+  const std::vector<std::pair<std::string, Dtype>> cases = {
+      {"", Dtype::kBF16}, {"float16", Dtype::kF16}, {"float32", Dtype::kF32}};
+  for (const auto& [name, dtype] : cases) {
+    json config = json::parse(model.config);
+    if (!name.empty()) config["torch_dtype"] = name;
+    QuantisedModel named{model.tensors, config.dump()};
+    const Ways ways(named, 2, std::nullopt);
+    std::ofstream(ways.at("source") + "/hf_quant_config.json") << "{}";
+    const api::TransformReport report = ways.merge("source", "whole", true);
+    ways.check_values("whole", report);
+    CHECK(report.dequantized->to == dtype);
+    CHECK(report.dequantized->left_out == std::vector<std::string>{"a.k_scale"});
+    CHECK(ways.manifest("whole").dropped == std::vector<std::string>{"a.k_scale"});
+    CHECK(json::parse(text_of(ways.at("whole") + "/config.json")) ==
+          json{{"torch_dtype", name.empty() ? "bfloat16" : name}});
+    CHECK_FALSE(std::filesystem::exists(ways.at("whole") + "/hf_quant_config.json"));
+    CHECK(ways.diff("source", "whole").equal);
+  }
+}
+
+TEST_CASE("a changed shard behind a weight is found by its digest, a changed weight by diff") {
+  Random random(5);
+  const QuantisedModel model = quantised_model("pack-quantized", 2, random);
+  const Ways ways(model, 2, std::nullopt);
+  REQUIRE(ways.split("source", "codes", false));
+  ways.merge("codes", "whole", true);
+  const auto change = [&](const std::string& output, const std::string& end) {
+    const format::Manifest manifest = ways.manifest(output);
+    for (const format::TensorRecord& record : manifest.tensors) {
+      if (!record.name.ends_with(end)) continue;
+      const format::ShardRecord& shard = record.shards.front();
+      const std::string path =
+          ways.at(output) + "/" + manifest.files[static_cast<size_t>(shard.file)].name;
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(shard.offset);
+      const char changed = static_cast<char>(file.get() ^ 1);
+      file.seekp(shard.offset);
+      file.put(changed);
+      return record.name;
+    }
+    return std::string();
+  };
+  const std::string weight = change("whole", "q_proj.weight");
+  const api::DiffReport found = ways.diff("source", "whole");
+  REQUIRE(found.changed.size() == 1);
+  CHECK(found.changed[0].name == weight);
+  CHECK(found.changed[0].what.starts_with(
+      "data after compressed-tensors/pack-quantized -> BF16, first at element [0, 0]"));
+  for (const char* member : {"q_proj.weight_packed", "o_proj.weight_scale"}) {
+    CHECK_FALSE(change("codes", member).empty());
+    CHECK_ERROR(kDataMismatch, ways.merge("codes", "damaged", true));
+    change("codes", member);  // back
+  }
+  ways.merge("codes", "again", true);
+}
+
+TEST_CASE("single ranks are those of all ranks, and have digests where they read everything") {
+  Random random(13);
+  for (const std::string form : {"gptq", "fp8 block", "nvfp4", "mxfp4"}) {
+    CAPTURE(form);
+    const QuantisedModel model = quantised_model(form, 2, random);
+    const Ways ways(model, 2, std::nullopt);
+    if (!ways.split("source", "all", true)) continue;
+    ways.split("source", "one", true, "error", {1});
+    CHECK(ways.same("all", "one", "model-rank-1-"));
+    for (const format::TensorRecord& record : ways.manifest("one").tensors) {
+      if (!record.dequantized) continue;
+      CHECK(record.dequantized->from.front().digest.has_value() == record.digest.has_value());
+    }
+  }
+}
+
+TEST_CASE("what is not dequantised is refused with the reason") {
+  QuantisedModel model = small_fp8({1, 1, 1, 1});
+  const auto refuses = [&](const std::string& config) {
+    model.config = config;
+    const Ways ways(model, 2, std::nullopt);
+    CHECK_ERROR(kUnsupported, ways.merge("source", "whole", true));
+  };
+  const std::string fp8 = model.config;
+  SUBCASE("no quantisation") {
+    refuses("{}");
+  }
+  SUBCASE("an unknown one") {
+    refuses(R"({"quantization_config": {"quant_method": "bitsandbytes"}})");
+  }
+  SUBCASE("a weight without scales") {
+    model.tensors.erase("a.weight_scale_inv");
+    refuses(fp8);
+  }
+  SUBCASE("scales of other blocks") {
+    model.tensors["a.weight_scale_inv"].spec.shape = {4, 1};
+    model.tensors["a.weight"].spec.shape = {2, 16};
+    refuses(fp8);
+  }
+  SUBCASE("FP4 beside FP8") {
+    model.tensors["a.weight"].spec.dtype = Dtype::kI8;
+    refuses(fp8);
+  }
+  SUBCASE("layers with other parameters") {
+    refuses(R"({"quantization_config": {"quant_method": "compressed-tensors",
+      "format": "float-quantized", "config_groups": {"group_0": {"weights": {"num_bits": 8}},
+      "group_1": {"weights": {"num_bits": 4}}}}})");
+  }
+}
+
+}  // namespace
+}  // namespace shardtool::test
