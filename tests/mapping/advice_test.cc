@@ -118,6 +118,14 @@ std::vector<Row> rows_of_cuts() {
       set(ErrorCode::kGroups, "with --set axes.kv_heads.small=gather", grouped("tp=3"),
           "axes.kv_heads.small", "gather"),
   };
+  const Try by_strategy = with(straddled, [](Try& run) {
+    run.members = R"("rules": [{"match": "a.weight", "strategy": "rowwise"}],
+      "companions": [{"of": "**.weight", "is": "**.scale", "kind": "block_scale", "block": [4, 4]}])";
+  });
+  for (const std::string policy : {"replicate-scale", "refine"}) {
+    rows.push_back(set(ErrorCode::kBlockStraddle, "--straddle replicate-scale or refine",
+                       by_strategy, "straddle", policy));
+  }
   for (const std::string policy : {"uneven-aligned", "pad", "replicate-scale", "refine"}) {
     rows.push_back(set(ErrorCode::kBlockStraddle, policy, straddled, "straddle", policy));
   }

@@ -65,6 +65,16 @@ TEST_CASE("an unknown key is named with its line and column, and the key that wa
   CHECK(e->help_lines().front() == "did you mean 'strategy'?");
 }
 
+TEST_CASE("a segment of heads that is mistyped is told the keys of heads") {
+  const auto e = error_of([] {
+    return decode_document(R"({"version": 1, "rules": [{"match": "a", "strategy":
+      {"type": "segmented", "segments": [{"heads": 24}, {"heads": 24}]}}]})",
+                           "m.json");
+  });
+  REQUIRE(e);
+  CHECK(e->notes()[0].second == "num_heads, head_dim");
+}
+
 TEST_CASE("a wrong word is named with the words that are known") {
   const auto e = error_of([] {
     return decode_document(R"({"version": 1, "rules": [{"match": "a", "strategy": "rowise"}]})",

@@ -59,7 +59,7 @@ StrategyKind decode_kind(const JsonValue& value) {
 
 SegmentSpec decode_segment(const JsonValue& value) {
   SegmentSpec segment;
-  if (!value.has("num_heads")) {
+  if (!value.is_object() || value.has("ref")) {
     segment.units = decode_size(value);
     return segment;
   }

@@ -1,5 +1,7 @@
 #include "lib/mapping/resolve/followers.h"
 
+#include <fmt/format.h>
+
 #include "lib/mapping/assertions.h"
 #include "lib/mapping/resolve/cut_checks.h"
 
@@ -20,13 +22,18 @@ layout::Straddling straddling_of(Straddle straddle) {
   throw Error(ErrorCode::kInternal, "unknown policy for straddled blocks");
 }
 
-/// Adds the companion, both tensors, and help to the error.
+/// Advises the treatments that can help. Only cuts of axes that "dims" name are moved to the
+/// boundaries of blocks, and a treatment that was chosen has failed.
+std::string treatments(Straddle chosen, const TensorDecision& leader) {
+  const bool may_move = chosen == Straddle::kError && leader.strategy == "dims";
+  return fmt::format("or choose a treatment: --straddle {}replicate-scale or refine",
+                     may_move ? "uneven-aligned, pad, " : "");
+}
+
+/// Adds the companion and both tensors to the error.
 Error& explain(Error& e, const PlacedCompanion& placed, const TensorSpec& tensor,
                const TensorSpec& leader) {
   if (!e.place()) e.at(placed.spec->place);
-  if (e.code() == ErrorCode::kBlockStraddle) {
-    e.help("or choose a treatment: --straddle uneven-aligned, pad, replicate-scale or refine");
-  }
   if (e.code() == ErrorCode::kShapeMismatch)
     e.help("take the tensor, the one that it follows and config.json from one model");
   return e.tensor(tensor.name).note("tensor", describe(tensor)).note("follows", describe(leader));
@@ -66,6 +73,7 @@ ResolvedTensor Followers::follow(size_t companion, size_t tensor, const Resolved
     const auto member = companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
     followed = decide(placed, member, *leader.layout, spec.dtype);
   } catch (Error& e) {
+    if (e.code() == ErrorCode::kBlockStraddle) e.help(treatments(straddle_, *leader.by));
     throw explain(e, placed, spec, tensors[leader.tensor]);
   }
   return {tensor, followed.layout, followed.by};
