@@ -38,6 +38,10 @@ std::span<const i64> devices_of(const Model& model, size_t layer, const LayoutOf
     const auto devices = devices_of_weights(model.layers[i], layouts);
     if (!devices.empty()) return devices;
   }
+  for (size_t i = layer + 1; i < model.layers.size(); ++i) {
+    const auto devices = devices_of_weights(model.layers[i], layouts);
+    if (!devices.empty()) return devices;
+  }
   return {};
 }
 

@@ -9,8 +9,8 @@ namespace shardtool::model {
 
 /// Returns the devices that run a layer, ascending: those of the weight that the fewest devices
 /// have, since other layers may share other weights. Experts, heads with tensors of their own and
-/// biases do not count. A layer without weights runs on the devices of the layer before it. `layer`
-/// is an index into the model's layers.
+/// biases do not count. A layer without weights runs on the devices of the layer before it, or of
+/// the first one after it that has weights. `layer` is an index into the model's layers.
 std::span<const i64> devices_of(const Model& model, size_t layer, const LayoutOf& layouts);
 
 /// Returns the moves from one stage of a pipeline to the next: all values that layer `from` passes,
