@@ -10,6 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/strict_json.h"
+#include "lib/base/text.h"
 #include "lib/mapping/mesh_choice.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
@@ -96,31 +97,26 @@ bool have_same_elements(const index::Region& a, const index::Region& b) {
       });
 }
 
-/// Throws kManifestInvalid if the manifest's mapping over its own mesh cuts a tensor in another way
-/// than the manifest records. `typed` is the choice without the manifest's options.
-void refuse_contradiction(const LogicalCheckpoint& source, const MappingChoice& typed,
-                          const mapping::Resolution& resolution) {
-  const bool is_same = is_own(typed, source) && source.is_sharded() && typed.layout.empty() &&
-                       typed.settings.empty();
-  if (!is_same || !(resolution.mesh == source.parts.front().manifest->mesh)) return;
-  for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
-    const LogicalTensor& tensor = source.tensors[resolved.tensor];
-    for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
-      const index::Region stored = tensor.side.holders->region(static_cast<int>(holder));
-      const auto given = resolved.layout->region(tensor.ranks[holder]);
-      if (given && have_same_elements(*given, stored)) continue;
-      throw Error(ErrorCode::kManifestInvalid,
-                  fmt::format("the manifest's mapping gives rank {} another part than the shards "
-                              "have",
-                              tensor.ranks[holder]))
-          .at({source.parts.front().path + "/" + format::kManifestName, 0, 0, "/mapping"})
-          .tensor(tensor.spec.name)
-          .note("mapping", given ? to_string(*given) : "nothing")
-          .note("slices", to_string(stored))
-          .help(
-              "give the mapping and the --axes of the split: older manifests do not record --axes");
-    }
-  }
+/// Throws kManifestInvalid if the resolution of the manifest's mapping over its own mesh differs
+/// from its slices.
+void require_own_slices(const LogicalCheckpoint& source, const mapping::Resolution& resolution) {
+  const auto displaced = first_displaced(source, resolution);
+  if (!displaced) return;
+  throw Error(ErrorCode::kManifestInvalid,
+              fmt::format("the manifest's mapping gives rank {} another part than the shards have",
+                          displaced->rank))
+      .at({source.parts.front().path + "/" + format::kManifestName, 0, 0, "/mapping"})
+      .tensor(displaced->tensor)
+      .note("mapping", displaced->given ? to_string(*displaced->given) : "nothing")
+      .note("slices", to_string(displaced->stored))
+      .help("give the --axes of the split, or its mapping: older manifests do not record --axes");
+}
+
+/// True if the manifest may be one of a version that did not record --axes.
+bool may_lack_axes(const format::Manifest& manifest, const mapping::Mapping& mapping) {
+  return manifest.axes.empty() &&
+         std::ranges::any_of(mapping.documents(),
+                             [](const auto& document) { return !document.layouts.empty(); });
 }
 
 /// Adds the documents that describe the storage of the weights: adapter matrices or a quantisation.
@@ -219,6 +215,59 @@ mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckp
   });
 }
 
+namespace {
+
+Error unknown_layout(const std::string& name, const mapping::Mapping& mapping) {
+  std::vector<std::string> known;
+  for (const mapping::Document& document : mapping.documents()) {
+    for (const auto& [layout, axes] : document.layouts) known.push_back(layout);
+  }
+  Error error(ErrorCode::kUnknownName,
+              fmt::format("'{}' is none of the mapping's layouts", quote_for_message(name)));
+  error.note("layouts", known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+  if (const auto hint = did_you_mean(name, known); !hint.empty()) error.help(hint);
+  error.help("a mapping file is written with its ending, .json, or with a slash");
+  return error;
+}
+
+}  // namespace
+
+bool names_file(const std::string& layout) {
+  return layout.find('/') != layout.npos || layout.ends_with(".json");
+}
+
+MappingChoice at_layout(const MappingChoice& base, const std::string& layout,
+                        const LogicalCheckpoint& source) {
+  MappingChoice choice = base;
+  if (names_file(layout)) {
+    choice.path = layout;
+    choice.preset.clear();
+    return choice;
+  }
+  const mapping::Mapping mapping = choose_mapping(base, source);
+  const bool is_known = std::ranges::any_of(
+      mapping.documents(),
+      [&](const mapping::Document& document) { return document.layouts.contains(layout); });
+  if (!is_known) throw unknown_layout(layout, mapping);
+  choice.layout = layout;
+  return choice;
+}
+
+std::optional<Displaced> first_displaced(const LogicalCheckpoint& source,
+                                         const mapping::Resolution& resolution) {
+  for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
+    const LogicalTensor& tensor = source.tensors[resolved.tensor];
+    for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
+      const i64 rank = tensor.ranks[holder];
+      index::Region stored = tensor.side.holders->region(static_cast<int>(holder));
+      auto given = rank < resolution.mesh.size() ? resolved.layout->region(rank) : std::nullopt;
+      if (given && have_same_elements(*given, stored)) continue;
+      return Displaced{tensor.spec.name, rank, std::move(given), std::move(stored)};
+    }
+  }
+  return std::nullopt;
+}
+
 mapping::ResolveOptions resolve_options(const MappingChoice& choice) {
   mapping::ResolveOptions options;
   options.mesh = choice.mesh;
@@ -297,6 +346,21 @@ void add_output(AppliedMapping& applied, const MappingChoice& choice,
 
 namespace {
 
+/// Throws kManifestInvalid if the mapping that the manifest records contradicts its slices.
+/// `resolution` is that of the recorded mapping over the manifest's mesh, or null; then only a
+/// manifest that may lack --axes is resolved.
+void refuse_contradiction(const LogicalCheckpoint& source, const mapping::Mapping& recorded,
+                          const mapping::ModelConfig* model,
+                          const mapping::Resolution* resolution) {
+  if (resolution != nullptr) return require_own_slices(source, *resolution);
+  const format::Manifest& manifest = *source.parts.front().manifest;
+  if (!may_lack_axes(manifest, recorded)) return;
+  mapping::ResolveOptions options;
+  options.mesh = manifest.mesh;
+  options.allow_empty_shards = true;
+  require_own_slices(source, mapping::resolve(recorded, source.specs(), model, options));
+}
+
 AppliedMapping applied_mapping(const MappingChoice& typed, const LogicalCheckpoint& source,
                                const std::function<void(Error)>& report) {
   const MappingChoice choice = with_own_options(typed, source);
@@ -304,7 +368,8 @@ AppliedMapping applied_mapping(const MappingChoice& typed, const LogicalCheckpoi
   const mapping::ModelConfig* model = config ? &*config : nullptr;
   const mapping::Mapping chosen = choose_mapping(choice, source);
   mapping::Mapping mapping = with_chosen_layout(chosen, choice, model);
-  const bool keeps_layout = mapping.texts().size() == chosen.texts().size();
+  const bool keeps_documents =
+      mapping.texts().size() == chosen.texts().size() && choice.settings.empty();
   mapping = mapping::with_settings(mapping, choice.settings);
   mapping::ResolveOptions options = resolve_options(choice);
   if (is_engine_layout(choice)) {
@@ -316,9 +381,13 @@ AppliedMapping applied_mapping(const MappingChoice& typed, const LogicalCheckpoi
   options.report = report;
   std::vector<TensorSpec> specs = source.specs();
   mapping::Resolution resolution = mapping::resolve(mapping, specs, model, options);
-  if (keeps_layout) refuse_contradiction(source, typed, resolution);
-  AppliedMapping applied{std::move(mapping), std::move(resolution), std::move(specs), choice.layout,
-                         choice.allow_empty_shards};
+  if (is_own(typed, source) && source.is_sharded() && typed.layout.empty()) {
+    const bool is_recorded =
+        keeps_documents && resolution.mesh == source.parts.front().manifest->mesh;
+    refuse_contradiction(source, chosen, model, is_recorded ? &resolution : nullptr);
+  }
+  AppliedMapping applied{std::move(mapping), std::move(resolution),     std::move(specs),
+                         choice.layout,      choice.allow_empty_shards, choice.config};
   applied.doubts = mapping::doubtful_cuts(applied.resolution, applied.specs, model);
   if (report == nullptr) add_output(applied, choice, model);
   return applied;

@@ -23,13 +23,14 @@ struct AppliedMapping {
   std::vector<TensorSpec> specs;
   std::string axes = {};  ///< entry of the mapping's "layouts", or empty
   bool allows_empty_shards = false;
-  std::string layout{kPlainLayout};                     ///< label of an engine's layout, or plain
+  std::string config = {};           ///< path of the chosen config.json; empty: the source's
+  std::string layout{kPlainLayout};  ///< label of an engine's layout, or plain
   std::optional<layouts::FileNames> engine_files = {};  ///< of the layout; absent: plain names
   layouts::StoredForm form = {};
   /// Tensors as the files hold them; null: every tensor by itself.
   std::shared_ptr<const std::vector<mapping::OutputTensor>> output = {};
   std::vector<mapping::DoubtfulCut> doubts = {};  ///< cuts that are probably wrong
-  std::vector<mapping::LeftOut> left_out = {};  ///< from the output, by index into `specs`
+  std::vector<mapping::LeftOut> left_out = {};    ///< from the output, by index into `specs`
 };
 
 /// Loads the chosen config.json, else the one in the weights' folder; nullopt if there is none.
@@ -51,6 +52,28 @@ mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckp
 /// Returns the typed choice. If it names neither a mapping nor a mesh, it gets the mesh of the
 /// shards.
 MappingChoice over_own_mesh(const LogicalCheckpoint& source, const MappingChoice& typed);
+
+/// True if the name of a layout is that of a mapping file: it has a slash or ends in ".json". Other
+/// names are entries of a mapping's "layouts".
+bool names_file(const std::string& layout);
+
+/// Returns `base` with that file as its mapping, or with that entry of its mapping's "layouts".
+/// Throws kUnknownName, and the errors of choose_mapping.
+MappingChoice at_layout(const MappingChoice& base, const std::string& layout,
+                        const LogicalCheckpoint& source);
+
+/// A rank that holds another region of a tensor than a mapping gives it.
+struct Displaced {
+  std::string tensor;
+  i64 rank = 0;
+  std::optional<index::Region> given;  ///< nullopt: the mapping gives the rank nothing
+  index::Region stored;
+};
+
+/// Returns the first rank of a tensor whose shard has other elements than the resolution gives it,
+/// in any order. Requires source.is_sharded() and the resolution's tensors to be the source's.
+std::optional<Displaced> first_displaced(const LogicalCheckpoint& source,
+                                         const mapping::Resolution& resolution);
 
 /// Returns the fields of a choice that resolve takes.
 mapping::ResolveOptions resolve_options(const MappingChoice& choice);

@@ -265,6 +265,7 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   target.mapping = mapping_to_json(applied.mapping);
   target.axes = applied.axes;
   target.allows_empty_shards = applied.allows_empty_shards;
+  target.config = applied.config;
   target.mapping_names = chosen_documents(applied.mapping);
   target.tied = resolution.tied;
   target.warnings = resolution.warnings;

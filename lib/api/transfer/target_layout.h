@@ -53,6 +53,7 @@ struct TargetLayout {
   std::vector<std::string> dropped;
   std::string axes;                        ///< see format::Manifest
   bool allows_empty_shards = false;        ///< see format::Manifest
+  std::string config;                      ///< config.json to write; empty: the source's
   std::string mapping;                     ///< documents as stored in the manifest, or empty
   std::vector<std::string> mapping_names;  ///< chosen documents; empty for merge
   std::vector<UnevenAxis> uneven;

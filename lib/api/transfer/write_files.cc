@@ -86,25 +86,30 @@ store::WrittenFile write_config(const std::string& path, const ConfigChanges& ch
   return {kConfigName, std::ssize(text)};
 }
 
-std::vector<store::WrittenFile> copy_all_side_files(const LogicalCheckpoint& source,
-                                                    const OutputPlan& plan,
-                                                    const ConfigChanges& changes,
+/// Copies the files beside the weights. config.json is the one that decided the layout, so that the
+/// output's mapping resolves to the same layout again.
+std::vector<store::WrittenFile> copy_all_side_files(const Run& run, const ConfigChanges& changes,
                                                     store::OutputFolder& folder) {
-  const format::Checkpoint& first = source.parts.front();
+  const format::Checkpoint& first = run.source.parts.front();
+  std::vector<std::string> names = first.side_files;
+  const bool has_config = std::ranges::find(names, kConfigName) != names.end();
+  if (!run.target.config.empty() && !has_config) names.emplace_back(kConfigName);
   std::vector<store::WrittenFile> copied;
-  for (const std::string& name : first.side_files) {
-    const bool is_ours = name == format::kManifestName || name == plan.summary_name ||
-                         std::any_of(plan.files.begin(), plan.files.end(),
+  for (const std::string& name : names) {
+    const bool is_ours = name == format::kManifestName || name == run.plan.summary_name ||
+                         std::any_of(run.plan.files.begin(), run.plan.files.end(),
                                      [&](const auto& file) { return file.name == name; });
     const bool is_of_quantisation =
         changes.drops_quantization &&
         std::ranges::find(kQuantisationNames, name) != kQuantisationNames.end();
     if (is_ours || is_of_quantisation) continue;
+    const bool is_chosen = name == kConfigName && !run.target.config.empty();
+    const std::string from = is_chosen ? run.target.config : first.side_path(name);
     if (changes.any() && name == kConfigName) {
-      copied.push_back(write_config(first.config_path, changes, folder));
+      copied.push_back(write_config(from, changes, folder));
       continue;
     }
-    copied.push_back({name, copy_side_file(first.side_path(name), folder.create(name))});
+    copied.push_back({name, copy_side_file(from, folder.create(name))});
   }
   return copied;
 }
@@ -313,7 +318,7 @@ std::vector<store::WrittenFile> complete_files(const Run& run,
   std::vector<store::WrittenFile> written;
   if (options.copy_side_files) {
     const ConfigChanges changes = config_changes(run.source, options);
-    written = copy_all_side_files(run.source, run.plan, changes, folder);
+    written = copy_all_side_files(run, changes, folder);
   }
   for (const auto& file : run.plan.files) written.push_back({file.name, file.size});
   if (!run.plan.summary_name.empty()) {
