@@ -1,5 +1,7 @@
 #include "cli/commands/reshard.h"
 
+#include <utility>
+
 #include "cli/args/watch.h"
 #include "cli/commands/merge.h"
 #include "cli/print/answer.h"
@@ -30,12 +32,15 @@ api::ReshardOptions to_options(const ReshardArgs& args) {
     throw Error(ErrorCode::kUsage, "'reshard' needs SRC")
         .help("only a --plan says by itself what is resharded");
   }
+  api::MappingChoice to = to_mapping_choice(args.to, kDestination);
+  to.path.clear();
   return {.sources = args.sources,
-          .to = to_mapping_choice(args.to, kDestination),
+          .to = std::move(to),
           .ranks = to_ranks(args.ranks),
           .compare_replicas = args.replicas == "compare",
           .write = to_write_options(args.write),
-          .plan = args.plan.value_or("")};
+          .plan = args.plan.value_or(""),
+          .to_layout = args.to.file.value_or("")};
 }
 
 Command reshard_command(ReshardArgs& args) {
@@ -45,9 +50,10 @@ Command reshard_command(ReshardArgs& args) {
       .description =
           "Moves bytes straight from the old parts to the new ones; the whole checkpoint is never "
           "put together. The result is byte for byte what split would write for the destination. "
-          "With --to-mesh alone, the mapping that the manifest holds is used again.",
+          "Without a mapping file or a preset, the mapping that the manifest holds is used again.",
       .examples = {"shardtool reshard out/tp4 -o out/tp8 --to-mesh tp=8",
                    "shardtool reshard out/tp4 -o out/ep --to mixtral-ep.json --dry-run",
+                   "shardtool reshard out/param -o out/compute --to compute",
                    "shardtool reshard --plan plan.json -o out/tp8"},
       .arguments = {{.name = "SRC",
                      .help = "output folders that together hold every part; a plan knows its own",

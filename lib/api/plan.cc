@@ -38,17 +38,36 @@ void check(const PlanOptions& options) {
   }
 }
 
-void check_applicable(const PlanOptions& options, const ReshardEnds& ends) {
+/// Both layouts of a reshard, resolved concurrently.
+struct AppliedEnds {
+  std::optional<AppliedMapping> from;
+  AppliedMapping to;
+};
+
+/// True if the shards of the source, all of them, are those of the layout.
+bool is_layout_of(const LogicalCheckpoint& source, const AppliedMapping& layout) {
+  const bool is_complete =
+      source.is_sharded() &&
+      std::ranges::all_of(layout.resolution.tensors, [&](const mapping::ResolvedTensor& tensor) {
+        return source.tensors[tensor.tensor].ranks == tensor.layout->ranks();
+      });
+  return is_complete && !first_displaced(source, layout.resolution);
+}
+
+/// Makes a plan that will be applied begin at the shards. Throws kUsage if it begins elsewhere.
+void begin_at_source(const LogicalCheckpoint& source, const PlanOptions& options,
+                     AppliedEnds& ends) {
   if (!options.recipe) return;
   if (!options.is_reshard())
     throw impossible("a plan that is written is one of a reshard, and there is none",
                      "say where it goes with --to, --to-preset or --to-mesh");
-  if (ends.from || !options.mapping.config.empty()) {
+  if (!options.mapping.config.empty() || (ends.from && !is_layout_of(source, *ends.from))) {
     throw impossible(
-        "a plan that begins at a mapping, or at another config.json, cannot be applied to the "
-        "source",
+        "a plan that begins at another layout than that of the source, or at another config.json, "
+        "cannot be applied to the source",
         "plan from the parts as they are, or use --format json for the report alone");
   }
+  ends.from.reset();
 }
 
 std::string place_name(const AppliedMapping& applied, const MappingChoice& choice) {
@@ -74,12 +93,6 @@ size_t find(const std::vector<std::string>& names, const std::string& name) {
   const std::string hint = did_you_mean(name, names);
   throw std::move(error).help(hint.empty() ? "`shardtool inspect` lists the tensors" : hint);
 }
-
-/// Both layouts of a reshard, resolved concurrently.
-struct AppliedEnds {
-  std::optional<AppliedMapping> from;
-  AppliedMapping to;
-};
 
 AppliedEnds apply_ends(const ReshardEnds& ends, const LogicalCheckpoint& source) {
   if (!ends.from) return {std::nullopt, apply_mapping(ends.to, source)};
@@ -118,8 +131,8 @@ PlanReport make_plan(const PlanOptions& options) {
   ReshardEnds ends;
   ends.to = base_choice(source, options.mapping);
   if (options.is_reshard()) ends = reshard_ends(source, options);
-  check_applicable(options, ends);
-  const AppliedEnds ends_applied = apply_ends(ends, source);
+  AppliedEnds ends_applied = apply_ends(ends, source);
+  begin_at_source(source, options, ends_applied);
   const AppliedMapping& applied = ends_applied.to;
   add(report.warnings, applied.resolution.warnings);
   if (options.is_reshard()) add_reshard(source, ends, ends_applied, options, report);

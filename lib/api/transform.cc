@@ -28,6 +28,15 @@ LogicalCheckpoint open_foreign(const MergeOptions& options) {
                       options.write);
 }
 
+/// Returns the destination. A mapping of its own has its own mesh.
+MappingChoice destination(const ReshardOptions& options, const LogicalCheckpoint& source) {
+  MappingChoice to = options.to;
+  if (options.to_layout.empty() || !names_file(options.to_layout)) to = over_own_mesh(source, to);
+  if (!options.to_layout.empty()) to = at_layout(to, options.to_layout, source);
+  to.engine_layout = options.write.layout;
+  return to;
+}
+
 TransformReport reshard_by_plan(const ReshardOptions& options) {
   if (options.write.layout != kPlainLayout) {
     throw Error(ErrorCode::kUsage, "a plan is applied in the plain layout")
@@ -86,9 +95,7 @@ TransformReport reshard(const ReshardOptions& options) {
   if (!options.plan.empty()) return reshard_by_plan(options);
   const auto open_task = [&] {
     Task task{with_changes(open_finished(options.sources), options.write, options.to.config), {}};
-    MappingChoice to = options.to;
-    to.engine_layout = options.write.layout;
-    const AppliedMapping applied = apply_mapping(to, task.source);
+    const AppliedMapping applied = apply_mapping(destination(options, task.source), task.source);
     task.target = sharded_target(task.source, applied, options.ranks);
     return task;
   };

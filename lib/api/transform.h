@@ -80,11 +80,13 @@ struct MergeOptions {
 
 struct ReshardOptions {
   std::vector<std::string> sources;  ///< may be empty with a plan, which has its own
-  MappingChoice to;
+  MappingChoice to;                  ///< without a mapping and a mesh: those of the shards
   std::vector<i64> ranks;
   bool compare_replicas = true;
   WriteOptions write;
   std::string plan = {};  ///< a plan file to apply exactly; `to` is then ignored
+  /// A mapping file, or an entry of the "layouts" of `to`'s mapping (at_layout); empty: `to`.
+  std::string to_layout = {};
 };
 
 /// An axis that did not divide, with the sizes of the devices' parts.

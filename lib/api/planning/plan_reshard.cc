@@ -1,48 +1,28 @@
 #include "lib/api/planning/plan_reshard.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
-
 #include "lib/base/error.h"
-#include "lib/base/text.h"
 
 namespace shardtool::api {
 namespace {
 
-Error unknown_layout(const std::string& name, const mapping::Mapping& mapping) {
-  std::vector<std::string> known;
-  for (const mapping::Document& document : mapping.documents()) {
-    for (const auto& [layout, axes] : document.layouts) known.push_back(layout);
-  }
-  Error error(ErrorCode::kUnknownName,
-              fmt::format("'{}' is none of the mapping's layouts", quote_for_message(name)));
-  error.note("layouts", known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
-  if (const auto hint = did_you_mean(name, known); !hint.empty()) error.help(hint);
-  error.help("a mapping file is written with its ending, .json, or with a slash");
-  return error;
+/// Returns the named layout. A mapping file has its own mesh, and only `axes` of its layouts.
+MappingChoice named(const std::string& name, const MappingChoice& base, const std::string& axes,
+                    const LogicalCheckpoint& source) {
+  MappingChoice choice = at_layout(base, name, source);
+  if (!names_file(name)) return choice;
+  choice.layout = axes;
+  choice.mesh.reset();
+  return choice;
 }
 
-/// Sets a mapping file if the name has a slash or ends in ".json", else an entry of the mapping's
-/// "layouts".
-void apply_name(const std::string& name, const MappingChoice& base, const LogicalCheckpoint& source,
-                MappingChoice& choice) {
-  const bool is_file = name.find('/') != name.npos || name.ends_with(".json");
-  if (!is_file) {
-    const mapping::Mapping mapping = choose_mapping(base, source);
-    const auto documents = mapping.documents();
-    if (std::none_of(documents.begin(), documents.end(),
-                     [&](const auto& document) { return document.layouts.count(name) > 0; })) {
-      throw unknown_layout(name, mapping);
-    }
-    choice.layout = name;
-    return;
-  }
-  choice.path = name;
-  choice.preset.clear();
-  choice.layout.clear();
-  choice.mesh.reset();
+/// Returns true if the options say that a reshard of shards begins elsewhere than at the shards.
+bool begins_elsewhere(const LogicalCheckpoint& source, const PlanOptions& options) {
+  if (options.from) return true;
+  if (!options.mapping_is_given) return false;
+  const MappingChoice& typed = options.mapping;
+  const bool has_axes_alone = typed.path.empty() && typed.preset.empty() && !typed.mesh;
+  const bool names_end = options.to && !names_file(*options.to);
+  return !source.is_sharded() || !has_axes_alone || names_end;
 }
 
 plan::Holders holders_of(const layout::Layout& layout) {
@@ -82,9 +62,10 @@ ReshardEnds reshard_ends(const LogicalCheckpoint& source, const PlanOptions& opt
   const MappingChoice base = base_choice(source, options.mapping);
   ReshardEnds ends;
   ends.to = base;
-  if (options.from || options.mapping_is_given) ends.from = base;
-  if (options.from) apply_name(*options.from, base, source, *ends.from);
-  if (options.to) apply_name(*options.to, base, source, ends.to);
+  if (begins_elsewhere(source, options)) ends.from = base;
+  const std::string axes = ends.from ? "" : base.layout;
+  if (options.from) ends.from = named(*options.from, base, "", source);
+  if (options.to) ends.to = named(*options.to, base, axes, source);
   if (!options.to_preset.empty()) {
     ends.to.path.clear();
     ends.to.preset = options.to_preset;

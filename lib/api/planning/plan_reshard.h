@@ -16,9 +16,9 @@ struct ReshardEnds {
 /// over one device.
 MappingChoice base_choice(const LogicalCheckpoint& source, const MappingChoice& typed);
 
-/// Returns both layouts. `from` and `to` of the options name an entry of the mapping's "layouts",
-/// or (with a slash, or ending in .json) a mapping file. Throws kUnknownName. Requires
-/// options.is_reshard().
+/// Returns both layouts; `from` and `to` of the options are those of at_layout. The reshard of
+/// shards begins at their own layout unless `from`, a mapping or a mesh is given: then --axes alone
+/// is that of the destination. Throws kUnknownName. Requires options.is_reshard().
 ReshardEnds reshard_ends(const LogicalCheckpoint& source, const PlanOptions& options);
 
 /// Plans the bytes to move from the source's own holders (`from` is null) or from those of a
