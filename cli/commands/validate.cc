@@ -64,6 +64,12 @@ std::vector<Argument> source_arguments(ValidateArgs& args) {
            .value = "FILE",
            .help = "the layout, instead of the manifest's; needed where there is none",
            .target = &args.mapping},
+          {.name = "--axes",
+           .value = "NAME",
+           .help = "one of the axis maps that the mapping names; the manifest records that of the "
+                   "split",
+           .target = &args.axes,
+           .advanced = true},
           {.name = "--config",
            .value = "FILE",
            .help = "the model's config.json, instead of the one beside the shards",
@@ -161,6 +167,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   options.sources = args.shards;
   options.reference = args.reference;
   if (args.mapping) options.mapping.path = *args.mapping;
+  if (args.axes) options.mapping.layout = *args.axes;
   if (args.config) options.mapping.config = *args.config;
   if (args.graph) options.graph = api::read_graph(*args.graph);
   options.golden = args.golden;

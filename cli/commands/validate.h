@@ -17,6 +17,7 @@ struct ValidateArgs {
   std::vector<std::string> shards = {};
   std::string reference = {};
   std::optional<std::string> mapping = {};
+  std::optional<std::string> axes = {};
   std::optional<std::string> config = {};
   std::optional<std::string> graph = {};
   std::string golden = {};

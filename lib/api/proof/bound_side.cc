@@ -50,7 +50,7 @@ void require_stored_so(const LogicalCheckpoint& shards, const Layouts& layouts) 
           .tensor(tensor.spec.name)
           .note("mapping", given ? to_string(*given) : "nothing")
           .note("manifest", to_string(stored))
-          .help("leave --mapping away: the manifest holds the one of the split");
+          .help("leave --mapping and --axes away: the manifest holds those of the split");
     }
   }
 }
@@ -87,7 +87,9 @@ SideFiles whole_files(const LogicalCheckpoint& checkpoint) {
 SideFiles shard_files(const LogicalCheckpoint& shards, const MappingChoice& choice) {
   SideFiles files;
   files.specs = shards.specs();
-  const AppliedMapping applied = apply_mapping(over_own_mesh(shards, choice), shards);
+  MappingChoice own = over_own_mesh(shards, choice);
+  own.allow_empty_shards = true;  // shards are as they are; older manifests do not record this
+  const AppliedMapping applied = apply_mapping(own, shards);
   files.mesh = applied.resolution.mesh;
   files.layouts = layouts_of(applied.resolution, files.specs);
   require_stored_so(shards, files.layouts);
