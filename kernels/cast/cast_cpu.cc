@@ -18,6 +18,7 @@ namespace {
 using Words = std::array<std::uint32_t, kCastBlock>;
 using Halves = std::array<std::uint16_t, kCastBlock>;
 using Bytes = std::array<std::uint8_t, kCastBlock>;
+using Longs = std::array<std::uint64_t, kCastBlock>;
 using Doubles = std::array<double, kCastBlock>;
 using ByteTable = std::array<std::uint32_t, 256>;
 
@@ -89,9 +90,12 @@ void to_f32(const CastImplementation& with, Dtype from, const std::byte* element
     case Dtype::kF32:
       return load(elements, n, floats);
     case Dtype::kF64: {
-      Doubles block;
+      Longs block;
       load(elements, n, block);
-      for (size_t i = 0; i < static_cast<size_t>(n); ++i) floats[i] = rounded_to_odd(block[i]);
+      if (with.f64_to_odd_f32(block.data(), n, floats.data())) return;
+      for (size_t i = 0; i < static_cast<size_t>(n); ++i) {
+        floats[i] = rounded_to_odd(std::bit_cast<double>(block[i]));
+      }
       return;
     }
     case Dtype::kBF16: {

@@ -25,6 +25,9 @@ struct CastImplementation {
   CastTally (*f32_to_bf16)(const std::uint32_t* from, i64 n, std::uint16_t* to);
   CastTally (*f32_to_f16)(const std::uint32_t* from, i64 n, std::uint16_t* to);
   void (*f16_to_f32)(const std::uint16_t* from, i64 n, std::uint32_t* to);
+  /// Rounds to odd. Returns false if an element is not finite, too large or below the normal F32;
+  /// the results are then undefined.
+  bool (*f64_to_odd_f32)(const std::uint64_t* from, i64 n, std::uint32_t* to);
 };
 
 /// Implementations that this CPU can run, fastest first. The portable one is always last.

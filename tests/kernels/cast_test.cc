@@ -246,9 +246,14 @@ TEST_CASE("F64 is rounded once") {
   // Just above halfway between 1 and the next number; F32 has no bit for the difference.
   put(elements, std::bit_cast<std::uint64_t>(1 + 0x1p-8 + 0x1p-40), 8);
   put(elements, std::bit_cast<std::uint64_t>(1 + 0x1p-8 - 0x1p-40), 8);
+  // Zeros among normal numbers.
+  put(elements, std::bit_cast<std::uint64_t>(0.0), 8);
+  put(elements, std::bit_cast<std::uint64_t>(-0.0), 8);
   const Result result = cast_by_all(Dtype::kF64, Dtype::kBF16, elements);
   CHECK(element_at(result.bytes, 0, 2) == 0x3f81);
   CHECK(element_at(result.bytes, 1, 2) == 0x3f80);
+  CHECK(element_at(result.bytes, 2, 2) == 0);
+  CHECK(element_at(result.bytes, 3, 2) == 0x8000);
 }
 
 TEST_CASE("a cast in place gives the same: at the front if narrower, at the back if wider") {
