@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lib/tutorial/pipeline.h"
+#include "lib/tutorial/shardings/pipeline.h"
 
 namespace shardtool::tutorial {
 namespace {
@@ -35,17 +35,17 @@ class Catalogue {
  private:
   using Make = std::function<std::unique_ptr<System<T>>(Device<T>&)>;
 
-  SystemCase<T>& add(std::string name, Workload<T> workload, Make make, Expectation expected) {
+  SystemCase<T>& add(std::string name, Example<T> example, Make make, Expectation expected) {
     SystemCase<T> one;
     one.name = std::move(name);
-    one.workload = has_biases_ ? std::move(workload) : without_biases(std::move(workload));
+    one.example = has_biases_ ? std::move(example) : without_biases(std::move(example));
     one.make = std::move(make);
     one.expected = std::move(expected);
     one.expected.most_in_flight.assign(devices_, 0);
     return cases_.emplace_back(std::move(one));
   }
 
-  Workload<T> two_layers() const {
+  Example<T> two_layers() const {
     return random_layers<T>({sizes_.in, sizes_.hidden, sizes_.out}, sizes_.batch, sizes_.seed);
   }
 
@@ -108,14 +108,14 @@ class Catalogue {
             random_layers<T>(widths, sizes_.batch, sizes_.seed),
             [=](Device<T>& device) { return std::make_unique<Pipeline<T>>(device, microbatches); },
             {boundary, boundary});
-    one.run = [schedule](Device<T>& device, System<T>& system, const Workload<T>& workload) {
+    one.run = [schedule](Device<T>& device, System<T>& system, const Example<T>& example) {
       const int here = device.device_id();
-      const i64 batch = workload.x.rows();
+      const i64 batch = example.x.rows();
       auto result = dynamic_cast<Pipeline<T>&>(system).step(
-          cut(workload.x, system.input(batch), here), cut(workload.g, system.output(batch), here),
+          cut(example.x, system.input(batch), here), cut(example.g, system.output(batch), here),
           schedule);
-      return Outcome<T>{std::move(result.y), std::move(result.gradients), result.forward_counts,
-                        result.backward_counts, result.most_in_flight};
+      return PassResults<T>{std::move(result.y), std::move(result.gradients), result.forward_counts,
+                            result.backward_counts, result.most_in_flight};
     };
     for (int stage = 0; stage < devices_; ++stage) {
       one.expected.most_in_flight[stage] = most_in_flight(schedule, devices_, stage, microbatches);
@@ -124,12 +124,12 @@ class Catalogue {
 
   void add_experts() {
     const TwoLayers layers{sizes_.in, sizes_.hidden, sizes_.out};
-    Workload<T> workload = random_experts<T>(layers, devices_ + 1, sizes_.batch, sizes_.seed);
-    const Assignment assignment = workload.assignment;
+    Example<T> example = random_experts<T>(layers, devices_ + 1, sizes_.batch, sizes_.seed);
+    const Assignment assignment = example.assignment;
     // Rows go to the devices of their experts and back: x and y, dy and dx.
     const Counts there_and_back =
         activations(kByRows, kByColumns, sizes_.in) + activations(kByColumns, kByRows, sizes_.out);
-    add(fmt::format("expert parallel, {} experts", devices_ + 1), std::move(workload),
+    add(fmt::format("expert parallel, {} experts", devices_ + 1), std::move(example),
         [=](Device<T>& device) { return expert_parallel(device, assignment); },
         {there_and_back, there_and_back});
   }
@@ -156,10 +156,10 @@ template <Number T>
 CaseReport report_on(Device<T>& device, const SystemCase<T>& one, const Parameters<T>& checkpoint) {
   const auto system = one.make(device);
   system->load_checkpoint(checkpoint);
-  const Outcome<T> outcome = one.run(device, *system, one.workload);
+  const PassResults<T> outcome = one.run(device, *system, one.example);
   CaseReport report;
-  report.proof = prove(device, *system, one.workload, outcome, one.divisor);
-  report.diagnosis = diagnosis(device, *system, one.workload, report.proof, one.expected);
+  report.proof = prove(device, *system, one.example, outcome, one.divisor);
+  report.diagnosis = diagnosis(device, *system, one.example, report.proof, one.expected);
   return report;
 }
 

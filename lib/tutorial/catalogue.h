@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/tutorial/proof.h"
+#include "lib/tutorial/proof/proof.h"
 
 namespace shardtool::tutorial {
 
@@ -18,14 +18,14 @@ struct DemoSizes {
   std::uint64_t seed = 0;
 };
 
-/// One system with its workload and its expected communication.
+/// One system with its example and its expected communication.
 template <Number T>
 struct SystemCase {
   std::string name;
-  Workload<T> workload;
+  Example<T> example;
   std::function<std::unique_ptr<System<T>>(Device<T>&)> make;
   /// Runs a loaded system that `make` made.
-  std::function<Outcome<T>(Device<T>&, System<T>&, const Workload<T>&)> run = run_both_ways<T>;
+  std::function<PassResults<T>(Device<T>&, System<T>&, const Example<T>&)> run = run_both_ways<T>;
   Expectation expected;
   i64 divisor = 1;  ///< divisor of parameter gradients
 };
@@ -47,7 +47,7 @@ struct CaseReport {
   Proof proof;
   std::string diagnosis;  ///< empty if correct
 };
-/// Makes a system, loads `checkpoint`, runs it and compares the result with that of the workload's
+/// Makes a system, loads `checkpoint`, runs it and compares the result with that of the example's
 /// own parameters. All devices call it, and get the same result.
 template <Number T>
 CaseReport report_on(Device<T>& device, const SystemCase<T>& one, const Parameters<T>& checkpoint);

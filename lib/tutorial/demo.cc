@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <concepts>
 
-#include "lib/tutorial/faults.h"
+#include "lib/tutorial/proof/faults.h"
 
 namespace shardtool::tutorial {
 namespace {
@@ -54,7 +54,7 @@ template <Number T>
 void add_systems(comm::Communicator& comm, const DemoOptions& options, DemoReport& report) {
   Device<T> device(comm);
   for (const SystemCase<T>& one : all_systems<T>(options, comm.size())) {
-    CaseReport found = report_on(device, one, one.workload.parameters);
+    CaseReport found = report_on(device, one, one.example.parameters);
     report.rows.push_back(row_of(one, std::move(found)));
   }
 }
@@ -83,9 +83,9 @@ std::vector<std::string> not_planted(const DemoOptions& options, int devices) {
 
 double directional(comm::Communicator& comm, const DemoOptions& options) {
   Device<double> device(comm);
-  const auto workload =
+  const auto example =
       random_layers<double>({options.in, options.hidden, options.out}, options.batch, options.seed);
-  return directional_gap(device, workload, yardstick(device, workload).gradients,
+  return directional_gap(device, example, yardstick(device, example).gradients,
                          kernels::hashed(options.seed, 0));
 }
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lib/comm/communicator.h"
-#include "lib/tutorial/counts.h"
 #include "lib/tutorial/placement.h"
+#include "lib/tutorial/proof/counts.h"
 
 namespace shardtool::tutorial {
 

@@ -24,20 +24,20 @@ Parts parts_or_nothing(i64 n, int devices) {
   return parts;
 }
 
-Placement replicated() {
+MatrixPlacement replicated() {
   return {};
 }
 
-Placement rows(Parts parts) {
-  return {Placement::Kind::kRows, std::move(parts), 0};
+MatrixPlacement rows(Parts parts) {
+  return {MatrixPlacement::Kind::kRows, std::move(parts), 0};
 }
 
-Placement columns(Parts parts) {
-  return {Placement::Kind::kColumns, std::move(parts), 0};
+MatrixPlacement columns(Parts parts) {
+  return {MatrixPlacement::Kind::kColumns, std::move(parts), 0};
 }
 
-Placement owned_by(int device) {
-  return {Placement::Kind::kOwner, {}, device};
+MatrixPlacement owned_by(int device) {
+  return {MatrixPlacement::Kind::kOwner, {}, device};
 }
 
 }  // namespace shardtool::tutorial

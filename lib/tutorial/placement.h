@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/layout/axis_expr.h"
-#include "lib/tutorial/matrix.h"
+#include "lib/tutorial/layers/matrix.h"
 
 namespace shardtool::tutorial {
 
@@ -23,31 +23,31 @@ Parts parts_of(std::string_view what, i64 n, int devices,
 /// The same, but allows empty parts, as for a small batch.
 Parts parts_or_nothing(i64 n, int devices);
 
-/// Placement of an array: whole on every device, cut along one axis, or whole on one device and
-/// empty (0 rows, 0 columns) on the others.
-struct Placement {
+/// MatrixPlacement of an array: whole on every device, cut along one axis, or whole on one device
+/// and empty (0 rows, 0 columns) on the others.
+struct MatrixPlacement {
   enum class Kind { kReplicated, kRows, kColumns, kOwner };
   Kind kind = Kind::kReplicated;
   Parts parts;    ///< for kRows, kColumns
   int owner = 0;  ///< for kOwner
 };
 
-Placement replicated();
-Placement rows(Parts parts);
-Placement columns(Parts parts);
-Placement owned_by(int device);
+MatrixPlacement replicated();
+MatrixPlacement rows(Parts parts);
+MatrixPlacement columns(Parts parts);
+MatrixPlacement owned_by(int device);
 
 /// Returns a device's part of an array.
 template <Number T>
-Matrix<T> cut(const Matrix<T>& whole, const Placement& placement, int device) {
+Matrix<T> cut(const Matrix<T>& whole, const MatrixPlacement& placement, int device) {
   switch (placement.kind) {
-    case Placement::Kind::kReplicated:
+    case MatrixPlacement::Kind::kReplicated:
       return whole;
-    case Placement::Kind::kRows:
+    case MatrixPlacement::Kind::kRows:
       return slice(whole, Axis::kRows, placement.parts[device]);
-    case Placement::Kind::kColumns:
+    case MatrixPlacement::Kind::kColumns:
       return slice(whole, Axis::kColumns, placement.parts[device]);
-    case Placement::Kind::kOwner:
+    case MatrixPlacement::Kind::kOwner:
       return placement.owner == device ? whole : Matrix<T>();
   }
   return {};
@@ -55,15 +55,15 @@ Matrix<T> cut(const Matrix<T>& whole, const Placement& placement, int device) {
 
 /// Assembles the array from the devices' parts, one per device; uses the first replica.
 template <Number T>
-Matrix<T> assembled(const std::vector<Matrix<T>>& held, const Placement& placement) {
+Matrix<T> assembled(const std::vector<Matrix<T>>& held, const MatrixPlacement& placement) {
   switch (placement.kind) {
-    case Placement::Kind::kReplicated:
+    case MatrixPlacement::Kind::kReplicated:
       return held.front();
-    case Placement::Kind::kRows:
+    case MatrixPlacement::Kind::kRows:
       return joined<T>(held, Axis::kRows);
-    case Placement::Kind::kColumns:
+    case MatrixPlacement::Kind::kColumns:
       return joined<T>(held, Axis::kColumns);
-    case Placement::Kind::kOwner:
+    case MatrixPlacement::Kind::kOwner:
       return held[placement.owner];
   }
   return {};

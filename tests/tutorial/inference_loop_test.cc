@@ -56,12 +56,12 @@ TEST_CASE("an input that fails, or has too few rows, ends every device with that
     const auto error = testing::error_of([&] {
       return on_devices<Field>(3, [&](Device<Field>& device) {
         const auto system = one.make(device);
-        system->load_checkpoint(one.workload.parameters);
+        system->load_checkpoint(one.example.parameters);
         int n = 0;
         system->inference_loop(
             [&]() -> std::optional<Matrix<Field>> {
               if (n++ == 3) throw Error(ErrorCode::kUnreadable, "the input broke off");
-              return one.workload.x;
+              return one.example.x;
             },
             [](const Matrix<Field>&) {});
         return 0;
@@ -78,7 +78,7 @@ TEST_CASE("no more inputs are taken ahead of the outputs than there are devices"
       CAPTURE(one.name);
       const auto most_ahead = on_devices<Field>(devices, [&](Device<Field>& device) {
         const auto system = one.make(device);
-        system->load_checkpoint(one.workload.parameters);
+        system->load_checkpoint(one.example.parameters);
         int ahead = 0;
         int most = 0;
         int left = 20;
@@ -86,7 +86,7 @@ TEST_CASE("no more inputs are taken ahead of the outputs than there are devices"
             [&]() -> std::optional<Matrix<Field>> {
               if (left-- == 0) return std::nullopt;
               most = std::max(most, ++ahead);
-              return one.workload.x;
+              return one.example.x;
             },
             [&](const Matrix<Field>&) { --ahead; });
         return most;
@@ -123,13 +123,13 @@ TEST_CASE("a long stream needs no more memory than a short one") {
     double late = 0;
     on_devices<double>(3, [&](Device<double>& device) {
       const auto system = one.make(device);
-      system->load_checkpoint(one.workload.parameters);
+      system->load_checkpoint(one.example.parameters);
       int n_inputs = 0;
       int n_outputs = 0;
       system->inference_loop(
           [&]() -> std::optional<Matrix<double>> {
             if (n_inputs++ == kInputs) return std::nullopt;
-            return one.workload.x;
+            return one.example.x;
           },
           [&](const Matrix<double>&) {
             ++n_outputs;

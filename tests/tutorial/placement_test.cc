@@ -14,7 +14,7 @@ TEST_CASE("what the devices hold, put together, is the array, in every placement
   CHECK(rc::check("assembled(cut) = whole", [] {
     const auto devices = static_cast<int>(*gen::between(1, 5));
     const auto whole = random_matrix<Field>(*gen::between(0, 8), *gen::between(0, 8), 1);
-    const Placement placement = *rc::gen::element(
+    const MatrixPlacement placement = *rc::gen::element(
         replicated(), rows(parts_or_nothing(whole.rows(), devices)),
         columns(parts_or_nothing(whole.columns(), devices)), owned_by(devices - 1));
     std::vector<Matrix<Field>> held;

@@ -17,7 +17,7 @@ std::vector<Matrix<T>> inputs_for(const SystemCase<T>& one, int n) {
   for (int i = 0; i < n; ++i) {
     // An expert assignment has a fixed batch size; all other systems accept any.
     const i64 batch =
-        one.workload.assignment.empty() ? kStreamSizes.batch + i % 4 : kStreamSizes.batch;
+        one.example.assignment.empty() ? kStreamSizes.batch + i % 4 : kStreamSizes.batch;
     inputs.push_back(
         random_matrix<T>(batch, kStreamSizes.in, static_cast<std::uint64_t>(1000 + i)));
   }
@@ -32,10 +32,10 @@ std::vector<Matrix<T>> expected_outputs(const SystemCase<T>& one,
   Device<T> device(solo);
   std::vector<Matrix<T>> outputs;
   for (const Matrix<T>& x : inputs) {
-    Workload<T> workload = one.workload;
-    workload.x = x;
-    workload.g = Matrix<T>(x.rows(), workload.g.columns());
-    outputs.push_back(yardstick(device, workload).y);
+    Example<T> example = one.example;
+    example.x = x;
+    example.g = Matrix<T>(x.rows(), example.g.columns());
+    outputs.push_back(yardstick(device, example).y);
   }
   return outputs;
 }
@@ -45,7 +45,7 @@ template <Number T>
 std::vector<Matrix<T>> stream(Device<T>& device, const SystemCase<T>& one,
                               const std::vector<Matrix<T>>& inputs) {
   const auto system = one.make(device);
-  system->load_checkpoint(one.workload.parameters);
+  system->load_checkpoint(one.example.parameters);
   const bool leads = device.device_id() == 0;
   size_t next = 0;
   std::vector<Matrix<T>> outputs;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "lib/tutorial/layers.h"
+#include "lib/tutorial/layers/layers.h"
 #include "tests/tutorial/on_devices.h"
 
 namespace shardtool::tutorial {
