@@ -1,6 +1,7 @@
 #include "cli/commands/validate.h"
 
 #include <limits>
+#include <ranges>
 
 #include "cli/args/mapping_args.h"
 #include "cli/args/watch.h"
@@ -9,6 +10,7 @@
 #include "cli/size_argument.h"
 #include "lib/api/graphs.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {
@@ -123,7 +125,29 @@ std::vector<Argument> demo_arguments(ValidateArgs& args) {
           {.name = "--ranks",
            .value = "N",
            .help = "devices of the demo; 4 when absent",
-           .target = &args.ranks}};
+           .target = &args.ranks},
+          {.name = "--sizes",
+           .value = "IN,HIDDEN,OUT,BATCH",
+           .help = "of the demo's model; small and uneven when absent",
+           .target = &args.sizes}};
+}
+
+/// Parses "IN,HIDDEN,OUT,BATCH".
+tutorial::DemoSizes to_sizes(const std::string& text) {
+  constexpr i64 kMostFeatures = 1 << 16;
+  tutorial::DemoSizes sizes;
+  std::vector<std::string> words;
+  for (const auto word : std::views::split(text, ',')) words.emplace_back(word.begin(), word.end());
+  if (words.size() != 4) {
+    throw Error(ErrorCode::kUsage, "--sizes takes four numbers")
+        .note("found", quote_for_message(text))
+        .help("--sizes 12,22,9,10 are inputs, hidden units, outputs and rows of the batch");
+  }
+  i64* const targets[] = {&sizes.in, &sizes.hidden, &sizes.out, &sizes.batch};
+  for (size_t i = 0; i < words.size(); ++i) {
+    *targets[i] = parse_count("--sizes", words[i], 1, kMostFeatures);
+  }
+  return sizes;
 }
 
 /// Sets the engine and the seed, for shards and demos alike.
@@ -139,9 +163,9 @@ void set_devices(const ValidateArgs& args, Options& options) {
 }  // namespace
 
 api::DemoRunOptions to_demo_options(const ValidateArgs& args) {
-  if (!args.shards.empty() || !args.reference.empty() || args.graph) {
-    throw Error(ErrorCode::kUsage, "a demo has shards and a model of its own")
-        .help("leave the paths out, or leave --demo out");
+  if (args.shards.size() > 1 || !args.reference.empty() || args.graph) {
+    throw Error(ErrorCode::kUsage, "a demo makes its own shards and reference")
+        .help("give at most one checkpoint, with layer_0/weights and layer_1/weights");
   }
   if (args.engine.is_gpu_virtual()) {
     throw Error(ErrorCode::kUsage, "a demo has no shards for a GPU to compute with")
@@ -151,6 +175,8 @@ api::DemoRunOptions to_demo_options(const ValidateArgs& args) {
   if (args.ranks) {
     options.ranks = static_cast<int>(parse_count("--ranks", *args.ranks, 1, kMostRanks));
   }
+  if (args.sizes) options.sizes = to_sizes(*args.sizes);
+  if (!args.shards.empty()) options.checkpoint = args.shards.front();
   set_devices(args, options);
   return options;
 }
@@ -163,6 +189,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   if (args.ranks) {
     throw Error(ErrorCode::kUsage, "--ranks is for --demo: shards say how many devices they have");
   }
+  if (args.sizes) throw Error(ErrorCode::kUsage, "--sizes is for --demo: shards have sizes");
   api::ValidateOptions options;
   options.sources = args.shards;
   options.reference = args.reference;

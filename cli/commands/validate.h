@@ -22,6 +22,7 @@ struct ValidateArgs {
   std::optional<std::string> graph = {};
   std::string golden = {};
   std::optional<std::string> demo = {};
+  std::optional<std::string> sizes = {};
   std::optional<std::string> ranks = {};
   EngineArgs engine = {};
   bool quick = false;

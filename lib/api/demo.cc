@@ -1,6 +1,13 @@
 #include "lib/api/demo.h"
 
+#include <fmt/format.h>
+
+#include "kernels/decode/decode.h"
+#include "lib/base/error.h"
 #include "lib/comm/engine.h"
+#include "lib/format/checkpoint.h"
+#include "lib/store/local/file.h"
+#include "lib/tutorial/shardings/system.h"
 
 namespace shardtool::api {
 namespace {
@@ -10,12 +17,64 @@ constexpr tutorial::DemoSizes kSizes{12, 22, 9, 10, 0};
 /// Gives each device at least one feature.
 constexpr i64 kPerDevice = 2;
 
-tutorial::DemoSizes sizes_for(int ranks, std::uint64_t seed) {
+tutorial::StoredArray read_array(const format::Checkpoint& checkpoint,
+                                 const format::StoredTensor& tensor) {
+  const size_t rank = tensor.shape.size();
+  if (!kernels::is_computable(tensor.dtype) || rank < 1 || rank > 2 || tensor.part) {
+    throw Error(ErrorCode::kUnsupported, "the demo computes with matrices and biases of floats")
+        .tensor(tensor.name)
+        .note("found", fmt::format("{} of {} axes", to_string(tensor.dtype), rank));
+  }
+  tutorial::StoredArray array{
+      tensor.dtype, rank == 1 ? 1 : tensor.shape.front(), tensor.shape.back(), {}};
+  array.bytes.resize(static_cast<size_t>(tensor.bytes));
+  const auto& file = checkpoint.files[static_cast<size_t>(tensor.file)];
+  store::read_exact(store::open_read(file.path), array.bytes, tensor.offset);
+  return array;
+}
+
+tutorial::StoredParameters read_parameters(const std::string& location) {
+  const format::Checkpoint checkpoint = format::open_checkpoint(location);
+  if (checkpoint.manifest) {
+    throw Error(ErrorCode::kUnsupported, "the demo shards a model itself")
+        .at({location, 0, 0, ""})
+        .help("give the unsharded checkpoint");
+  }
+  tutorial::StoredParameters parameters;
+  for (const format::StoredTensor& tensor : checkpoint.tensors) {
+    parameters[tensor.name] = read_array(checkpoint, tensor);
+  }
+  if (parameters.contains(tutorial::bias_name(0)) != parameters.contains(tutorial::bias_name(1))) {
+    throw Error(ErrorCode::kUnsupported, "one layer has a bias and the other has none")
+        .at({location, 0, 0, ""})
+        .help("add a bias of zeros");
+  }
+  return parameters;
+}
+
+/// Sizes with a batch, and features, for this many devices.
+tutorial::DemoSizes default_sizes(int ranks) {
   tutorial::DemoSizes sizes = kSizes;
   for (i64* size : {&sizes.in, &sizes.hidden, &sizes.out, &sizes.batch}) {
     *size = std::max(*size, kPerDevice * ranks + 1);
   }
-  sizes.seed = seed;
+  return sizes;
+}
+
+tutorial::DemoSizes sizes_of(const DemoRunOptions& options,
+                             const tutorial::StoredParameters& stored, int ranks) {
+  if (options.sizes && !stored.empty()) {
+    throw Error(ErrorCode::kUsage, "the checkpoint has the sizes of the model")
+        .help("leave the sizes out");
+  }
+  tutorial::DemoSizes sizes = options.sizes.value_or(default_sizes(ranks));
+  if (!stored.empty()) {
+    const auto layers = tutorial::two_layers(tutorial::numbers_of<double>(stored));
+    sizes.in = layers.in;
+    sizes.hidden = layers.hidden;
+    sizes.out = layers.out;
+  }
+  sizes.seed = options.seed;
   return sizes;
 }
 
@@ -26,8 +85,11 @@ DemoRunReport run_demo(const DemoRunOptions& options) {
   report.engine = comm::name_of(options.engine.chosen());
   const bool embedded = options.engine.chosen() == comm::Engine::kEmbedded;
   const int ranks = options.engine.ranks(options.ranks);
+  tutorial::StoredParameters stored;
+  if (!options.checkpoint.empty()) stored = read_parameters(options.checkpoint);
+  const tutorial::DemoSizes sizes = sizes_of(options, stored, ranks);
   comm::run_ranks(options.engine, ranks, [&](comm::Communicator& comm) {
-    const auto demo = tutorial::run_mlp_demo(comm, sizes_for(ranks, options.seed));
+    const auto demo = tutorial::run_mlp_demo(comm, sizes, stored);
     if (!embedded || comm.rank() == 0) report.demo = demo;
   });
   return report;

@@ -18,8 +18,12 @@ const auto kSummands = plan::Placement::partial();
 template <Number T>
 class Catalogue {
  public:
-  Catalogue(const DemoSizes& sizes, int devices, bool has_biases)
-      : sizes_(sizes), devices_(devices), has_biases_(has_biases) {}
+  Catalogue(const DemoSizes& sizes, int devices, bool has_biases,
+            const StoredParameters& stored = {})
+      : sizes_(sizes),
+        devices_(devices),
+        has_biases_(has_biases),
+        parameters_(numbers_of<T>(stored)) {}
 
   std::vector<SystemCase<T>> cases() {
     add("unsharded", two_layers(), unsharded<T>, {});
@@ -46,7 +50,10 @@ class Catalogue {
   }
 
   Example<T> two_layers() const {
-    return random_layers<T>({sizes_.in, sizes_.hidden, sizes_.out}, sizes_.batch, sizes_.seed);
+    Example<T> example =
+        random_layers<T>({sizes_.in, sizes_.hidden, sizes_.out}, sizes_.batch, sizes_.seed);
+    if (!parameters_.empty()) example.parameters = parameters_;
+    return example;
   }
 
   /// Counts to move an activation with this number of features, for the whole batch.
@@ -137,14 +144,17 @@ class Catalogue {
   DemoSizes sizes_;
   int devices_;
   bool has_biases_;
+  Parameters<T> parameters_;  ///< of the systems of two layers; empty: random
   std::vector<SystemCase<T>> cases_;
 };
 
 }  // namespace
 
 template <Number T>
-std::vector<SystemCase<T>> all_systems(const DemoSizes& sizes, int devices) {
-  return Catalogue<T>(sizes, devices, true).cases();
+std::vector<SystemCase<T>> all_systems(const DemoSizes& sizes, int devices,
+                                       const StoredParameters& stored) {
+  const bool has_biases = stored.empty() || stored.contains(bias_name(0));
+  return Catalogue<T>(sizes, devices, has_biases, stored).cases();
 }
 
 template <Number T>
@@ -163,14 +173,15 @@ CaseReport report_on(Device<T>& device, const SystemCase<T>& one, const Paramete
   return report;
 }
 
-template std::vector<SystemCase<Field>> all_systems(const DemoSizes&, int);
+template std::vector<SystemCase<Field>> all_systems(const DemoSizes&, int, const StoredParameters&);
 template std::vector<SystemCase<Field>> all_systems_without_biases(const DemoSizes&, int);
 template CaseReport report_on(Device<Field>&, const SystemCase<Field>&, const Parameters<Field>&);
-template std::vector<SystemCase<double>> all_systems(const DemoSizes&, int);
+template std::vector<SystemCase<double>> all_systems(const DemoSizes&, int,
+                                                     const StoredParameters&);
 template std::vector<SystemCase<double>> all_systems_without_biases(const DemoSizes&, int);
 template CaseReport report_on(Device<double>&, const SystemCase<double>&,
                               const Parameters<double>&);
-template std::vector<SystemCase<float>> all_systems(const DemoSizes&, int);
+template std::vector<SystemCase<float>> all_systems(const DemoSizes&, int, const StoredParameters&);
 template std::vector<SystemCase<float>> all_systems_without_biases(const DemoSizes&, int);
 template CaseReport report_on(Device<float>&, const SystemCase<float>&, const Parameters<float>&);
 }  // namespace shardtool::tutorial

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/tutorial/layers/stored_parameters.h"
 #include "lib/tutorial/proof/proof.h"
 
 namespace shardtool::tutorial {
@@ -35,8 +36,12 @@ struct SystemCase {
 /// both schedules with max(2, devices) layers, experts (one more than devices). The expected counts
 /// come from lib/plan for the placements of all arrays that move (validation.md, section 9); each
 /// bias is one more array to reduce.
+///
+/// `stored` replaces the random parameters of the systems of two layers; its sizes are `sizes`. All
+/// systems have biases if it has. The pipeline and the experts keep random parameters.
 template <Number T>
-std::vector<SystemCase<T>> all_systems(const DemoSizes& sizes, int devices);
+std::vector<SystemCase<T>> all_systems(const DemoSizes& sizes, int devices,
+                                       const StoredParameters& stored = {});
 
 /// Returns the same models without biases.
 template <Number T>

@@ -51,17 +51,19 @@ DemoRow row_of(const SystemCase<T>& one, CaseReport found) {
 }
 
 template <Number T>
-void add_systems(comm::Communicator& comm, const DemoOptions& options, DemoReport& report) {
+void add_systems(comm::Communicator& comm, const DemoSizes& sizes, const StoredParameters& stored,
+                 DemoReport& report) {
   Device<T> device(comm);
-  for (const SystemCase<T>& one : all_systems<T>(options, comm.size())) {
+  for (const SystemCase<T>& one : all_systems<T>(sizes, comm.size(), stored)) {
     CaseReport found = report_on(device, one, one.example.parameters);
     report.rows.push_back(row_of(one, std::move(found)));
   }
 }
 
-void add_faults(comm::Communicator& comm, const DemoOptions& options, DemoReport& report) {
-  const auto systems = all_systems<Field>(options, comm.size());
-  for (const PlantedFault<Field>& fault : all_faults<Field>(options.hidden, comm.size())) {
+/// Plants faults in random models: those of a given one could be hidden by its zeros.
+void add_faults(comm::Communicator& comm, const DemoSizes& sizes, DemoReport& report) {
+  const auto systems = all_systems<Field>(sizes, comm.size());
+  for (const PlantedFault<Field>& fault : all_faults<Field>(sizes.hidden, comm.size())) {
     const auto one = std::find_if(systems.begin(), systems.end(),
                                   [&](const auto& c) { return c.name.starts_with(fault.system); });
     DemoRow row = row_of(*one, plant(comm, fault, *one));
@@ -71,26 +73,27 @@ void add_faults(comm::Communicator& comm, const DemoOptions& options, DemoReport
   }
 }
 
-std::vector<std::string> not_planted(const DemoOptions& options, int devices) {
+std::vector<std::string> not_planted(const DemoSizes& sizes, int devices) {
   std::vector<std::string> reasons;
   if (devices == 1) reasons.emplace_back("exchanged shards: there is one device");
-  if (options.hidden % devices == 0) {
+  if (sizes.hidden % devices == 0) {
     reasons.push_back(
-        fmt::format("a dropped tail: {} hidden units over {} leave none", options.hidden, devices));
+        fmt::format("a dropped tail: {} hidden units over {} leave none", sizes.hidden, devices));
   }
   return reasons;
 }
 
-double directional(comm::Communicator& comm, const DemoOptions& options) {
+/// The gap of a random model: in a given one, a ReLU may switch between the two points.
+double directional(comm::Communicator& comm, const DemoSizes& sizes) {
   Device<double> device(comm);
   const auto example =
-      random_layers<double>({options.in, options.hidden, options.out}, options.batch, options.seed);
+      random_layers<double>({sizes.in, sizes.hidden, sizes.out}, sizes.batch, sizes.seed);
   return directional_gap(device, example, yardstick(device, example).gradients,
-                         kernels::hashed(options.seed, 0));
+                         kernels::hashed(sizes.seed, 0));
 }
 
-void require_sizes(const DemoOptions& options) {
-  for (const i64 size : {options.in, options.hidden, options.out, options.batch}) {
+void require_sizes(const DemoSizes& sizes) {
+  for (const i64 size : {sizes.in, sizes.hidden, sizes.out, sizes.batch}) {
     if (size > 0) continue;
     throw Error(ErrorCode::kUsage, fmt::format("a size of {}: sizes are at least 1", size));
   }
@@ -98,16 +101,17 @@ void require_sizes(const DemoOptions& options) {
 
 }  // namespace
 
-DemoReport run_mlp_demo(comm::Communicator& comm, const DemoOptions& options) {
-  require_sizes(options);
+DemoReport run_mlp_demo(comm::Communicator& comm, const DemoSizes& sizes,
+                        const StoredParameters& stored) {
+  require_sizes(sizes);
   DemoReport report;
   report.devices = comm.size();
-  add_systems<Field>(comm, options, report);
-  add_systems<double>(comm, options, report);
-  add_systems<float>(comm, options, report);
-  add_faults(comm, options, report);
-  report.not_planted = not_planted(options, comm.size());
-  report.directional = directional(comm, options);
+  add_systems<Field>(comm, sizes, stored, report);
+  add_systems<double>(comm, sizes, stored, report);
+  add_systems<float>(comm, sizes, stored, report);
+  add_faults(comm, sizes, report);
+  report.not_planted = not_planted(sizes, comm.size());
+  report.directional = directional(comm, sizes);
   report.passed = report.directional <= kDirectionalTolerance &&
                   std::all_of(report.rows.begin(), report.rows.end(), [](const DemoRow& row) {
                     return row.is_as_expected || !row.is_judged;

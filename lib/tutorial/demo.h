@@ -7,8 +7,6 @@
 
 namespace shardtool::tutorial {
 
-using DemoOptions = DemoSizes;
-
 /// Communication of one pass by one kind of operation; numbers and calls as in Counts.
 struct DemoTraffic {
   bool is_forward = true;
@@ -45,8 +43,10 @@ struct DemoReport {
 };
 
 /// Runs every system on the devices of `comm`, in the field, in f64 and in f32, and every fault in
-/// the field. Every device gets the same report. Throws kUsage for a size below 1, kEmptyShard for
-/// a size below the number of devices, and the errors of the communicator.
-DemoReport run_mlp_demo(comm::Communicator& comm, const DemoOptions& options);
+/// the field. Every device gets the same report. The systems of two layers have the parameters
+/// `stored`, if there are any, whose sizes `sizes` has. Throws kUsage for a size below 1,
+/// kEmptyShard for a size below the number of devices, and the errors of the communicator.
+DemoReport run_mlp_demo(comm::Communicator& comm, const DemoSizes& sizes,
+                        const StoredParameters& stored = {});
 
 }  // namespace shardtool::tutorial

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <set>
 
 #include "lib/comm/embedded.h"
@@ -80,8 +81,41 @@ TEST_CASE_TEMPLATE("processes have the embedded engine's report, to the last dig
   }
 }
 
+/// The bytes of the numbers first, first + 1, ... as BF16, which has them exactly.
+std::vector<std::byte> counting(i64 n, int first) {
+  std::vector<std::byte> bytes;
+  for (i64 i = 0; i < n; ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(first + i));
+    bytes.push_back(static_cast<std::byte>(bits >> 16 & 0xff));
+    bytes.push_back(static_cast<std::byte>(bits >> 24));
+  }
+  return bytes;
+}
+
+TEST_CASE("the systems of two layers take the parameters of a checkpoint") {
+  const StoredParameters stored{
+      {"layer_0/weights", {Dtype::kBF16, 3, 5, counting(15, -7)}},
+      {"layer_1/weights", {Dtype::kBF16, 5, 4, counting(20, -9)}},
+  };
+  const DemoSizes sizes{3, 5, 4, 6, 1};
+  const auto systems = all_systems<double>(sizes, 2, stored);
+  const auto& column_row = systems.at(1);
+  CHECK(column_row.example.parameters.at("layer_0/weights")(0, 0) == -7);
+  CHECK(column_row.example.parameters.at("layer_1/weights")(4, 3) == 10);
+  CHECK(all_systems<Field>(sizes, 2, stored).at(1).example.parameters.at("layer_0/weights")(0, 1) ==
+        Field::from_signed(-6));
+  DemoReport report;
+  comm::run_embedded(2, [&](comm::Communicator& comm) {
+    const DemoReport made = run_mlp_demo(comm, sizes, stored);
+    if (comm.rank() == 0) report = made;
+  });
+  CHECK(report.passed);
+  CHECK(report.rows.at(1).expected_collectives ==
+        "forward 1 all_reduce of 24; backward 1 all_reduce of 18");
+}
+
 TEST_CASE("sizes that make no model are refused") {
-  const auto run = [](int devices, const DemoOptions& options) {
+  const auto run = [](int devices, const DemoSizes& options) {
     std::vector<DemoReport> reports(1);
     comm::run_embedded(devices, [&](comm::Communicator& comm) { run_mlp_demo(comm, options); });
     return reports;
