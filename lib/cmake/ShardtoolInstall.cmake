@@ -10,14 +10,14 @@ target_link_libraries(shardtool_library INTERFACE ${modules})
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/shardtool)
 install(TARGETS ${modules} shardtool_library EXPORT shardtool-targets
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(EXPORT shardtool-targets NAMESPACE shardtool:: DESTINATION ${package_dir})
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+install(EXPORT shardtool-targets NAMESPACE shardtool:: DESTINATION ${package_dir} COMPONENT dev)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/shardtool-config.cmake.in
   ${PROJECT_BINARY_DIR}/shardtool-config.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/shardtool-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/shardtool-config.cmake
-              ${PROJECT_BINARY_DIR}/shardtool-config-version.cmake DESTINATION ${package_dir})
+              ${PROJECT_BINARY_DIR}/shardtool-config-version.cmake DESTINATION ${package_dir} COMPONENT dev)
 
 # Headers are installed as shardtool/<module>/<file>.h, and include each other by these names.
 set(public_headers ${PROJECT_BINARY_DIR}/public_headers)
@@ -30,8 +30,8 @@ foreach(header IN LISTS headers)
   string(REGEX REPLACE "^lib/" "" name ${header})
   file(WRITE ${public_headers}/shardtool/${name} "${text}")
 endforeach()
-install(DIRECTORY ${public_headers}/shardtool DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY lib/family DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool
+install(DIRECTORY ${public_headers}/shardtool DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
+install(DIRECTORY lib/family DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool COMPONENT cli
         FILES_MATCHING PATTERN "*.json")
 install(FILES lib/mapping/schema/mapping-v1.json
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool/schemas)
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool/schemas COMPONENT cli)

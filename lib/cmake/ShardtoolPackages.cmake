@@ -1,0 +1,55 @@
+# Debian packages, in the build folder:
+#
+#   cmake --build build/release && (cd build/release && cpack)
+#
+#   shardtool_VERSION_ARCH.deb       the program, its manual and completions, schemas
+#   shardtool-mpi_VERSION_ARCH.deb   the plugin for launches with mpirun, where an MPI was found
+#   shardtool-dev_VERSION_ARCH.deb   headers, archives and find_package(shardtool)
+#
+# SHARDTOOL_MAINTAINER is the packages' Maintainer field.
+set(SHARDTOOL_MAINTAINER "shardtool maintainers <maintainers@shardtool.invalid>" CACHE STRING
+    "Maintainer of the Debian packages")
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME shardtool)
+set(CPACK_PACKAGE_CONTACT ${SHARDTOOL_MAINTAINER})
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "cut model checkpoints into per-device shards")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_COMPONENTS_ALL cli dev)
+if(TARGET shardtool_mpi)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+endif()
+
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_COMPONENT_CLI_DESCRIPTION
+    "Splits, merges and reshards model checkpoints for tensor, expert and pipeline
+parallelism and FSDP, plans memory and time, and proves that the shards are
+right.")
+set(CPACK_DEBIAN_CLI_PACKAGE_NAME shardtool)
+set(CPACK_DEBIAN_CLI_PACKAGE_SECTION utils)
+set(CPACK_DEBIAN_CLI_PACKAGE_SUGGESTS shardtool-mpi)
+set(CPACK_COMPONENT_MPI_DESCRIPTION
+    "The plugin with which several processes of shardtool speak MPI. Launches over
+TCP do not need it.")
+set(CPACK_DEBIAN_MPI_PACKAGE_NAME shardtool-mpi)
+set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "shardtool (= ${PROJECT_VERSION})")
+set(CPACK_COMPONENT_DEV_DESCRIPTION
+    "Headers and archives of the library behind the program shardtool, for
+find_package(shardtool).")
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME shardtool-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
+    "libfmt-dev, nlohmann-json3-dev, libre2-dev, libssl-dev, libxxhash-dev, pkg-config")
+
+# Debian's policy asks for these in every package.
+foreach(component IN LISTS CPACK_COMPONENTS_ALL)
+  string(TOUPPER ${component} upper)
+  install(FILES ${CMAKE_CURRENT_LIST_DIR}/debian/copyright ${CMAKE_CURRENT_LIST_DIR}/debian/changelog
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${upper}_PACKAGE_NAME} COMPONENT ${component})
+endforeach()
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian/compress.cmake)
+include(CPack)
