@@ -89,8 +89,9 @@ class Opening {
     for (const ChunkNumber& number : numbers) {
       try {
         add_chunk(file, source, number, frame);
-      } catch (const Error& problem) {
+      } catch (Error& problem) {
         if (problem.code() == ErrorCode::kUnreadable) throw;
+        problem.tensor(quote_for_message(metadata_.tensors[number.tensor].name));
         source.state = FileState::kBroken;
         const bool is_outside = end_of(at(number)) > source.identity.size;
         report_(

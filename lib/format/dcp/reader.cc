@@ -1,11 +1,14 @@
 #include "lib/format/dcp/reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "lib/base/error.h"
 #include "lib/format/chunks.h"
 #include "lib/format/dcp/files.h"
 #include "lib/format/dcp/open.h"
+#include "lib/format/names.h"
 
 namespace shardtool::format::dcp {
 namespace {
@@ -21,6 +24,15 @@ bool recognises_dcp(const Location& location) {
          (!has_other_weights && !location.listing.dcp_data.empty());
 }
 
+/// Trainers save their arguments and the like beside the chunks, such as common.pt of Megatron.
+void warn_of_torch_files(Checkpoint& checkpoint, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  checkpoint.warnings.push_back(
+      {fmt::format("files of torch.save beside the chunks are left out: {}",
+                   list_for_message(names)),
+       "", Oddity::kOtherEntry});
+}
+
 void open_dcp(Checkpoint& checkpoint, Location& location, const ProblemSink& report) {
   checkpoint.format = "torch.distributed.checkpoint";
   if (!is_checkpoint(location.folder)) {
@@ -34,6 +46,7 @@ void open_dcp(Checkpoint& checkpoint, Location& location, const ProblemSink& rep
     return std::ranges::any_of(checkpoint.files,
                                [&](const SourceFile& file) { return file.name == name; });
   });
+  warn_of_torch_files(checkpoint, location.listing.torch_weights);
   group_chunks(checkpoint, report);
 }
 
