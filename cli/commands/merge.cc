@@ -45,8 +45,8 @@ Command merge_command(MergeArgs& args) {
       .description =
           "Reads outputs of split or reshard and writes the whole checkpoint, byte for byte what "
           "was split. Copies of one tensor on several devices are compared; they must be equal. "
-          "With "
-          "--from-layout it reads files that another tool wrote, such as DeepSeek's convert.py.",
+          "With --from-layout it reads files that another tool wrote, such as DeepSeek's "
+          "convert.py, and checkpoints of Megatron.",
       .examples = {"shardtool merge out/tp4 -o full",
                    "shardtool merge node0/out node1/out -o full --max-file-size 5GB",
                    "shardtool merge mp8 -o full --from-layout deepseek --model-config config.json"},

@@ -89,6 +89,13 @@ EngineLayout decode(std::string_view text) {
     models.at("model_types").get_to(added.model_types);
     models.at("documents").get_to(added.documents);
     models.at("proof").get_to(added.proof);
+    added.read = models.value("read", added.read);
+  }
+  layout.left_out = json.value("left_out", layout.left_out);
+  layout.own_files = json.value("own_files", layout.own_files);
+  const auto read = json.value("read", nlohmann::json::object());
+  for (const auto& [name, rules] : read.items()) {
+    for (const auto& rule : rules) layout.read[name].push_back(decode_read_rule(rule));
   }
   return layout;
 }
@@ -155,9 +162,10 @@ const EngineLayout& find_layout(std::string_view label) {
       .help("a layout without a version, such as vllm, is the newest known one");
 }
 
-std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
-                                                 const mapping::ModelConfig* config) {
-  if (layout.models.empty()) return {};
+namespace {
+
+/// The layout's table for a model. Requires a layout with tables.
+const LayoutModels& models_of(const EngineLayout& layout, const mapping::ModelConfig* config) {
   if (config == nullptr) {
     throw Error(ErrorCode::kConfig,
                 fmt::format("the layout {} needs config.json for the model's type", layout.label()))
@@ -170,14 +178,31 @@ std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
                candidate.model_types.end();
       });
   if (models == layout.models.end()) throw unsupported_model(layout, type);
+  return *models;
+}
+
+}  // namespace
+
+std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
+                                                 const mapping::ModelConfig* config) {
+  if (layout.models.empty()) return {};
   std::vector<mapping::DocumentText> documents;
-  for (const std::string& name : models->documents) {
+  for (const std::string& name : models_of(layout, config).documents) {
     const auto document = std::find_if(
         layout.documents.begin(), layout.documents.end(),
         [&](const mapping::DocumentText& text) { return text.name.ends_with("#" + name); });
     documents.push_back(*document);
   }
   return documents;
+}
+
+std::vector<const ReadRule*> read_rules_for(const EngineLayout& layout,
+                                            const mapping::ModelConfig* config) {
+  std::vector<const ReadRule*> rules;
+  for (const std::string& name : models_of(layout, config).read) {
+    for (const ReadRule& rule : layout.read.at(name)) rules.push_back(&rule);
+  }
+  return rules;
 }
 
 void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& config,
@@ -199,6 +224,10 @@ void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& c
 }
 
 const FileNames& names_for(const EngineLayout& layout, const mesh::Mesh& mesh) {
+  if (layout.files.empty()) {
+    throw Error(ErrorCode::kUnsupported, fmt::format("the layout {} is only read", layout.label()))
+        .help(fmt::format("shardtool merge FOLDER -o OUTPUT --from-layout {}", layout.name));
+  }
   std::string missing;
   for (const FileNames& names : layout.files) {
     const auto without_field =

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lib/layouts/read_rule.h"
 #include "lib/mapping/document/config.h"
 #include "lib/mapping/mapping.h"
 #include "lib/mesh/mesh.h"
@@ -33,6 +35,7 @@ struct StoredForm {
 struct LayoutModels {
   std::vector<std::string> model_types;
   std::vector<std::string> documents;  ///< nearest first
+  std::vector<std::string> read;       ///< keys of EngineLayout::read
   std::string proof;                   ///< meshes on which the engine's loader took the files
 };
 
@@ -60,6 +63,10 @@ struct EngineLayout {
   std::string other_axes;  ///< advice for a mesh axis that the file names lack
   StoredForm form;
   bool is_even = true;  ///< the engine cuts axes into equal parts only
+  /// Rules to read checkpoints in this form. A layout with rules and without files is only read.
+  std::map<std::string, std::vector<ReadRule>> read;
+  std::vector<std::string> left_out;   ///< globs of tensors that are no weights
+  std::vector<std::string> own_files;  ///< names of files that only this form has
 
   std::string_view text;  ///< JSON of the layout
 
@@ -82,12 +89,17 @@ const EngineLayout& find_layout(std::string_view label);
 std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
                                                  const mapping::ModelConfig* config);
 
+/// Returns the rules to read a model's checkpoint. Throws as documents_for.
+std::vector<const ReadRule*> read_rules_for(const EngineLayout& layout,
+                                            const mapping::ModelConfig* config);
+
 /// Throws kUnsupported for a case in layout.refusals.
 void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& config,
                        const mesh::Mesh& mesh);
 
 /// Returns the names of files for a mesh. Throws kUnsupported if a mesh axis of several devices has
-/// no field in any of the layout's patterns: its ranks would have one file.
+/// no field in any of the layout's patterns, since its ranks would have one file, and for a layout
+/// that is only read.
 const FileNames& names_for(const EngineLayout& layout, const mesh::Mesh& mesh);
 
 /// Returns the mesh with an axis of one device for each field of the file names that it lacks.

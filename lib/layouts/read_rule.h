@@ -1,0 +1,44 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/index/axis_map.h"
+#include "lib/mapping/document/config.h"
+#include "lib/mapping/document/glob.h"
+
+namespace shardtool::layouts {
+
+/// Where tensors of the checkpoint lie in a tensor of another tool, which holds several of them.
+///
+///     name   [stacked, ..., rows, ...]     of: one tensor per part and per index of the stacked
+///     axes rows   |= group 0: part 0, part 1 =|= group 1: part 0, part 1 =| ...
+struct ReadRule {
+  mapping::Glob name;
+  std::vector<mapping::Glob> of;     ///< the wildcards of `name` and the numbers in `stacked`
+  std::vector<std::string> stacked;  ///< numbers that the leading axes count, outermost first
+  std::vector<std::string> shares;   ///< per part, the config's value to which its rows are in
+                                     ///< proportion; empty: equal parts
+  std::string groups;                ///< config's number of groups of rows; empty: one group
+  std::string rows;  ///< config's number of rows; the others are padding; empty: all
+};
+
+/// Decodes an element of "read" in a layout. Its text is part of the program.
+ReadRule decode_read_rule(const nlohmann::json& json);
+
+/// A tensor's place in a stored one.
+struct PartPlace {
+  std::string name;     ///< of the tensor in the checkpoint
+  index::AxisMap rows;  ///< from the rows of the stored tensor to its own
+};
+
+/// The parts of a stored tensor with so many rows (0 for a scalar, which is one part), at one index
+/// of the stacked axes. `wildcards` are the texts of the wildcards of its name. Throws kConfig if
+/// the config lacks a number, and kShapeMismatch for rows that do not divide into the parts.
+std::vector<PartPlace> parts_at(const ReadRule& rule, const std::vector<std::string>& wildcards,
+                                const std::vector<i64>& stacked_index, i64 rows,
+                                const mapping::ModelConfig* config);
+
+}  // namespace shardtool::layouts

@@ -1,0 +1,200 @@
+#include "lib/layouts/read_rule.h"
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "lib/api/transform.h"
+#include "lib/layouts/engine_layout.h"
+#include "lib/mapping/document/glob_matcher.h"
+#include "tests/support/checkpoint_files.h"
+#include "tests/support/generators.h"
+#include "tests/support/safetensors_text.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+/// Checkpoints whose tensors hold several of the model's, such as Megatron's.
+namespace shardtool::layouts {
+namespace {
+
+using nlohmann::json;
+using test::TempFolder;
+
+mapping::ModelConfig numbers_config(const json& numbers) {
+  return mapping::parse_config(numbers.dump(), "config.json");
+}
+
+/// Rows of 4 bytes, each with its number; in the order of the groups.
+std::vector<std::int32_t> grouped(const std::vector<std::vector<std::int32_t>>& parts, i64 groups) {
+  std::vector<std::int32_t> rows;
+  for (i64 group = 0; group < groups; ++group) {
+    for (const auto& part : parts) {
+      const i64 size = std::ssize(part) / groups;
+      rows.insert(rows.end(), part.begin() + group * size, part.begin() + (group + 1) * size);
+    }
+  }
+  return rows;
+}
+
+std::string bytes_of(const std::vector<std::int32_t>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(std::int32_t)};
+}
+
+/// A chunk of a stored tensor of I32.
+struct StoredChunk {
+  std::string tensor;
+  std::vector<i64> shape;
+  std::vector<i64> begin;
+  std::vector<std::int32_t> values;
+};
+
+/// Writes a file as torch.distributed.checkpoint saves one to safetensors.
+void write_chunk(const TempFolder& folder, const std::string& name, const StoredChunk& chunk) {
+  const json info = {{chunk.tensor, {{"saved_offsets", chunk.begin}}}};
+  const std::string data = bytes_of(chunk.values);
+  const json header = {
+      {"__metadata__", {{"DCP_SHARDING_INFO", info.dump()}}},
+      {chunk.tensor,
+       {{"dtype", "I32"}, {"shape", chunk.shape}, {"data_offsets", {0, data.size()}}}}};
+  folder.write(name, test::safetensors_bytes(header.dump(), data));
+}
+
+/// Merges the folder by the rules of Megatron. Returns tensors by name.
+test::Tensors merged_from(const TempFolder& folder, const json& config) {
+  folder.write("config.json", config.dump());
+  const TempFolder output;
+  api::MergeOptions options;
+  options.sources = {folder.path()};
+  options.from_layout = "megatron";
+  options.write.output = output / "merged";
+  api::merge(options);
+  return test::read_tensors(output / "merged", "model");
+}
+
+std::string text_of(const test::Bytes& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+TEST_CASE("the parts of grouped rows are where fusing put them") {
+  CHECK(rc::check([] {
+    const i64 groups = *gen::between(1, 4);
+    const std::vector<i64> shares = {groups * *gen::between(1, 3), groups * *gen::between(1, 2),
+                                     groups};
+    const i64 unit = *gen::between(1, 3);
+    const i64 rows = unit * std::accumulate(shares.begin(), shares.end(), i64{0});
+    const ReadRule rule = decode_read_rule({{"name", "qkv"},
+                                            {"of", {"q", "k", "v"}},
+                                            {"shares", {"a", "b", "c"}},
+                                            {"groups", "groups"}});
+    const auto config =
+        numbers_config({{"a", shares[0]}, {"b", shares[1]}, {"c", shares[2]}, {"groups", groups}});
+    std::vector<std::vector<std::int32_t>> whole;
+    std::int32_t next = 0;
+    for (const i64 share : shares) {
+      auto& part = whole.emplace_back(static_cast<size_t>(unit * share));
+      std::iota(part.begin(), part.end(), next);
+      next += static_cast<std::int32_t>(std::ssize(part));
+    }
+    const auto stored = grouped(whole, groups);
+    const auto places = parts_at(rule, {}, {}, rows, &config);
+    RC_ASSERT(places.size() == 3);
+    for (i64 row = 0; row < rows; ++row) {
+      i64 found = 0;
+      for (size_t part = 0; part < 3; ++part) {
+        const auto at = places[part].rows(row);
+        if (!at) continue;
+        ++found;
+        RC_ASSERT(whole[part][static_cast<size_t>(*at)] == stored[static_cast<size_t>(row)]);
+      }
+      RC_ASSERT(found == 1);
+    }
+  }));
+}
+
+TEST_CASE("every rule of reading names its parts from its own wildcards") {
+  for (const EngineLayout& layout : engine_layouts()) {
+    std::set<std::string> used;
+    for (const LayoutModels& models : layout.models)
+      used.insert(models.read.begin(), models.read.end());
+    CHECK(used.size() == layout.read.size());
+    for (const auto& [key, rules] : layout.read) {
+      for (const ReadRule& rule : rules) {
+        CAPTURE(rule.name.text());
+        CHECK((rule.shares.empty() || rule.shares.size() == rule.of.size()));
+        for (const mapping::Glob& part : rule.of) {
+          const size_t own = part.wildcards().size() - rule.stacked.size();
+          CHECK(own <= rule.name.wildcards().size());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("heads, gates and experts of all layers are found in the chunks of two ranks") {
+  const TempFolder folder;
+  // 2 layers of 4 query heads and 2 key heads of one row: per group q q k v.
+  const std::string qkv = "decoder.layers.self_attention.linear_qkv.weight";
+  write_chunk(folder, "1.safetensors",
+              {qkv, {2, 4, 1}, {0, 0, 0}, {0, 1, 20, 30, 100, 101, 120, 130}});
+  write_chunk(folder, "2.safetensors",
+              {qkv, {2, 4, 1}, {0, 4, 0}, {2, 3, 21, 31, 102, 103, 121, 131}});
+  // 1 layer of 2 experts with 2 gate rows and 2 up rows; a rank has an expert.
+  const std::string fc1 = "decoder.layers.mlp.experts.experts.linear_fc1.weight";
+  write_chunk(folder, "3.safetensors", {fc1, {1, 1, 4, 1}, {0, 0, 0, 0}, {1, 2, 3, 4}});
+  write_chunk(folder, "4.safetensors", {fc1, {1, 1, 4, 1}, {0, 1, 0, 0}, {5, 6, 7, 8}});
+  write_chunk(folder, "5.safetensors",
+              {"embedding.word_embeddings.weight", {4, 1}, {0, 0}, {7, 8, 9, 0}});
+  const auto found = merged_from(folder, {{"model_type", "qwen3_moe"},
+                                          {"num_attention_heads", 4},
+                                          {"num_key_value_heads", 2},
+                                          {"vocab_size", 3}});
+  const std::map<std::string, std::vector<std::int32_t>> expected = {
+      {"model.layers.0.self_attn.q_proj.weight", {0, 1, 2, 3}},
+      {"model.layers.0.self_attn.k_proj.weight", {20, 21}},
+      {"model.layers.0.self_attn.v_proj.weight", {30, 31}},
+      {"model.layers.1.self_attn.q_proj.weight", {100, 101, 102, 103}},
+      {"model.layers.1.self_attn.k_proj.weight", {120, 121}},
+      {"model.layers.1.self_attn.v_proj.weight", {130, 131}},
+      {"model.layers.0.mlp.experts.0.gate_proj.weight", {1, 2}},
+      {"model.layers.0.mlp.experts.0.up_proj.weight", {3, 4}},
+      {"model.layers.0.mlp.experts.1.gate_proj.weight", {5, 6}},
+      {"model.layers.0.mlp.experts.1.up_proj.weight", {7, 8}},
+      {"model.embed_tokens.weight", {7, 8, 9}},
+  };
+  CHECK(found.size() == expected.size());
+  for (const auto& [name, values] : expected) {
+    CAPTURE(name);
+    REQUIRE(found.contains(name));
+    CHECK(text_of(found.at(name).bytes) == bytes_of(values));
+  }
+}
+
+TEST_CASE("tensors that no rule takes, other sizes and writing are refused") {
+  const json config = {{"model_type", "llama"},
+                       {"num_attention_heads", 2},
+                       {"num_key_value_heads", 2},
+                       {"vocab_size", 9}};
+  const auto code = [&](const std::string& name, const std::vector<i64>& shape) {
+    const TempFolder folder;
+    std::vector<std::int32_t> values(static_cast<size_t>(element_count(shape).value()));
+    write_chunk(folder, "1.safetensors", {name, shape, std::vector<i64>(shape.size(), 0), values});
+    const auto error = testing::error_of([&] { return merged_from(folder, config); });
+    REQUIRE(error);
+    return error->code();
+  };
+  CHECK(code("decoder.layers.self_attention.other.weight", {2, 6}) == ErrorCode::kNoRule);
+  CHECK(code("decoder.layers.self_attention.linear_qkv.weight", {2, 7, 1}) ==
+        ErrorCode::kShapeMismatch);
+  CHECK(code("embedding.word_embeddings.weight", {8, 1}) == ErrorCode::kShapeMismatch);
+  CHECK_ERROR(kUnsupported, names_for(find_layout("megatron"), mesh::parse_mesh("tp=2")));
+  const auto other = numbers_config({{"model_type", "gpt2"}});
+  CHECK_ERROR(kUnsupported, read_rules_for(find_layout("megatron"), &other));
+}
+
+}  // namespace shardtool::layouts
