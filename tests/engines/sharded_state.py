@@ -20,6 +20,9 @@ import sharded_models
 HERE = pathlib.Path(__file__).parent
 GOLDEN = HERE.parent / "layouts" / "golden"
 PLAIN = {"tp": 2, "pp": 1, "experts": "no"}
+# Tensors of a layer that predicts further tokens, below model.layers.NUMBER; the engine does not load them.
+FURTHER = {"enorm.weight": ["BF16", [64]], "hnorm.weight": ["BF16", [64]], "eh_proj.weight": ["BF16", [64, 128]],
+           "embed_tokens.weight": ["BF16", [300, 64]], "shared_head.norm.weight": ["BF16", [64]]}
 # The label of the layout, and the meshes of every model.
 ENGINES = {
     "vllm": ("vllm@0.32", {
@@ -104,7 +107,12 @@ def check(engine, program, model, scratch):
     """Returns the number of meshes whose parts the engine does not load as the whole checkpoint."""
     layout, meshes = ENGINES[engine]
     table = json.loads((GOLDEN / layout / f"{model}.json").read_text())
-    sharded_models.write(scratch / model, table["config"], table["tensors"])
+    config, tensors = table["config"], table["tensors"]
+    if model == "deepseek_v3":
+        layers = config["num_hidden_layers"]
+        config = {**config, "num_nextn_predict_layers": 1}
+        tensors = {**tensors, **{f"model.layers.{layers}.{name}": row for name, row in FURTHER.items()}}
+    sharded_models.write(scratch / model, config, tensors)
     failed = 0
     for number, mesh in enumerate(meshes[model]):
         parts = scratch / f"{model}-{number}"

@@ -22,6 +22,7 @@ import transformers
 import sharded_models
 
 warnings.filterwarnings("ignore")
+transformers.utils.logging.disable_progress_bar()
 MODELS = ["llama", "llama_tied", "qwen2", "qwen3", "gemma3_text"]
 
 

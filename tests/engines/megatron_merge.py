@@ -1,0 +1,132 @@
+"""Has transformers compute with what merge makes of megatron-core's checkpoints, and compares the logits with Megatron's.
+
+usage: megatron_merge.py SHARDTOOL
+
+A small GPTModel of megatron-core runs on the CPU over gloo, and is saved as torch_dist (which NeMo 2 writes, too).
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", OMP_NUM_THREADS="1")
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as multiprocessing
+
+warnings.filterwarnings("ignore")
+
+BASE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+        "intermediate_size": 48, "vocab_size": 60, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+        "rope_theta": 10000.0, "tie_word_embeddings": False}
+# name: (class of transformers, its arguments, arguments of Megatron's config, metadata of the save)
+CASES = {
+    "llama": ("LlamaConfig", {}, {}, {}),
+    "llama in single layers": ("LlamaConfig", {}, {}, {"singleton_local_shards": True}),
+    "qwen2": ("Qwen2Config", {}, {"add_qkv_bias": True}, {}),
+    "qwen3": ("Qwen3Config", {}, {"qk_layernorm": True}, {}),
+    "qwen3_moe": ("Qwen3MoeConfig", {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 48,
+                                     "norm_topk_prob": True},
+                  {"qk_layernorm": True, "num_moe_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 48,
+                   "moe_router_load_balancing_type": "none", "moe_router_pre_softmax": False}, {}),
+}
+TOKENS = torch.arange(16).reshape(2, 8) * 3 % 60
+
+
+def megatron_model(case, tp):
+    import torch.nn.functional as F
+    from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
+    from megatron.core.models.gpt.gpt_model import GPTModel
+    from megatron.core.transformer.transformer_config import TransformerConfig
+
+    _, _, more, _ = CASES[case]
+    config = TransformerConfig(
+        num_layers=2, hidden_size=32, ffn_hidden_size=48, num_attention_heads=4, num_query_groups=2, kv_channels=8,
+        use_cpu_initialization=True, gated_linear_unit=True, activation_func=F.silu, add_bias_linear=False,
+        normalization="RMSNorm", layernorm_epsilon=1e-5, tensor_model_parallel_size=tp, hidden_dropout=0.0, attention_dropout=0.0,
+        params_dtype=torch.float32, masked_softmax_fusion=False, **more)
+    spec = get_gpt_layer_local_spec(num_experts=config.num_moe_experts, qk_layernorm=config.qk_layernorm, normalization="RMSNorm")
+    return GPTModel(config, spec, vocab_size=64, max_sequence_length=64, position_embedding_type="rope",
+                    share_embeddings_and_output_weights=False, parallel_output=False).eval()
+
+
+def save_rank(rank, tp, case, folder):
+    """Saves a model, and on rank 0 its logits."""
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(tp), LOCAL_RANK=str(rank))
+    dist.init_process_group("gloo", rank=rank, world_size=tp, init_method=f"file://{folder}/meet")
+    torch.cuda.synchronize = lambda *_: None
+    torch.cuda.current_device = lambda: "cpu"
+    from megatron.core import dist_checkpointing, parallel_state
+    from megatron.core.transformer.moe import moe_utils
+
+    moe_utils.te_general_gemm = None  # Megatron asks for it before it knows that TransformerEngine is not there
+    parallel_state.initialize_model_parallel(tensor_model_parallel_size=tp, create_gloo_process_groups=True)
+    from megatron.core.tensor_parallel.random import initialize_rng_tracker
+    initialize_rng_tracker(inference_rng_tracker=True)
+    torch.manual_seed(5)
+    model = megatron_model(case, tp)
+    torch.manual_seed(7)
+    for name, parameter in model.named_parameters():
+        if "norm" in name or name.endswith("bias"):  # not the ones and zeros of the start; the same on all ranks
+            parameter.data = (torch.rand(parameter.shape) if parameter.shape[0] != 64 // tp or "norm" in name
+                              else torch.rand(64)[rank * 64 // tp:][:64 // tp]).contiguous()
+    with torch.no_grad():
+        mask = torch.ones(8, 8, dtype=torch.bool).triu(1)[None, None]
+        logits = model(TOKENS, torch.arange(8).expand(2, 8), mask)
+    metadata = CASES[case][3]
+    saved = pathlib.Path(folder, "saved")
+    saved.mkdir(exist_ok=True)
+    dist_checkpointing.save({**model.sharded_state_dict(metadata=metadata), "iteration": 7}, str(saved))
+    if rank == 0:
+        torch.save(logits, f"{folder}/logits.pt")
+    dist.barrier()
+    os._exit(0)  # Megatron's own threads would keep the process
+
+
+def transformers_config(case):
+    import transformers
+
+    name, more, _, _ = CASES[case]
+    return getattr(transformers, name)(**{**BASE, **more})
+
+
+def difference(program, folder, case):
+    import transformers
+
+    config = transformers_config(case)
+    config.architectures = [type(config).__name__.replace("Config", "ForCausalLM")]
+    config.save_pretrained(folder / "config")
+    done = subprocess.run([program, "-q", "merge", folder / "saved", "-o", folder / "merged", "--from-layout", "megatron",
+                           "--model-config", folder / "config/config.json"], check=False, capture_output=True, text=True)
+    if done.returncode:
+        return done.stderr
+    config.save_pretrained(folder / "merged")
+    found, info = transformers.AutoModelForCausalLM.from_pretrained(folder / "merged", dtype=torch.float32,
+                                                                    output_loading_info=True)
+    if info["missing_keys"] or info["unexpected_keys"]:
+        return f"missing {info['missing_keys']}, unexpected {info['unexpected_keys']}"
+    with torch.no_grad():
+        logits = found.eval()(TOKENS).logits
+    expected = torch.load(folder / "logits.pt")[..., :60]
+    far = (logits - expected).abs().max() / expected.abs().max()
+    return "" if far < 1e-5 else f"the logits differ by {far:.2g} of the largest"
+
+
+def main():
+    import megatron.core
+
+    failed = 0
+    for case in CASES:
+        with tempfile.TemporaryDirectory() as name:
+            multiprocessing.spawn(save_rank, (2, case, name), nprocs=2)
+            problem = difference(sys.argv[1], pathlib.Path(name), case)
+        failed += bool(problem)
+        label = f"megatron-core {megatron.core.__version__}: {case}"
+        print(f"FAIL {label}: {problem}" if problem else f"PASS {label}", flush=True)
+    return min(1, failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
