@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "lib/layout/gathered.h"
 #include "tests/support/generators.h"
 
 using namespace shardtool;
@@ -24,7 +25,42 @@ ExprCase any_expr() {
   return {mesh, *gen::axis_expr(*gen::between(0, 16), mesh, directions)};
 }
 
+/// Elements that a device holds, without padding.
+std::set<i64> image_of(const AxisExpr& expr, const Mesh& mesh, i64 rank) {
+  const auto indices = reference::indices(evaluate(expr, mesh, rank));
+  std::set<i64> image(indices.begin(), indices.end());
+  image.erase(reference::kPadding);
+  return image;
+}
+
+/// True if every use of the axis is of all of it, and no list of parts needs it.
+bool can_join(const AxisExpr& expr, const std::string& axis) {
+  const std::string text = to_string(expr);
+  if (text.find("Cuts") != text.npos || text.find("Owners") != text.npos) return false;
+  return std::ranges::all_of(
+      axes_used(expr), [&](const mesh::AxisRef& ref) { return ref.axis != axis || ref.whole(); });
+}
+
 }  // namespace
+
+TEST_CASE("gathered along a mesh axis an expression is that over one device along it") {
+  CHECK(rc::check("gathered", [] {
+    const auto [mesh, expr] = any_expr();
+    RC_PRE(!mesh.axes().empty());
+    const auto left_out = static_cast<size_t>(*gen::between(0, std::ssize(mesh.axes()) - 1));
+    const std::string name = mesh.axes()[left_out].name;
+    RC_PRE(can_join(expr, name));
+    const AxisExpr rest = gathered(expr, {name});
+    std::vector<mesh::MeshAxis> axes(mesh.axes().begin(), mesh.axes().end());
+    axes[left_out].size = 1;
+    const Mesh narrow(axes);
+    for (i64 rank = 0; rank < mesh.size(); ++rank) {
+      mesh::Coordinate at = mesh.coordinate(rank);
+      at[left_out] = 0;
+      RC_ASSERT(image_of(rest, mesh, rank) == image_of(expr, narrow, narrow.rank(at)));
+    }
+  }));
+}
 
 TEST_CASE("an expression evaluates to the definition of its nodes") {
   CHECK(rc::check("evaluate == index by index, on every device", [] {

@@ -1,0 +1,86 @@
+#include "lib/layout/gathered.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/error.h"
+
+namespace shardtool::layout {
+namespace {
+
+using Axes = std::vector<std::string>;
+
+Over left_of(Over over, const Axes& axes) {
+  std::erase_if(over, [&](const mesh::AxisRef& ref) {
+    return std::ranges::find(axes, ref.axis) != axes.end();
+  });
+  return over;
+}
+
+/// Joins the parts of one node.
+struct Join {
+  const AxisExpr& expr;
+  const Axes& axes;
+
+  AxisExpr operator()(const Whole&) const { return expr; }
+  AxisExpr operator()(const Split& e) const {
+    Over left = left_of(e.over, axes);
+    return left.empty() ? whole(e.n) : split(e.n, std::move(left), e.rule);
+  }
+  AxisExpr operator()(const Cuts& e) const { return listed(e.over); }
+  AxisExpr operator()(const Owners& e) const { return listed(e.over); }
+  AxisExpr operator()(const Scale& e) const { return scale(gathered(*e.of, axes), e.unit); }
+  AxisExpr operator()(const Product& e) const {
+    return product(gathered(*e.outer, axes), gathered(*e.inner, axes));
+  }
+  AxisExpr operator()(const Concat& e) const {
+    std::vector<AxisExpr> sections;
+    for (const AxisExpr& section : e.sections) sections.push_back(gathered(section, axes));
+    return concat(std::move(sections));
+  }
+  AxisExpr operator()(const Nest& e) const {
+    Over left = left_of(e.over, axes);
+    AxisExpr of = gathered(*e.of, axes);
+    return left.empty() ? of : nest(std::move(of), std::move(left), e.rule);
+  }
+  AxisExpr operator()(const Pad& e) const { return pad(gathered(*e.of, axes)); }
+
+ private:
+  AxisExpr listed(const Over& over) const {
+    const Over left = left_of(over, axes);
+    if (left == over) return expr;
+    if (left.empty()) return whole(expr.size());
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("parts that are listed over {} cannot be joined along {} alone",
+                            to_string(over), fmt::join(axes, ", ")))
+        .note("expression", to_string(expr));
+  }
+};
+
+}  // namespace
+
+AxisExpr gathered(const AxisExpr& expr, const std::vector<std::string>& axes) {
+  return std::visit(Join{expr, axes}, expr.node());
+}
+
+bool is_cut_along(const Layout& layout, const std::string& axis) {
+  const auto is_used = [&](const auto& cut) {
+    return std::ranges::any_of(axes_used(cut.expr),
+                               [&](const mesh::AxisRef& ref) { return ref.axis == axis; });
+  };
+  return std::ranges::any_of(layout.axes(), is_used) ||
+         std::ranges::any_of(layout.index_axes(), is_used);
+}
+
+Layout gathered(const Layout& layout, const std::vector<std::string>& axes) {
+  std::vector<LayoutAxis> cut = layout.axes();
+  for (LayoutAxis& axis : cut) axis.expr = gathered(axis.expr, axes);
+  std::vector<IndexAxis> indices = layout.index_axes();
+  for (IndexAxis& axis : indices) axis.expr = gathered(axis.expr, axes);
+  return {layout.mesh(), layout.shape(), std::move(cut), std::move(indices)};
+}
+
+}  // namespace shardtool::layout
