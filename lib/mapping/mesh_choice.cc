@@ -78,6 +78,21 @@ void require_own_axes(const Mapping& mapping, const mesh::Mesh& mesh) {
 
 }  // namespace
 
+std::vector<std::string> gathered_axes(const Mapping& mapping, const mesh::Mesh& mesh) {
+  std::vector<std::string> gathered;
+  const auto documents = mapping.documents();
+  const auto nearest = std::ranges::find_if(
+      documents, [](const Document& document) { return !document.mesh.empty(); });
+  if (nearest == documents.end()) return gathered;
+  for (const mesh::MeshAxis& axis : mesh.axes()) {
+    const bool is_gathered = std::ranges::any_of(nearest->mesh, [&](const MeshAxisSpec& spec) {
+      return spec.axis == axis.name && spec.is_gathered;
+    });
+    if (is_gathered) gathered.push_back(axis.name);
+  }
+  return gathered;
+}
+
 mesh::Mesh choose_mesh(const Mapping& mapping, const ResolveOptions& options) {
   const mesh::Mesh mesh =
       options.mesh ? *options.mesh : fill(nearest_mesh(mapping), options.devices);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "lib/mapping/mapping.h"
 #include "lib/mapping/resolve/resolve.h"
 #include "lib/mesh/mesh.h"
@@ -10,5 +13,9 @@ namespace shardtool::mapping {
 /// "auto" from the number of devices. Throws kMesh if there is no mesh, for two sizes "auto" or one
 /// that does not divide, and if the product of the sizes differs from options.devices.
 mesh::Mesh choose_mesh(const Mapping& mapping, const ResolveOptions& options);
+
+/// Returns the axes of the mesh to which the nearest document that has a mesh gives the role
+/// "fsdp", in the mesh's order.
+std::vector<std::string> gathered_axes(const Mapping& mapping, const mesh::Mesh& mesh);
 
 }  // namespace shardtool::mapping

@@ -76,9 +76,14 @@ MeshAxisSpec decode_mesh_axis(const JsonValue& value) {
        },
        true},
       {"role",
-       [](const JsonValue& v) {
-         v.one_of<int>(
-             {{"tp", 0}, {"ep", 0}, {"pp", 0}, {"dp", 0}, {"fsdp", 0}, {"cp", 0}, {"other", 0}});
+       [&](const JsonValue& v) {
+         axis.is_gathered = v.one_of<bool>({{"tp", false},
+                                            {"ep", false},
+                                            {"pp", false},
+                                            {"dp", false},
+                                            {"fsdp", true},
+                                            {"cp", false},
+                                            {"other", false}});
        }},
   });
   return axis;

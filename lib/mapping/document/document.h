@@ -25,7 +25,8 @@ namespace shardtool::mapping {
 /// One entry of "mesh".
 struct MeshAxisSpec {
   std::string axis;
-  std::optional<i64> size;  ///< nullopt: "auto"
+  std::optional<i64> size;   ///< nullopt: "auto"
+  bool is_gathered = false;  ///< role "fsdp": devices gather weights along it to compute
   Place place;
 };
 

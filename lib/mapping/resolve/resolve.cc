@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "lib/layout/gathered.h"
 #include "lib/mapping/assertions.h"
 #include "lib/mapping/document/index_numbers.h"
 #include "lib/mapping/mesh_choice.h"
@@ -131,6 +132,7 @@ class Resolver {
         ledger_(axes_, options.require_even),
         followers_(companions_, sizes_, straddle_, options.allow_empty_shards) {
     result_.mesh = mesh_;
+    result_.gathered = gathered_axes(mapping, mesh_);
     result_.warnings = other_model(mapping, config);
     assigned_ = assign(mapping, tensors_, by_name_, config, rules_, companions_, result_.warnings,
                        options.report);
@@ -393,6 +395,23 @@ std::string why(const ResolvedTensor& tensor) {
   }
   return text + (cuts.empty() ? "keeps it whole on every device"
                               : fmt::format("{}", fmt::join(cuts, ", and ")));
+}
+
+std::vector<std::shared_ptr<const layout::Layout>> computed_layouts(const Resolution& resolution) {
+  std::map<const layout::Layout*, std::shared_ptr<const layout::Layout>> computed;
+  std::vector<std::shared_ptr<const layout::Layout>> layouts;
+  for (const ResolvedTensor& tensor : resolution.tensors) {
+    const bool is_gathered = std::ranges::any_of(resolution.gathered, [&](const std::string& axis) {
+      return is_cut_along(*tensor.layout, axis);
+    });
+    auto& layout = computed[tensor.layout.get()];
+    if (!layout && !is_gathered) layout = tensor.layout;
+    if (!layout)
+      layout =
+          std::make_shared<const layout::Layout>(gathered(*tensor.layout, resolution.gathered));
+    layouts.push_back(layout);
+  }
+  return layouts;
 }
 
 i64 physical_axis_size(const mesh::Mesh& mesh, const mesh::Over& over) {

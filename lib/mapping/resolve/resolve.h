@@ -67,6 +67,8 @@ struct UnevenCut {
 /// The layouts of all tensors of a checkpoint under a mapping.
 struct Resolution {
   mesh::Mesh mesh;
+  /// Mesh axes of role "fsdp": devices gather weights along them before they compute.
+  std::vector<std::string> gathered;
   std::vector<ResolvedTensor> tensors;         ///< in the order of the specs, without dropped ones
   std::vector<size_t> dropped;                 ///< indices into the specs
   std::vector<std::vector<std::string>> tied;  ///< groups with at least two present names
@@ -84,6 +86,10 @@ struct Resolution {
 /// kStrategy, kTied, each with the tensor, the rule's place, and help.
 Resolution resolve(const Mapping& mapping, std::span<const TensorSpec> tensors,
                    const ModelConfig* config, const ResolveOptions& options);
+
+/// Returns the layouts that devices compute with, in the order of the resolution's tensors: its
+/// own, gathered along the axes of role "fsdp". Equal layouts stay shared. Throws kUnsupported.
+std::vector<std::shared_ptr<const layout::Layout>> computed_layouts(const Resolution& resolution);
 
 /// Haliax's physical_axis_size: the number of devices along `over`, 1 if it is empty.
 i64 physical_axis_size(const mesh::Mesh& mesh, const mesh::Over& over);
