@@ -39,6 +39,17 @@ void print_phase(Session& session, const char* label, const std::string& what,
   session.out().write(labelled(session.out_style(), label, text));
 }
 
+Table table_of_collectives() {
+  return {{{"collectives"},
+           {"axis"},
+           {"operation"},
+           {"calls", true},
+           {"payload", true},
+           {"sent per device", true},
+           {"time of a call", true}},
+          {}};
+}
+
 void add_rows(Table& table, const char* phase, const std::vector<CommRow>& rows) {
   for (const CommRow& row : rows) {
     std::vector<std::string> cells{phase,
@@ -54,14 +65,7 @@ void add_rows(Table& table, const char* phase, const std::vector<CommRow>& rows)
 }
 
 void print_collectives(Session& session, const api::CostReport& cost) {
-  Table table{{{"collectives"},
-               {"axis"},
-               {"operation"},
-               {"calls", true},
-               {"payload", true},
-               {"sent per device", true},
-               {"time of a call", true}},
-              {}};
+  Table table = table_of_collectives();
   if (cost.workload.prompt_len > 1) add_rows(table, "prefill", cost.price->prefill.comm);
   add_rows(table, "decode", cost.price->decode.comm);
   if (!table.rows.empty()) print_table(session.out(), table, TableFormat::kText);
@@ -143,6 +147,24 @@ void print_cost(Session& session, const api::CostReport& cost) {
       session.out_style(), "model",
       fmt::format("a roofline on {}, no forecast; collectives within {:.0f}% of measured ones",
                   cost.profile, 100 * plan::kTimeErrorBand)));
+}
+
+void print_training_comm(Session& session, const std::vector<CommRow>& rows, bool timed) {
+  if (rows.empty()) return;
+  Table table = table_of_collectives();
+  add_rows(table, "training step", rows);
+  if (!timed) {
+    table.columns.pop_back();
+    for (auto& row : table.rows) row.pop_back();
+  }
+  print_table(session.out(), table, TableFormat::kText);
+}
+
+void write_training_comm(JsonWriter& json, const std::vector<CommRow>& rows, bool timed) {
+  if (rows.empty()) return;
+  json.key("comm").begin_object();
+  write_rows(json, "training", rows, timed);
+  json.end_object();
 }
 
 void write_cost(JsonWriter& json, const api::CostReport& cost) {

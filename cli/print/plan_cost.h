@@ -11,6 +11,10 @@ namespace shardtool::cli {
 /// Prints the cost of a forward pass if there is a profile: lower bounds of prefill and decode
 /// times with their bottleneck, then every kind of collective.
 void print_cost(Session& session, const api::CostReport& cost);
+/// Prints, or writes as "comm", the collectives of weights in a step of training; nothing if there
+/// are none.
+void print_training_comm(Session& session, const std::vector<model::CommRow>& rows, bool timed);
+void write_training_comm(JsonWriter& json, const std::vector<model::CommRow>& rows, bool timed);
 /// Prints what a server would deliver at best if the model is priced: time to first token, tokens
 /// per second, and with a price per hour of all devices the price of a million output tokens.
 void print_service(Session& session, const api::CostReport& cost, double price_per_hour);

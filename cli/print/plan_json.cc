@@ -19,6 +19,7 @@ void write_device(JsonWriter& json, const api::MemoryReport& memory,
   json.field("kv_bytes", device.kv);
   if (device.cross_kv > 0) json.field("cross_kv_bytes", device.cross_kv);
   if (device.states > 0) json.field("state_bytes", device.states);
+  if (device.gathered > 0) json.field("gathered_bytes", device.gathered);
   if (device.kv_capacity_tokens) json.field("kv_capacity_tokens", *device.kv_capacity_tokens);
   json.field("activation_bytes", device.activations).field("training_bytes", device.training);
   json.field("overhead_bytes", device.overhead).field("total_bytes", device.total);
@@ -168,6 +169,7 @@ void write_fields(JsonWriter& json, const api::PlanReport& report) {
   write_memory(json, report.memory);
   if (report.reshard) write_reshard(json, report);
   if (report.cost) write_cost(json, *report.cost);
+  write_training_comm(json, report.training_comm, report.is_timed);
   if (report.cost) write_service(json, *report.cost, report.price_per_hour);
   if (report.price_per_hour > 0) json.field("price_per_hour", report.price_per_hour);
   json.list("warnings", report.warnings);

@@ -34,11 +34,12 @@ struct PartOfDevice {
   i64 api::PlanDevice::*bytes;
 };
 
-/// Columns of the device table; states only if some device has them.
+/// Columns of the device table; gathered weights and states only if some device has them.
 std::vector<PartOfDevice> parts_of(const api::MemoryReport& memory) {
   using Device = api::PlanDevice;
   std::vector<PartOfDevice> parts{{"weights", &Device::weights},
                                   {"copies", &Device::replicated},
+                                  {"gathered", &Device::gathered},
                                   {"kv per token", &Device::kv_per_token},
                                   {"kv", &Device::kv},
                                   {"states", &Device::states},
@@ -46,10 +47,11 @@ std::vector<PartOfDevice> parts_of(const api::MemoryReport& memory) {
                                   {"activations", &Device::activations},
                                   {"overhead", &Device::overhead},
                                   {"total", &Device::total}};
-  const bool has_states = std::any_of(memory.devices.begin(), memory.devices.end(),
-                                      [](const Device& device) { return device.states > 0; });
-  if (!has_states) {
-    std::erase_if(parts, [](const PartOfDevice& part) { return part.bytes == &Device::states; });
+  for (const auto rare : {&Device::gathered, &Device::states}) {
+    const bool has_any = std::ranges::any_of(
+        memory.devices, [rare](const Device& device) { return device.*rare > 0; });
+    if (has_any) continue;
+    std::erase_if(parts, [rare](const PartOfDevice& part) { return part.bytes == rare; });
   }
   return parts;
 }
@@ -95,6 +97,7 @@ Table parts_table(const api::MemoryReport& memory, bool exact) {
     if (all_alike && copies > 0) add("  on other devices, too", copies);
     if (device.padding > 0) add("  of these, padding", device.padding);
   }
+  if (device.gathered > 0) add("gathered for the largest layer", device.gathered);
   if (device.kv > 0) add("kv cache", device.kv);
   if (device.cross_kv > 0) add("  of these, the encoder's positions", device.cross_kv);
   if (device.states > 0) add("recurrent states", device.states);

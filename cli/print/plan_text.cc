@@ -252,6 +252,7 @@ void print_text(Session& session, const api::PlanReport& report) {
   if (report.reshard) print_reshard(session, report);
   print_memory(session, report.memory);
   if (report.cost) print_cost(session, *report.cost);
+  print_training_comm(session, report.training_comm, report.is_timed);
   if (report.cost) print_service(session, *report.cost, report.price_per_hour);
   if (report.price_per_hour > 0) {
     session.out().write(

@@ -139,9 +139,13 @@ PlanReport make_plan(const PlanOptions& options) {
   std::vector<std::string> notes;
   report.memory = memory_report(source, applied, ends.to, options, notes);
   add(report.warnings, notes);
-  if (!options.training && options.prices_forward) {
-    const auto config = model_config(ends.to, source);
-    report.cost = planned_cost(config ? &*config : nullptr, applied, options);
+  const auto config = model_config(ends.to, source);
+  const mapping::ModelConfig* model = config ? &*config : nullptr;
+  if (options.training) {
+    report.training_comm = training_comm(model, applied, options);
+    report.is_timed = options.hardware.has_value();
+  } else if (options.prices_forward) {
+    report.cost = planned_cost(model, applied, options);
   }
   report.price_per_hour =
       options.device.price_per_hour * static_cast<double>(report.memory.devices.size());

@@ -91,6 +91,8 @@ struct PlanDevice {
   std::optional<i64> kv_capacity_tokens;  ///< tokens that fit the remaining budget
                                           ///< (plan/kv_cache.h)
   i64 activations = 0;
+  i64 gathered = 0;  ///< beside the stored weights: those gathered for the largest layer, in
+                     ///< training with their gradients
   i64 training = 0;  ///< weights, gradients and optimizer; `weights` is then not in the total
   i64 overhead = 0;
   i64 total = 0;
@@ -142,7 +144,10 @@ struct PlanReport {
   std::string from;                               ///< "tp=4", "files"; empty without a reshard
   std::string to;
   std::optional<CostReport> cost;  ///< forward pass; not set for training
-  double price_per_hour = 0;       ///< all devices
+  /// Collectives of weights in a step of training; empty without axes of role "fsdp".
+  std::vector<model::CommRow> training_comm;
+  bool is_timed = false;      ///< training_comm has times
+  double price_per_hour = 0;  ///< all devices
   std::vector<std::string> warnings;
   /// Input of `reshard --plan` as one JSON object; empty unless requested.
   std::string recipe;

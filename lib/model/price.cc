@@ -36,6 +36,50 @@ i64 launches_of(const LayerFlow& flow, bool runs_encoder) {
   return launches;
 }
 
+/// Collectives of a pass, equal ones counted together.
+class CommTable {
+ public:
+  CommTable(const mesh::Mesh& mesh, const plan::HardwareProfile* profile)
+      : mesh_(mesh), profile_(profile) {}
+
+  plan::Group group(const mesh::Over& over) const {
+    return plan::group_along(mesh_, over, profile_ == nullptr ? mesh_.size() : profile_->domain());
+  }
+  void add(const mesh::Over& over, const plan::Collective& collective);
+  void add(const WeightGather& gather, plan::CollectiveOp op) {
+    add(gather.over, {op, group(gather.over), gather.bytes});
+  }
+  std::vector<CommRow> sorted() &&;
+
+ private:
+  using Key = std::tuple<std::string, plan::CollectiveOp, i64>;  ///< axis, op, payload
+
+  const mesh::Mesh& mesh_;
+  const plan::HardwareProfile* profile_;
+  std::map<Key, CommRow> rows_;
+};
+
+void CommTable::add(const mesh::Over& over, const plan::Collective& collective) {
+  CommRow& row = rows_[{mesh::to_string(over), collective.op, collective.payload_bytes}];
+  if (row.count++ > 0) return;
+  row.axis = mesh::to_string(over);
+  row.collective = collective;
+  row.wire_bytes_per_rank = wire_bytes(collective);
+  if (profile_ != nullptr) row.time = plan::time_of(collective, *profile_);
+}
+
+std::vector<CommRow> CommTable::sorted() && {
+  std::vector<CommRow> rows;
+  for (auto& [key, row] : rows_) rows.push_back(std::move(row));
+  return rows;
+}
+
+/// A layer with its flow and the gathers before it.
+struct PricedLayer {
+  LayerFlow flow;
+  std::vector<WeightGather> gathers;
+};
+
 /// Sums the moves and the work of a phase, layer by layer.
 class Sum {
  public:
@@ -50,23 +94,19 @@ class Sum {
         causal_(is_causal(model)),
         has_encoder_(std::ranges::any_of(model.layers, &Layer::of_prompt)) {}
 
-  PhasePrice of(const std::vector<LayerFlow>& flows, const Phase& phase) const;
+  PhasePrice of(const std::vector<PricedLayer>& layers, const Phase& phase) const;
 
  private:
-  using Key = std::tuple<std::string, plan::CollectiveOp, i64>;  ///< axis, op, payload
-  using Rows = std::map<Key, CommRow>;
-
   /// Returns the largest number of the n tokens or sequences that a device has.
   i64 share_of(i64 n) const { return ceil_div(n, mesh::extent(mesh_, dealt_)); }
-  void add(const Step& step, i64 tokens, Rows& rows) const;
-  void add(const Exchange& exchange, i64 tokens, Rows& rows) const;
-  void add(const LayerFlow& flow, const Layer& layer, const Phase& all, PhasePrice& price,
-           Rows& rows) const;
+  void add(const Step& step, i64 tokens, CommTable& comm) const;
+  void add(const Exchange& exchange, i64 tokens, CommTable& comm) const;
+  void add(const PricedLayer& priced, const Layer& layer, const Phase& all, PhasePrice& price,
+           CommTable& comm) const;
   Phase of_device(const Phase& all) const;
   Phase of_step(const Step& step, const Phase& phase) const;
-  plan::Collective dispatch(const Experts& op, const Exchange& exchange, i64 tokens) const;
-  void add(const mesh::Over& over, const plan::Collective& collective, Rows& rows) const;
-  plan::Group group(const mesh::Over& over) const;
+  plan::Collective dispatch(const Experts& op, const plan::Group& devices, const Exchange& exchange,
+                            i64 tokens) const;
   i64 activation_bytes(i64 elements, i64 tokens) const;
   Roofline roofline_of(const PhasePrice& price) const;
 
@@ -80,10 +120,6 @@ class Sum {
   bool has_encoder_;
 };
 
-plan::Group Sum::group(const mesh::Over& over) const {
-  return plan::group_along(mesh_, over, profile_ == nullptr ? mesh_.size() : profile_->domain());
-}
-
 i64 Sum::activation_bytes(i64 elements, i64 tokens) const {
   const auto all = checked_mul(elements, tokens);
   const auto bits_all = all ? checked_mul(*all, bits(workload_.activations)) : all;
@@ -91,40 +127,31 @@ i64 Sum::activation_bytes(i64 elements, i64 tokens) const {
   return ceil_div(*bits_all, 8);
 }
 
-void Sum::add(const Step& step, i64 tokens, Rows& rows) const {
+void Sum::add(const Step& step, i64 tokens, CommTable& comm) const {
   const auto* experts = std::get_if<Experts>(&step.op->op->kind);
   for (const Exchange& exchange : exchanges(step)) {
     if (experts != nullptr && exchange.move == plan::Move::kAllToAll) {
-      add(exchange.over, dispatch(*experts, exchange, tokens), rows);
+      comm.add(exchange.over, dispatch(*experts, comm.group(exchange.over), exchange, tokens));
     } else {
-      add(exchange, tokens, rows);
+      add(exchange, tokens, comm);
     }
   }
 }
 
-void Sum::add(const Exchange& exchange, i64 tokens, Rows& rows) const {
-  const auto collective = plan::collective_for(exchange.move, group(exchange.over),
+void Sum::add(const Exchange& exchange, i64 tokens, CommTable& comm) const {
+  const auto collective = plan::collective_for(exchange.move, comm.group(exchange.over),
                                                activation_bytes(exchange.elements, tokens));
-  if (collective) add(exchange.over, *collective, rows);
+  if (collective) comm.add(exchange.over, *collective);
 }
 
 /// Returns the collective that sends tokens to the expected devices of their experts, or back.
 /// Assumes that all experts compute.
-plan::Collective Sum::dispatch(const Experts& op, const Exchange& exchange, i64 tokens) const {
-  const plan::Group devices = group(exchange.over);
+plan::Collective Sum::dispatch(const Experts& op, const plan::Group& devices,
+                               const Exchange& exchange, i64 tokens) const {
   const double each =
       plan::expected_destinations(model_.size(op.experts), model_.size(op.top_k), devices.devices);
   const double sent = each * static_cast<double>(activation_bytes(exchange.elements, tokens));
   return {plan::CollectiveOp::kAllToAll, devices, static_cast<i64>(std::ceil(sent))};
-}
-
-void Sum::add(const mesh::Over& over, const plan::Collective& collective, Rows& rows) const {
-  CommRow& row = rows[{mesh::to_string(over), collective.op, collective.payload_bytes}];
-  if (row.count++ > 0) return;
-  row.axis = mesh::to_string(over);
-  row.collective = collective;
-  row.wire_bytes_per_rank = wire_bytes(collective);
-  if (profile_ != nullptr) row.time = plan::time_of(collective, *profile_);
 }
 
 Roofline Sum::roofline_of(const PhasePrice& price) const {
@@ -150,22 +177,28 @@ Phase Sum::of_step(const Step& step, const Phase& phase) const {
           step.reads_prompt ? workload_.prompt_len : before};
 }
 
-void Sum::add(const LayerFlow& flow, const Layer& layer, const Phase& all, PhasePrice& price,
-              Rows& rows) const {
+void Sum::add(const PricedLayer& priced, const Layer& layer, const Phase& all, PhasePrice& price,
+              CommTable& comm) const {
   if (layer.beside) return;
+  const LayerFlow& flow = priced.flow;
   const Phase mine = of_device(all);
   const bool last_only = causal_ && layer.part == Layer::Part::kEnd;
   price.amounts.launches += launches_of(flow, all.is_prefill);
   const i64 handed_on = has_encoder_ ? mine.sequences : mine.tokens;
   for (const auto& [value, exchange] : flow.handoffs) {
     if (exchange.of_prompt && !all.is_prefill) continue;
-    add(exchange, exchange.of_prompt ? mine.tokens : handed_on, rows);
+    add(exchange, exchange.of_prompt ? mine.tokens : handed_on, comm);
+  }
+  const bool is_run = std::ranges::any_of(
+      flow.steps, [&](const Step& step) { return of_step(step, mine).tokens > 0; });
+  for (const WeightGather& gather : priced.gathers) {
+    if (is_run) comm.add(gather, plan::CollectiveOp::kAllGather);
   }
   for (const Step& step : flow.steps) {
     const Phase phase = of_step(step, mine);
     if (phase.tokens == 0) continue;
     const i64 tokens = last_only ? phase.sequences : phase.tokens;
-    add(step, tokens, rows);
+    add(step, tokens, comm);
     ops::Pricing pricing{model_,       tensors_,
                          step,         phase,
                          tokens,       of_step(step, all).tokens,
@@ -176,41 +209,60 @@ void Sum::add(const LayerFlow& flow, const Layer& layer, const Phase& all, Phase
   }
 }
 
-PhasePrice Sum::of(const std::vector<LayerFlow>& flows, const Phase& phase) const {
+PhasePrice Sum::of(const std::vector<PricedLayer>& layers, const Phase& phase) const {
   PhasePrice price;
-  Rows rows;
-  for (size_t i = 0; i < flows.size(); ++i) add(flows[i], model_.layers[i], phase, price, rows);
-  for (auto& [key, row] : rows) price.comm.push_back(std::move(row));
+  CommTable comm(mesh_, profile_);
+  for (size_t i = 0; i < layers.size(); ++i) add(layers[i], model_.layers[i], phase, price, comm);
+  price.comm = std::move(comm).sorted();
   if (profile_ != nullptr) price.roofline = roofline_of(price);
   return price;
 }
 
-i64 tokens_of(const Workload& workload) {
+/// Throws kUsage for an impossible workload.
+void check(const Workload& workload) {
   const bool sensible = workload.batch >= 1 && workload.prompt_len >= 1 && workload.context >= 1;
   const auto tokens = checked_mul(workload.batch, workload.prompt_len);
   const auto cached = checked_mul(workload.batch, workload.context);
-  if (sensible && tokens && cached) return *tokens;
+  if (sensible && tokens && cached) return;
   throw Error(ErrorCode::kUsage,
               "batch, prompt length and context are at least 1, and together below 2^63");
 }
 
 }  // namespace
 
-Price price(const Model& model, std::span<const TensorSpec> tensors, const LayoutOf& layouts,
+Price price(const Model& model, std::span<const TensorSpec> tensors, const StoredWeights& weights,
             const mesh::Mesh& mesh, const Workload& workload,
             const plan::HardwareProfile* profile) {
-  const i64 tokens = tokens_of(workload);
-  const mesh::Over own_tokens = token_axes(model, layouts, mesh);
-  std::vector<LayerFlow> flows;
+  check(workload);
+  const mesh::Over own_tokens = token_axes(model, weights.computed, mesh);
+  WeightGathers gathers(tensors, weights, mesh);
+  std::vector<PricedLayer> layers;
   Stream stream;
   for (size_t i = 0; i < model.layers.size(); ++i) {
-    flows.push_back(flow(model, i, layouts, mesh, own_tokens, stream));
+    layers.push_back(
+        {flow(model, i, weights.computed, mesh, own_tokens, stream), gathers.of(model.layers[i])});
     if (i + 1 == model.layers.size()) break;
-    flows.back().handoffs = handoffs(model, i, layouts, mesh, stream);
+    layers.back().flow.handoffs = handoffs(model, i, weights.computed, mesh, stream);
   }
   const Sum sum(model, tensors, mesh, own_tokens, workload, profile);
-  return {sum.of(flows, {tokens, workload.batch, true, workload.prompt_len}),
-          sum.of(flows, {workload.batch, workload.batch, false, workload.context})};
+  const i64 sequences = ceil_div(workload.batch, mesh::extent(mesh, weights.over));
+  return {sum.of(layers, {sequences * workload.prompt_len, sequences, true, workload.prompt_len}),
+          sum.of(layers, {sequences, sequences, false, workload.context})};
+}
+
+std::vector<CommRow> training_comm(const Model& model, std::span<const TensorSpec> tensors,
+                                   const StoredWeights& weights, const mesh::Mesh& mesh,
+                                   const plan::HardwareProfile* profile) {
+  WeightGathers gathers(tensors, weights, mesh);
+  CommTable comm(mesh, profile);
+  for (const Layer& layer : model.layers) {
+    for (const WeightGather& gather : gathers.of(layer)) {
+      comm.add(gather, plan::CollectiveOp::kAllGather);  // forward
+      comm.add(gather, plan::CollectiveOp::kAllGather);  // backward
+      comm.add(gather, plan::CollectiveOp::kReduceScatter);
+    }
+  }
+  return std::move(comm).sorted();
 }
 
 }  // namespace shardtool::model

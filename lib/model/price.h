@@ -8,6 +8,7 @@
 #include "lib/base/tensor_spec.h"
 #include "lib/model/flow/flow.h"
 #include "lib/model/roofline.h"
+#include "lib/model/weight_gathers.h"
 #include "lib/plan/collective/collective_time.h"
 #include "lib/plan/collective/hardware_profile.h"
 
@@ -52,12 +53,22 @@ struct Price {
 /// number of devices (plan::expected_destinations). Experts compute the expected number of tokens,
 /// top_k / experts of all.
 ///
+/// Along the axes of gathers every device has its own sequences, too, with all weights: before a
+/// layer, its devices gather the weights that they store cut along these axes.
+///
 /// An encoder reads the prompt once, in the prefill. Layers after it then have one token per
 /// sequence. Their decode steps attend to the prompt's positions.
 ///
-/// `layouts` must have a layout for every tensor that the model reads. Throws what flow throws.
+/// `weights` must have layouts for every tensor that the model reads. Throws what flow throws.
 /// O(ops * devices).
-Price price(const Model& model, std::span<const TensorSpec> tensors, const LayoutOf& layouts,
+Price price(const Model& model, std::span<const TensorSpec> tensors, const StoredWeights& weights,
             const mesh::Mesh& mesh, const Workload& workload, const plan::HardwareProfile* profile);
+
+/// Returns the collectives of weights in one step of training: each layer's weights are gathered
+/// for the forward pass and again for the backward pass, and their gradients, in the weights'
+/// dtype, are reduced and scattered to where the weights are stored. Sorted as those of a phase.
+std::vector<CommRow> training_comm(const Model& model, std::span<const TensorSpec> tensors,
+                                   const StoredWeights& weights, const mesh::Mesh& mesh,
+                                   const plan::HardwareProfile* profile);
 
 }  // namespace shardtool::model

@@ -73,7 +73,7 @@ bool has_price(const json& document, const mapping::Fixture& f) {
   mapping::ResolveOptions options;
   options.mesh = mesh::parse_mesh("tp=2");
   const auto resolution = resolve(mapping::load_preset(f.preset), f.tensors, &f.config, options);
-  model::price(bound, f.tensors, model::layouts_of(resolution, f.tensors.size()), resolution.mesh,
+  model::price(bound, f.tensors, model::weights_of(resolution, f.tensors.size()), resolution.mesh,
                {}, nullptr);
   return true;
 }

@@ -117,8 +117,8 @@ TEST_CASE("the plan of a tensor-parallel cut has the collectives that flow has")
   for (const char* family : {"llama", "gpt2", "qwen3", "mixtral", "qwen3_moe", "gemma2"}) {
     CAPTURE(family);
     const Case one(mapping::fixture(family), "tp=2");
-    const auto price = model::price(one.bound, one.f.tensors, one.layouts, one.resolution.mesh,
-                                    {.batch = kSequences}, nullptr);
+    const auto price = model::price(one.bound, one.f.tensors, {{}, one.layouts, one.layouts},
+                                    one.resolution.mesh, {.batch = kSequences}, nullptr);
     const Lowered model = one.lower(1);
     CHECK(told(counts_of(model, with(model, plan::GreedyReshard()))) ==
           told(counts_of(price.decode.comm)));

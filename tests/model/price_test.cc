@@ -26,7 +26,7 @@ Price price_of(const model::Published& m, const std::string& mesh, const Workloa
   const auto resolution = m.on(mesh);
   std::optional<plan::HardwareProfile> hardware;
   if (profile != nullptr) hardware = plan::find_profile(profile);
-  return model::price(m.bound, m.tensors, model::layouts_of(resolution, m.tensors.size()),
+  return model::price(m.bound, m.tensors, model::weights_of(resolution, m.tensors.size()),
                       resolution.mesh, workload, hardware ? &*hardware : nullptr);
 }
 
@@ -49,7 +49,7 @@ Price price_of(const std::string& family, const std::string& mesh, const Workloa
   mapping::ResolveOptions options;
   options.mesh = mesh::parse_mesh(mesh);
   const auto resolution = resolve(mapping::load_preset(f.preset), f.tensors, &f.config, options);
-  return model::price(bound, f.tensors, model::layouts_of(resolution, f.tensors.size()),
+  return model::price(bound, f.tensors, model::weights_of(resolution, f.tensors.size()),
                       resolution.mesh, workload, nullptr);
 }
 

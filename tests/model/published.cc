@@ -91,6 +91,11 @@ Published llama_3_405b() {
   return published(llama(16384, 128, 53248, 126));
 }
 
+StoredWeights weights_of(const mapping::Resolution& resolution, size_t tensors) {
+  const LayoutOf layouts = layouts_of(resolution, tensors);
+  return {{}, layouts, layouts};
+}
+
 LayoutOf layouts_of(const mapping::Resolution& resolution, size_t tensors) {
   std::vector<const layout::Layout*> by_tensor(tensors);
   for (const mapping::ResolvedTensor& tensor : resolution.tensors) {

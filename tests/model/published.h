@@ -33,4 +33,7 @@ Published llama_3_405b();
 /// Returns the layouts of a resolution by tensor, in the form that flow takes.
 LayoutOf layouts_of(const mapping::Resolution& resolution, size_t tensors);
 
+/// The same for weights that are computed with as they are stored.
+StoredWeights weights_of(const mapping::Resolution& resolution, size_t tensors);
+
 }  // namespace shardtool::model

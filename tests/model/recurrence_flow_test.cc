@@ -29,7 +29,7 @@ std::string comm_with(const std::string& family, const std::string& rules) {
   mapping::ResolveOptions options;
   options.mesh = mesh::parse_mesh("tp=2");
   const auto resolution = resolve(mapping::load_mapping(path), f.tensors, &f.config, options);
-  const auto price = model::price(bound, f.tensors, model::layouts_of(resolution, f.tensors.size()),
+  const auto price = model::price(bound, f.tensors, model::weights_of(resolution, f.tensors.size()),
                                   resolution.mesh, {}, nullptr);
   std::string text;
   for (const model::CommRow& row : price.decode.comm) {

@@ -43,7 +43,7 @@ model::Price price_of(const mapping::Fixture& f, const std::vector<TensorSpec>& 
   mapping::ResolveOptions options;
   options.mesh = mesh::parse_mesh("tp=2");
   const auto resolution = resolve(mapping::load_mapping(path), tensors, &f.config, options);
-  return model::price(bound(f, tensors), tensors, model::layouts_of(resolution, tensors.size()),
+  return model::price(bound(f, tensors), tensors, model::weights_of(resolution, tensors.size()),
                       resolution.mesh, {}, nullptr);
 }
 

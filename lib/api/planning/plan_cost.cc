@@ -20,15 +20,19 @@ void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelCo
   const PlacedTensors placed = placed_tensors(applied);
   const model::Model bound = model::bind_model(std::move(graph), config, placed.specs);
   report.workload.activations = dtype_of_norms(bound, placed.specs);
-  const model::LayoutOf layouts = [&placed](size_t tensor) -> const layout::Layout& {
-    return *placed.layouts[tensor];
-  };
-  report.price =
-      model::price(bound, placed.specs, layouts, applied.resolution.mesh, report.workload, profile);
+  report.price = model::price(bound, placed.specs, weights_of(placed, applied.resolution),
+                              applied.resolution.mesh, report.workload, profile);
   report.unread = bound.unread;
 }
 
 }  // namespace
+
+model::StoredWeights weights_of(const PlacedTensors& placed,
+                                const mapping::Resolution& resolution) {
+  model::StoredWeights weights{{}, placed.stored_layouts(), placed.computed_layouts()};
+  for (const std::string& axis : resolution.gathered) weights.over.push_back({axis});
+  return weights;
+}
 
 Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& specs) {
   for (const model::Layer& layer : bound.layers) {

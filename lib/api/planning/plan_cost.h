@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "lib/api/mapping_choice.h"
+#include "lib/api/transfer/placed_tensors.h"
 #include "lib/mapping/document/config.h"
 #include "lib/model/price.h"
+#include "lib/model/weight_gathers.h"
 #include "lib/plan/collective/hardware_profile.h"
 
 namespace shardtool::api {
@@ -21,6 +23,10 @@ struct CostReport {
   std::string profile;              ///< name of the profile; empty without one
   std::vector<std::string> unread;  ///< tensors that the graph does not read, such as scales
 };
+
+/// Returns the layouts of the placed tensors as stored and as computed with. `placed` must outlive
+/// the result.
+model::StoredWeights weights_of(const PlacedTensors& placed, const mapping::Resolution& resolution);
 
 /// Returns the price of the model under a mapping, with activations in the dtype of its norms. If
 /// the family has no graph, or the tensors do not fit it, the report has a reason instead of a

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/api/planning/cache_dtype.h"
+#include "lib/api/planning/planned_model.h"
 
 namespace shardtool::api {
 
@@ -17,6 +18,17 @@ CostReport planned_cost(const mapping::ModelConfig* config, const AppliedMapping
   }
   return forward_cost(config, options.graph, applied, workload,
                       options.hardware ? &*options.hardware : nullptr);
+}
+
+std::vector<model::CommRow> training_comm(const mapping::ModelConfig* config,
+                                          const AppliedMapping& applied,
+                                          const PlanOptions& options) {
+  if (applied.resolution.gathered.empty()) return {};
+  const PlannedModel model = planned_model(config, options.graph, applied);
+  if (!model.bound) return {};
+  return model::training_comm(*model.bound, trained_specs(model),
+                              weights_of(model.placed, applied.resolution), applied.resolution.mesh,
+                              options.hardware ? &*options.hardware : nullptr);
 }
 
 }  // namespace shardtool::api

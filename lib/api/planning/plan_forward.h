@@ -10,4 +10,10 @@ namespace shardtool::api {
 CostReport planned_cost(const mapping::ModelConfig* config, const AppliedMapping& applied,
                         const PlanOptions& options);
 
+/// Returns the collectives of weights in one step of training, with 16-bit weights and gradients;
+/// empty if no weights are gathered, or the model is unknown.
+std::vector<model::CommRow> training_comm(const mapping::ModelConfig* config,
+                                          const AppliedMapping& applied,
+                                          const PlanOptions& options);
+
 }  // namespace shardtool::api

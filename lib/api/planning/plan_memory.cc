@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lib/api/planning/cache_dtype.h"
+#include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/planned_model.h"
 #include "lib/base/error.h"
 #include "lib/mapping/document/glob.h"
@@ -270,6 +271,20 @@ void set_training(const AppliedMapping& applied, const PlannedModel& model,
   for (PlanDevice& device : report.devices) device.activations = std::llround(kept);
 }
 
+/// Sets the weights that devices gather for the largest layer. Training has their gradients, too,
+/// before it scatters them.
+void set_gathered(const PlannedModel& model, const mapping::Resolution& resolution, bool trains,
+                  MemoryReport& report) {
+  if (resolution.gathered.empty() || !model.bound) return;
+  const std::vector<TensorSpec> specs = trains ? trained_specs(model) : model.placed.specs;
+  const model::StoredWeights weights = weights_of(model.placed, resolution);
+  const auto bytes =
+      model::WeightGathers(specs, weights, resolution.mesh).largest(model.bound->layers);
+  for (size_t rank = 0; rank < report.devices.size(); ++rank) {
+    report.devices[rank].gathered = trains ? plan::times(bytes[rank], 2) : bytes[rank];
+  }
+}
+
 /// Excludes weights from the total if training state includes them.
 i64 weights_in_total(const PlanDevice& device) {
   return device.training > 0 ? 0 : device.weights;
@@ -282,8 +297,8 @@ void set_totals(const DeviceBudget& budget, MemoryReport& report) {
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
     device.overhead = budget.overhead_bytes;
-    for (const i64 part : {weights_in_total(device), device.kv, device.states, device.activations,
-                           device.training, device.overhead}) {
+    for (const i64 part : {weights_in_total(device), device.gathered, device.kv, device.states,
+                           device.activations, device.training, device.overhead}) {
       plan::add_bytes(device.total, part);
     }
     if (report.budget > 0) device.fits = device.total <= report.budget;
@@ -291,15 +306,26 @@ void set_totals(const DeviceBudget& budget, MemoryReport& report) {
   }
   const PlanDevice& fullest = report.devices[report.fullest];
   if (report.budget > 0) report.fits = fullest.fits;
-  const std::pair<const char*, i64> parts[] = {
-      {"weights", weights_in_total(fullest)}, {"kv cache", fullest.kv},
-      {"recurrent states", fullest.states},   {"activations", fullest.activations},
-      {"training state", fullest.training},   {"overhead", fullest.overhead}};
+  const std::pair<const char*, i64> parts[] = {{"weights", weights_in_total(fullest)},
+                                               {"gathered weights", fullest.gathered},
+                                               {"kv cache", fullest.kv},
+                                               {"recurrent states", fullest.states},
+                                               {"activations", fullest.activations},
+                                               {"training state", fullest.training},
+                                               {"overhead", fullest.overhead}};
   const auto& largest =
       *std::max_element(std::begin(parts), std::end(parts),
                         [](const auto& a, const auto& b) { return a.second < b.second; });
   report.largest_part = largest.first;
   report.largest_bytes = largest.second;
+}
+
+/// Returns the workload of a device: along axes of role "fsdp" each has its own sequences.
+Workload workload_of_device(const Workload& all, const mapping::Resolution& resolution) {
+  Workload mine = all;
+  for (const std::string& axis : resolution.gathered)
+    mine.batch = ceil_div(mine.batch, resolution.mesh.axis(axis).size);
+  return mine;
 }
 
 }  // namespace
@@ -317,17 +343,19 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapp
   set_weights(plan::device_weights(report.mesh.size(), static_cast<int>(report.classes.size()),
                                    weight_groups(applied, model, classes)),
               report);
+  set_gathered(model, applied.resolution, options.training.has_value(), report);
   if (options.training) {
     set_training(applied, model, *options.training, report, notes);
     set_totals(options.device, report);
     return report;
   }
   const Kept kept = kept_of(config, model, options.workload.kv_dtype, report.mesh.size(), notes);
-  set_cache(model, kept, options.workload, report, notes);
-  set_states(kept, options.workload, report);
-  set_activations(model, kept, options.workload, report);
+  const Workload workload = workload_of_device(options.workload, applied.resolution);
+  set_cache(model, kept, workload, report, notes);
+  set_states(kept, workload, report);
+  set_activations(model, kept, workload, report);
   set_totals(options.device, report);
-  set_capacity(kept, options.workload, report);
+  set_capacity(kept, workload, report);
   return report;
 }
 

@@ -316,9 +316,8 @@ OpPlanReport plan_ops(const OpPlanOptions& options) {
   report.generation = to_string(options.policies.policy.generation);
   if (options.hardware) report.profile = options.hardware->name;
   report.warnings = source.warnings();
-  const model::LayoutOf layouts = [&placed](size_t tensor) -> const layout::Layout& {
-    return *placed.layouts[tensor];
-  };
+  // The planner of ops decides itself whether weights are gathered.
+  const model::LayoutOf layouts = placed.stored_layouts();
   auto programs =
       model::op_programs(bound, placed.specs, layouts, report.mesh,
                          {options.batch, options.prompt_len, dtype_of_norms(bound, placed.specs)});

@@ -52,9 +52,9 @@ std::vector<model::PackedWeight> add_unpacked(const mapping::ModelConfig& config
   for (const model::PackedWeight& weight : weights) {
     TensorSpec& codes = model.placed.specs[weight.codes];
     if (codes.name == weight.spec.name) codes.name += " (codes)";
-    model.unpacked.push_back(unpacked_layout(weight, *model.placed.layouts[weight.codes]));
     model.placed.specs.push_back(weight.spec);
-    model.placed.layouts.push_back(model.unpacked.back().get());
+    model.placed.layouts.push_back(unpacked_layout(weight, *model.placed.layouts[weight.codes]));
+    model.placed.stored.push_back(unpacked_layout(weight, *model.placed.stored[weight.codes]));
   }
   return weights;
 }
@@ -100,6 +100,12 @@ PlannedModel planned_model(const mapping::ModelConfig* config,
     model.why_not = *why_not;
   }
   return model;
+}
+
+std::vector<TensorSpec> trained_specs(const PlannedModel& model) {
+  std::vector<TensorSpec> specs = model.placed.specs;
+  for (TensorSpec& spec : specs) spec.dtype = Dtype::kBF16;
+  return specs;
 }
 
 std::optional<std::string> dtype_name(const mapping::ModelConfig& config,

@@ -13,16 +13,14 @@ namespace shardtool::api {
 
 /// A model for a memory report: the tensors that a mapping places, bound to a graph.
 struct PlannedModel {
-  PlacedTensors placed;  ///< the resolution's tensors in order, then unpacked weights
-  std::vector<std::shared_ptr<const layout::Layout>> unpacked;  ///< layouts of unpacked weights
-  std::vector<model::TensorClass> classes;                      ///< by tensor of the resolution
+  /// The resolution's tensors in order, then unpacked weights, which are not stored.
+  PlacedTensors placed;
+  std::vector<model::TensorClass> classes;  ///< by tensor of the resolution
   std::optional<model::Model> bound;
   std::string why_not;   ///< why `bound` is not set; else empty
   std::string borrowed;  ///< why another family's graph is used; else empty
 
-  model::LayoutOf layouts() const {
-    return [this](size_t tensor) -> const layout::Layout& { return *placed.layouts[tensor]; };
-  }
+  model::LayoutOf layouts() const { return placed.computed_layouts(); }
 };
 
 /// Binds a model to `own`; if that is null, to the graph of the config's model type, or else of the
@@ -30,6 +28,9 @@ struct PlannedModel {
 /// others still count. `config` may be null.
 PlannedModel planned_model(const mapping::ModelConfig* config,
                            std::shared_ptr<const model::Graph> own, const AppliedMapping& applied);
+
+/// Returns the model's tensors with the 16 bits that training keeps of a weight or a gradient.
+std::vector<TensorSpec> trained_specs(const PlannedModel& model);
 
 /// Returns the model's dtype as named in config.json; nullopt if it has none.
 std::optional<std::string> dtype_name(const mapping::ModelConfig& config,

@@ -6,8 +6,9 @@ PlacedTensors placed_tensors(const AppliedMapping& applied) {
   PlacedTensors placed;
   for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors) {
     placed.specs.push_back(applied.specs[tensor.tensor]);
-    placed.layouts.push_back(tensor.layout.get());
+    placed.stored.push_back(tensor.layout);
   }
+  placed.layouts = mapping::computed_layouts(applied.resolution);
   return placed;
 }
 

@@ -1,0 +1,104 @@
+#include "lib/model/weight_gathers.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "lib/layout/gathered.h"
+#include "lib/plan/byte_count.h"
+
+namespace shardtool::model {
+namespace {
+
+constexpr i64 kBitsPerByte = 8;
+
+/// Number of elements that two parts of a tensor have in common.
+i64 common(const index::Region& a, const index::Region& b) {
+  i64 elements = 1;
+  for (size_t d = 0; d < a.size(); ++d) {
+    elements *= compose(index::inverse(a[d]), b[d]).image_size();
+  }
+  return elements;
+}
+
+std::set<size_t> weights_of(const Layer& layer) {
+  std::set<size_t> tensors;
+  for (const BoundOp& op : layer.ops) {
+    for (const BoundWeight& weight : op.weights) tensors.insert(weight.begin(), weight.end());
+  }
+  return tensors;
+}
+
+/// Smallest payload of an all_gather over n devices that sends each of them `received` bytes.
+i64 payload_for(i64 received, i64 n) {
+  return received + ceil_div(received, n - 1);
+}
+
+}  // namespace
+
+const std::vector<i64>& WeightGathers::missing(const layout::Layout& stored,
+                                               const layout::Layout& computed) {
+  std::vector<i64>& elements = missing_[&stored];
+  if (!elements.empty()) return elements;
+  elements.resize(static_cast<size_t>(mesh_.size()));
+  for (const i64 rank : computed.ranks()) {
+    const index::Region wanted = *computed.region(rank);
+    const auto had = stored.region(rank);
+    elements[static_cast<size_t>(rank)] =
+        index::image_size(wanted) - (had ? common(*had, wanted) : 0);
+  }
+  return elements;
+}
+
+mesh::Over WeightGathers::gathered_over(const layout::Layout& stored) const {
+  mesh::Over over;
+  for (const mesh::AxisRef& axis : weights_.over) {
+    if (layout::is_cut_along(stored, axis.axis)) over.push_back(axis);
+  }
+  return over;
+}
+
+std::vector<WeightGathers::Received> WeightGathers::received(const Layer& layer) {
+  std::map<std::string, Received> by_axes;
+  for (const size_t tensor : weights_of(layer)) {
+    const layout::Layout& stored = weights_.layouts(tensor);
+    const mesh::Over over = gathered_over(stored);
+    if (mesh::extent(mesh_, over) == 1) continue;
+    Received& sum = by_axes[mesh::to_string(over)];
+    sum.over = over;
+    sum.bits.resize(static_cast<size_t>(mesh_.size()));
+    const std::vector<i64>& lacking = missing(stored, weights_.computed(tensor));
+    for (size_t rank = 0; rank < lacking.size(); ++rank) {
+      plan::add_bytes(sum.bits[rank], plan::times(lacking[rank], bits(tensors_[tensor].dtype)));
+    }
+  }
+  std::vector<Received> all;
+  for (auto& [axes, sum] : by_axes) all.push_back(std::move(sum));
+  return all;
+}
+
+std::vector<WeightGather> WeightGathers::of(const Layer& layer) {
+  std::vector<WeightGather> gathers;
+  for (const Received& sum : received(layer)) {
+    const i64 most = ceil_div(*std::ranges::max_element(sum.bits), kBitsPerByte);
+    if (most == 0) continue;
+    gathers.push_back({sum.over, payload_for(most, mesh::extent(mesh_, sum.over))});
+  }
+  return gathers;
+}
+
+std::vector<i64> WeightGathers::largest(const std::vector<Layer>& layers) {
+  std::vector<i64> bytes(static_cast<size_t>(mesh_.size()));
+  for (const Layer& layer : layers) {
+    std::vector<i64> of_layer(bytes.size());
+    for (const Received& sum : received(layer)) {
+      for (size_t rank = 0; rank < bytes.size(); ++rank) of_layer[rank] += sum.bits[rank];
+    }
+    for (size_t rank = 0; rank < bytes.size(); ++rank) {
+      bytes[rank] = std::max(bytes[rank], ceil_div(of_layer[rank], kBitsPerByte));
+    }
+  }
+  return bytes;
+}
+
+}  // namespace shardtool::model

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "lib/base/tensor_spec.h"
+#include "lib/model/bind.h"
+#include "lib/ops/placed_value.h"
+
+namespace shardtool::model {
+
+/// Weights that devices store cut along mesh axes, and gather along them to compute (FSDP).
+struct StoredWeights {
+  mesh::Over over;         ///< axes of the gathers; empty: weights are computed with as stored
+  ops::LayoutOf layouts;   ///< as they are stored
+  ops::LayoutOf computed;  ///< as devices compute with them
+};
+
+/// One gather before a layer computes.
+struct WeightGather {
+  mesh::Over over;
+  /// Payload of the all_gather (plan::Collective). Its busiest device receives what the move from
+  /// the stored layouts to the computed ones gives the device that lacks most.
+  i64 bytes = 0;
+};
+
+/// The gathers of the layers of a model. The arguments of the constructor must outlive it.
+class WeightGathers {
+ public:
+  WeightGathers(std::span<const TensorSpec> tensors, const StoredWeights& weights,
+                const mesh::Mesh& mesh)
+      : tensors_(tensors), weights_(weights), mesh_(mesh) {}
+
+  /// Returns one gather for each set of axes that cut a weight of the layer, which is gathered
+  /// whole: in one call, as engines do. O(weights * devices), the first time for each layout.
+  std::vector<WeightGather> of(const Layer& layer);
+
+  /// Returns, by rank, the bytes that a device has beside those that it stores while it computes
+  /// the layer for which it gathers most.
+  std::vector<i64> largest(const std::vector<Layer>& layers);
+
+ private:
+  /// What devices lack of a layer's weights that are cut along the same axes.
+  struct Received {
+    mesh::Over over;
+    std::vector<i64> bits;  ///< by rank
+  };
+
+  std::vector<Received> received(const Layer& layer);
+  const std::vector<i64>& missing(const layout::Layout& stored, const layout::Layout& computed);
+  mesh::Over gathered_over(const layout::Layout& stored) const;
+
+  std::span<const TensorSpec> tensors_;
+  const StoredWeights& weights_;
+  const mesh::Mesh& mesh_;
+  std::map<const layout::Layout*, std::vector<i64>> missing_;  ///< elements by rank
+};
+
+}  // namespace shardtool::model
