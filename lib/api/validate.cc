@@ -1,6 +1,7 @@
 #include "lib/api/validate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -206,7 +207,7 @@ engine::ValidationOptions Validating::engine_options() {
   options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
   options.compares_bytes = reference_.has_value();
   if (!reference_) {
-    recorded_ = recorded_hashes(shards_);
+    recorded_ = recorded_hashes(shards_, shards_bound_->files().is_gathered);
     options.recorded = &recorded_;
   }
   options.with_f64 = !options_.quick;
@@ -367,6 +368,12 @@ void Validating::decide() {
         "the shards have no manifest: the mapping says which part each rank has and how often a "
         "bias counts, so that a wrong mapping looks like wrong shards; what no result depends on "
         "is not proved");
+  }
+  if (shards_bound_ && !shards_bound_->files().gathered.empty()) {
+    report_.notes.push_back(fmt::format(
+        "weights are gathered along {} before a layer computes, so that all ranks along "
+        "it see a wrong shard",
+        fmt::join(shards_bound_->files().gathered, ", ")));
   }
   if (!report_.odd_weights.empty()) {
     report_.notes.push_back("weights with NaN or infinities have no value to compare in f64");

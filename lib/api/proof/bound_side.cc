@@ -22,18 +22,45 @@ engine::SumBias sum_bias(const std::string& word) {
   return word == "divided" ? engine::SumBias::kDivided : engine::SumBias::kOwnShare;
 }
 
-/// Layouts by spec; tensors that the mapping drops are replicated.
-Layouts layouts_of(const mapping::Resolution& resolution, const std::vector<TensorSpec>& specs) {
-  Layouts layouts(specs.size());
-  for (const mapping::ResolvedTensor& tensor : resolution.tensors) {
-    layouts[tensor.tensor] = tensor.layout;
+/// Layouts by spec, as stored and as computed with.
+struct BothLayouts {
+  Layouts stored, computed;
+};
+
+/// Tensors that the mapping drops are replicated.
+BothLayouts layouts_of(const mapping::Resolution& resolution,
+                       const std::vector<TensorSpec>& specs) {
+  BothLayouts layouts{Layouts(specs.size()), Layouts(specs.size())};
+  const Layouts computed = mapping::computed_layouts(resolution);
+  for (size_t i = 0; i < computed.size(); ++i) {
+    const mapping::ResolvedTensor& tensor = resolution.tensors[i];
+    layouts.stored[tensor.tensor] = tensor.layout;
+    layouts.computed[tensor.tensor] = computed[i];
   }
-  for (size_t t = 0; t < layouts.size(); ++t) {
-    if (layouts[t]) continue;
-    layouts[t] = std::make_shared<layout::Layout>(
+  for (size_t t = 0; t < specs.size(); ++t) {
+    if (layouts.stored[t]) continue;
+    layouts.stored[t] = std::make_shared<layout::Layout>(
         layout::Layout::replicated(resolution.mesh, specs[t].shape));
+    layouts.computed[t] = layouts.stored[t];
   }
   return layouts;
+}
+
+/// Sets the layouts to compute with, and the reader of the shards.
+void set_weights(const LogicalCheckpoint& shards, const mapping::Resolution& resolution,
+                 BothLayouts layouts, SideFiles& files) {
+  files.mesh = resolution.mesh;
+  files.layouts = layouts.computed;
+  for (size_t t = 0; t < files.layouts.size(); ++t) {
+    files.is_gathered.push_back(layouts.stored[t] != layouts.computed[t]);
+  }
+  if (std::ranges::find(files.is_gathered, true) == files.is_gathered.end()) {
+    files.weights = std::make_unique<WeightFiles>(shards);
+  } else {
+    files.weights = std::make_unique<GatheredFiles>(shards, std::move(layouts.stored),
+                                                    std::move(layouts.computed));
+    files.gathered = resolution.gathered;
+  }
 }
 
 /// Throws kShapeMismatch unless every device stores the region of its layout.
@@ -90,13 +117,12 @@ SideFiles shard_files(const LogicalCheckpoint& shards, const MappingChoice& choi
   MappingChoice own = over_own_mesh(shards, choice);
   own.allow_empty_shards = true;  // shards are as they are; older manifests do not record this
   const AppliedMapping applied = apply_mapping(own, shards);
-  files.mesh = applied.resolution.mesh;
-  files.layouts = layouts_of(applied.resolution, files.specs);
-  require_stored_so(shards, files.layouts);
+  BothLayouts layouts = layouts_of(applied.resolution, files.specs);
+  require_stored_so(shards, layouts.stored);
   for (const LogicalTensor& tensor : shards.tensors) {
     files.biases.push_back(tensor.record == nullptr ? "" : tensor.record->cut->bias);
   }
-  files.weights = std::make_unique<WeightFiles>(shards);
+  set_weights(shards, applied.resolution, std::move(layouts), files);
   return files;
 }
 
@@ -107,12 +133,11 @@ SideFiles shard_files(const ForeignCheckpoint& foreign) {
   }
   SideFiles files;
   files.specs = foreign.shards.specs();
-  files.mesh = foreign.resolution.mesh;
-  files.layouts = layouts_of(foreign.resolution, files.specs);
   for (const mapping::ResolvedTensor& tensor : foreign.resolution.tensors) {
     files.biases.push_back(tensor.by->bias);
   }
-  files.weights = std::make_unique<WeightFiles>(foreign.shards);
+  set_weights(foreign.shards, foreign.resolution, layouts_of(foreign.resolution, files.specs),
+              files);
   return files;
 }
 

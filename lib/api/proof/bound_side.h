@@ -19,6 +19,8 @@ struct SideFiles {
   mesh::Mesh mesh;
   std::vector<std::string> biases;  ///< per spec: how a bias of a sum is stored, or empty
   std::unique_ptr<engine::WeightSource> weights;
+  std::vector<bool> is_gathered;           ///< per spec: devices compute with more than they store
+  std::vector<std::string> gathered = {};  ///< mesh axes of the gathers; empty without any
   std::map<size_t, engine::UnpackedWeight> unpacked;  ///< by index of the unpacked spec, after
                                                       ///< those of the checkpoint
 
@@ -29,7 +31,8 @@ struct SideFiles {
 SideFiles whole_files(const LogicalCheckpoint& checkpoint);
 
 /// Shards on the devices that hold them, laid out by the chosen mapping; default: that of their
-/// manifest. They must outlive the result. Throws the errors of choosing a mapping, and
+/// manifest. Weights are gathered along axes of role "fsdp", and layouts are those to compute with.
+/// They must outlive the result. Throws the errors of choosing a mapping, and
 /// kShapeMismatch if a device does not hold the region of its layout.
 SideFiles shard_files(const LogicalCheckpoint& shards, const MappingChoice& choice);
 

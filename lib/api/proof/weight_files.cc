@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <numeric>
 
 #include "lib/base/error.h"
 #include "lib/exec/chunk_plan.h"
@@ -33,15 +34,15 @@ i64 first_element(const engine::StoredRows& rows, const Shape& shape) {
   return (before + rows.begin) * row_size;
 }
 
-/// The rows as a region of the whole tensor.
-index::Region region_of(const engine::StoredRows& rows, const Shape& shape) {
-  index::Region region = index::whole_region(shape);
-  if (shape.empty()) return region;
-  const size_t axis = rows.outer < 0 ? 0 : 1;
-  region[axis] = index::AxisMap::slice(shape[axis], {rows.begin, rows.end});
-  if (rows.outer >= 0) {
-    region[0] = index::AxisMap::slice(shape[0], {rows.outer, rows.outer + 1});
-  }
+/// Returns the rows of a region.
+index::Region rows_of(index::Region region, const engine::StoredRows& rows) {
+  if (region.empty()) return region;
+  const auto keep = [&region](size_t axis, index::Interval kept) {
+    const index::AxisMap& map = region[axis];
+    region[axis] = compose(map, index::AxisMap::slice(map.local_size(), kept));
+  };
+  keep(rows.outer < 0 ? 0 : 1, {rows.begin, rows.end});
+  if (rows.outer >= 0) keep(0, {rows.outer, rows.outer + 1});
   return region;
 }
 
@@ -82,29 +83,36 @@ const std::byte* WeightFiles::read_pages(const engine::StoredRows& rows, i64 byt
 MergedFiles::MergedFiles(const LogicalCheckpoint& shards)
     : shards_(shards), files_(exec::open_sources(shards.files)) {}
 
-/// Reads integers with per-device shifts.
-void MergedFiles::read_values(const LogicalTensor& tensor, const engine::StoredRows& rows,
-                              std::span<std::byte> bytes) const {
+namespace {
+
+/// Reads the elements of a vector of integers with per-device shifts.
+void read_values(const LogicalTensor& tensor, const index::AxisMap& wanted,
+                 std::span<const exec::SourceFile> files, std::span<std::byte> bytes) {
   const auto values = exec::load_shifted(tensor.spec.name, tensor.spec.dtype, tensor.spec.shape,
-                                         tensor.side, tensor.shifts, files_);
+                                         tensor.side, tensor.shifts, files);
   const i64 width = bits(tensor.spec.dtype) / CHAR_BIT;
-  for (i64 i = rows.begin; i < rows.end; ++i) {
-    std::memcpy(bytes.data() + (i - rows.begin) * width, &values[static_cast<size_t>(i)],
+  for (i64 i = 0; i < wanted.local_size(); ++i) {
+    const auto global = wanted(i);
+    if (!global) continue;
+    std::memcpy(bytes.data() + i * width, &values[static_cast<size_t>(*global)],
                 static_cast<size_t>(width));
   }
 }
 
-void MergedFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
-  const LogicalTensor& tensor = shards_.tensors.at(rows.tensor);
-  if (has_addends(tensor)) return read_values(tensor, rows, bytes);
+/// Reads a region of a tensor from the holders of `from`, zeros where it is padding. Throws
+/// kCoverage if they lack some of it.
+void read_region(const LogicalTensor& tensor, const exec::Side& from, const index::Region& wanted,
+                 std::span<const exec::SourceFile> files, std::span<std::byte> bytes) {
+  std::ranges::fill(bytes, std::byte{0});
+  if (has_addends(tensor)) return read_values(tensor, wanted.front(), files, bytes);
   exec::TensorMove move;
   move.name = tensor.spec.name;
   move.dtype = tensor.spec.dtype;
   move.shape = tensor.spec.shape;
-  move.from = tensor.side;
-  auto wanted = std::make_shared<index::HolderSet>(tensor.spec.shape);
-  wanted->add(region_of(rows, tensor.spec.shape));
-  move.to = {std::move(wanted), {{0, 0}}};
+  move.from = from;
+  auto holder = std::make_shared<index::HolderSet>(tensor.spec.shape);
+  holder->add(wanted);
+  move.to = {std::move(holder), {{0, 0}}};
   exec::check_move(move);
   const i64 arena = 4 * std::ssize(bytes) + kArenaSlack;
   exec::ChunkPlan plan(move, {arena - kArenaSlack / 2, arena - kArenaSlack / 2});
@@ -113,12 +121,65 @@ void MergedFiles::read(const engine::StoredRows& rows, std::span<std::byte> byte
   while (plan.next(position)) {
     const exec::Chunk chunk = plan.chunk(position);
     const exec::WantedChunk part{0, &move, &chunk};
-    const exec::FilledChunk& filled = reader.fill({&part, 1}, files_).front();
+    const exec::FilledChunk& filled = reader.fill({&part, 1}, files).front();
     for (size_t o = 0; o < chunk.outputs.size(); ++o) {
-      const auto from = filled.bytes_of(o);
-      std::memcpy(bytes.data() + chunk.outputs[o].targets.front().offset, from.data(), from.size());
+      const auto copied = filled.bytes_of(o);
+      std::memcpy(bytes.data() + chunk.outputs[o].targets.front().offset, copied.data(),
+                  copied.size());
     }
   }
+}
+
+/// Number of mesh axes on which two ranks differ.
+i64 distance(const mesh::Mesh& mesh, i64 a, i64 b) {
+  return std::ranges::count_if(mesh.axes(), [&](const mesh::MeshAxis& axis) {
+    return mesh.index_on(axis.name, a) != mesh.index_on(axis.name, b);
+  });
+}
+
+}  // namespace
+
+void MergedFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
+  const LogicalTensor& tensor = shards_.tensors.at(rows.tensor);
+  const index::Region wanted = rows_of(index::whole_region(tensor.spec.shape), rows);
+  read_region(tensor, tensor.side, wanted, files_, bytes);
+}
+
+GatheredFiles::GatheredFiles(const LogicalCheckpoint& shards, Layouts stored, Layouts computed)
+    : shards_(shards),
+      stored_(std::move(stored)),
+      computed_(std::move(computed)),
+      own_(shards),
+      files_(exec::open_sources(shards.files)) {}
+
+/// Returns the holders of a tensor, the nearest to the rank first: its own shard is always read.
+exec::Side GatheredFiles::senders(size_t tensor, i64 rank) const {
+  const LogicalTensor& gathered = shards_.tensors[tensor];
+  const mesh::Mesh& mesh = stored_[tensor]->mesh();
+  std::vector<size_t> order(gathered.ranks.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {},
+                           [&](size_t h) { return distance(mesh, gathered.ranks[h], rank); });
+  auto holders = std::make_shared<index::HolderSet>(gathered.spec.shape);
+  std::vector<exec::Slot> slots;
+  for (const size_t h : order) {
+    holders->add(gathered.side.holders->region(static_cast<int>(h)));
+    slots.push_back(gathered.side.slots[h]);
+  }
+  return {std::move(holders), std::move(slots)};
+}
+
+void GatheredFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
+  if (!is_gathered(rows.tensor)) return own_.read(rows, bytes);
+  const index::Region wanted = rows_of(computed_[rows.tensor]->region(rows.rank).value(), rows);
+  read_region(shards_.tensors[rows.tensor], senders(rows.tensor, rows.rank), wanted, files_, bytes);
+}
+
+const std::byte* GatheredFiles::read_pages(const engine::StoredRows& rows, i64 bytes,
+                                           std::byte* buffer) const {
+  if (!is_gathered(rows.tensor)) return own_.read_pages(rows, bytes, buffer);
+  read(rows, {buffer, static_cast<size_t>(bytes)});
+  return buffer;
 }
 
 }  // namespace shardtool::api

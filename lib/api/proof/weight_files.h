@@ -6,6 +6,7 @@
 #include "lib/api/transfer/logical_checkpoint.h"
 #include "lib/engine/weights/weight_source.h"
 #include "lib/exec/data_file.h"
+#include "lib/layout/layout.h"
 
 namespace shardtool::api {
 
@@ -40,10 +41,31 @@ class MergedFiles final : public engine::WeightSource {
   void read(const engine::StoredRows& rows, std::span<std::byte> bytes) const override;
 
  private:
-  void read_values(const LogicalTensor& tensor, const engine::StoredRows& rows,
-                   std::span<std::byte> bytes) const;
+  const LogicalCheckpoint& shards_;
+  std::vector<exec::SourceFile> files_;
+};
+
+/// Shards as devices compute with them: where a tensor's computed layout is another one than its
+/// stored one, a device's part is joined from its own shard and those of the nearest devices, by
+/// the number of mesh axes between them.
+class GatheredFiles final : public engine::WeightSource {
+ public:
+  /// By tensor. Equal pointers: the tensor is read as it is stored.
+  using Layouts = std::vector<std::shared_ptr<const layout::Layout>>;
+
+  GatheredFiles(const LogicalCheckpoint& shards, Layouts stored, Layouts computed);
+  void read(const engine::StoredRows& rows, std::span<std::byte> bytes) const override;
+  const std::byte* read_pages(const engine::StoredRows& rows, i64 bytes,
+                              std::byte* buffer) const override;
+
+ private:
+  bool is_gathered(size_t tensor) const { return stored_[tensor] != computed_[tensor]; }
+  exec::Side senders(size_t tensor, i64 rank) const;
 
   const LogicalCheckpoint& shards_;
+  Layouts stored_;
+  Layouts computed_;
+  WeightFiles own_;
   std::vector<exec::SourceFile> files_;
 };
 

@@ -100,11 +100,14 @@ std::string file_of(const LogicalCheckpoint& shards, const Difference& differenc
 
 }  // namespace
 
-engine::RecordedHashes recorded_hashes(const LogicalCheckpoint& shards) {
+engine::RecordedHashes recorded_hashes(const LogicalCheckpoint& shards,
+                                       std::vector<bool> is_gathered) {
   engine::RecordedHashes recorded;
   recorded.tensors = shards.tensors.size();
-  recorded.of_part = [&shards](size_t tensor, i64 rank) -> std::optional<kernels::Hash128> {
-    if (!shards.tensors[tensor].shifts.empty()) return std::nullopt;  // compared as plain values
+  recorded.of_part = [&shards, is_gathered = std::move(is_gathered)](
+                         size_t tensor, i64 rank) -> std::optional<kernels::Hash128> {
+    const bool is_shifted = !shards.tensors[tensor].shifts.empty();  // compared as plain values
+    if (is_shifted || is_gathered[tensor]) return std::nullopt;
     return recorded_hash(shards, tensor, rank);
   };
   recorded.of_whole = [&shards](size_t tensor) { return shards.tensors[tensor].digest; };

@@ -11,8 +11,10 @@
 
 namespace shardtool::api {
 
-/// Returns the hashes in the shards' manifests, which must outlive the result.
-engine::RecordedHashes recorded_hashes(const LogicalCheckpoint& shards);
+/// Returns the hashes in the shards' manifests, which must outlive the result. Tensors that
+/// `is_gathered`, by index, are not read shard by shard.
+engine::RecordedHashes recorded_hashes(const LogicalCheckpoint& shards,
+                                       std::vector<bool> is_gathered);
 
 /// Reads the tensors that a validation left unread, each process its share, and adds the
 /// differences; the result is the same in all processes. Returns the bytes that all processes read.

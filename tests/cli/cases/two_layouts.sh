@@ -11,3 +11,9 @@ diff -r compute planned && echo same
 shardtool plan param --to param --detailed-exitcode -q && echo nothing moves
 shardtool reshard param -o refused --to computed
 shardtool validate compute --quick
+
+# Parameters are gathered over fsdp before a layer computes: run, priced, and in training.
+shardtool validate param --reference "$samples/tiny-llama" --quick | tail -2
+shardtool plan "$samples/tiny-llama" -m "$mapping" --axes param --batch 4 --prompt-len 8 --profile h100-sxm | grep -E 'fsdp|gathered'
+shardtool plan "$samples/tiny-llama" -m "$mapping" --axes param --train
+shardtool plan "$samples/tiny-llama" -m "$mapping" --axes param --train --json > /dev/null

@@ -1,0 +1,163 @@
+// Weights that are stored cut along an axis of role "fsdp" are gathered before a layer computes.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "lib/api/plan.h"
+#include "lib/api/transform.h"
+#include "lib/api/validate.h"
+#include "tests/support/temp_folder.h"
+
+namespace shardtool::api {
+namespace {
+
+const std::string kLlama = SHARDTOOL_SOURCE_DIR "/samples/tiny-llama";
+const std::string kParamAndCompute = SHARDTOOL_SOURCE_DIR "/samples/mappings/llama-fsdp4-tp2.json";
+/// Replicas of FSDP: hybrid sharding.
+constexpr const char* kHybrid = R"({"version": 1, "extends": ["preset:llama"],
+  "mesh": [{"axis": "dp", "size": 2}, {"axis": "fsdp", "size": 2, "role": "fsdp"},
+           {"axis": "tp", "size": 2}],
+  "axes": {"embed": "fsdp"}})";
+
+struct FsdpShards {
+  test::TempFolder folder;
+  std::string parts = folder / "parts";
+
+  explicit FsdpShards(const MappingChoice& mapping) {
+    SplitOptions options;
+    options.source = kLlama;
+    options.mapping = mapping;
+    options.write.output = parts;
+    split(options);
+  }
+  ValidateReport validated(const std::string& reference = "") const {
+    ValidateOptions options;
+    options.sources = {parts};
+    options.reference = reference;
+    options.quick = true;
+    return validate(options);
+  }
+  void flip_last_byte(const std::string& file) const {
+    std::fstream stream(parts + "/" + file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(-1, std::ios::end);
+    const char byte = static_cast<char>(stream.get() ^ 1);
+    stream.seekp(-1, std::ios::end);
+    stream.put(byte);
+  }
+};
+
+MappingChoice param_over(const std::string& mesh) {
+  MappingChoice choice;
+  choice.path = kParamAndCompute;
+  choice.layout = "param";
+  choice.mesh = mesh::parse_mesh(mesh);
+  return choice;
+}
+
+PlanOptions plan_over(const MappingChoice& mapping, i64 batch) {
+  PlanOptions options;
+  options.sources = {kLlama};
+  options.mapping = mapping;
+  options.mapping_is_given = true;
+  options.workload.batch = batch;
+  options.workload.prompt_len = 8;
+  return options;
+}
+
+/// Number of calls along axes whose name has this word, by operation.
+std::map<plan::CollectiveOp, i64> calls_along(const std::vector<model::CommRow>& rows,
+                                              const std::string& axis) {
+  std::map<plan::CollectiveOp, i64> calls;
+  for (const model::CommRow& row : rows) {
+    if (row.axis.find(axis) != row.axis.npos) calls[row.collective.op] += row.count;
+  }
+  return calls;
+}
+
+TEST_CASE("shards of FSDP validate, alone and against the whole model") {
+  for (const char* mesh : {"fsdp=2,tp=2", "fsdp=4,tp=1", "fsdp=3,tp=2", "fsdp=1,tp=2"}) {
+    CAPTURE(mesh);
+    const FsdpShards shards(param_over(mesh));
+    const ValidateReport alone = shards.validated();
+    CHECK(alone.passes());
+    CHECK(alone.coverage == 100);
+    CHECK(shards.validated(kLlama).passes());
+  }
+}
+
+TEST_CASE("one wrong bit of any rank's shard of FSDP fails, also where it has a replica") {
+  const test::TempFolder folder;
+  MappingChoice hybrid;
+  hybrid.path = folder.write("hybrid.json", kHybrid);
+  const FsdpShards shards(hybrid);
+  CHECK(shards.validated(kLlama).passes());
+  for (const char* rank : {"0", "3", "6"}) {
+    CAPTURE(rank);
+    const std::string file = "model-rank-" + std::string(rank) + "-part-0.safetensors";
+    shards.flip_last_byte(file);
+    CHECK_FALSE(shards.validated().passes());
+    CHECK_FALSE(shards.validated(kLlama).passes());
+    shards.flip_last_byte(file);
+  }
+  CHECK(shards.validated(kLlama).passes());
+}
+
+TEST_CASE("a forward pass gathers each layer's weights, as many bytes as the layout move") {
+  const auto mapping = param_over("fsdp=4,tp=2");
+  const PlanReport priced = make_plan(plan_over(mapping, 4));
+  REQUIRE(priced.cost);
+  REQUIRE(priced.cost->price);
+  PlanOptions move = plan_over(mapping, 4);
+  move.from = "param";
+  move.to = "compute";
+  const i64 moved = make_plan(move).reshard->bytes_moved;
+  for (const auto& rows : {priced.cost->price->prefill.comm, priced.cost->price->decode.comm}) {
+    CHECK(calls_along(rows, "fsdp") ==
+          std::map<plan::CollectiveOp, i64>{{plan::CollectiveOp::kAllGather, 4}});
+    i64 received = 0;
+    for (const model::CommRow& row : rows) {
+      if (row.axis == "fsdp") received += row.count * row.wire_bytes_per_rank;
+    }
+    CHECK(received * 8 == moved);
+  }
+}
+
+TEST_CASE("beside the gathers, a device's share of the batch costs as much as without FSDP") {
+  const PlanReport fsdp = make_plan(plan_over(param_over("fsdp=4,tp=2"), 4));
+  MappingChoice computed = param_over("fsdp=1,tp=2");
+  computed.layout = "compute";
+  const PlanReport alone = make_plan(plan_over(computed, 1));
+  REQUIRE(fsdp.cost->price);
+  REQUIRE(alone.cost->price);
+  const auto rest = [](std::vector<model::CommRow> rows) {
+    std::erase_if(rows, [](const auto& row) { return row.axis == "fsdp"; });
+    std::vector<std::pair<i64, i64>> calls;
+    for (const auto& row : rows) calls.emplace_back(row.count, row.collective.payload_bytes);
+    return calls;
+  };
+  CHECK(rest(fsdp.cost->price->prefill.comm) == rest(alone.cost->price->prefill.comm));
+  CHECK(fsdp.cost->price->prefill.amounts.all_flops() == alone.cost->price->prefill.amounts.all_flops());
+  CHECK(fsdp.memory.devices[0].kv == alone.memory.devices[0].kv);
+}
+
+TEST_CASE("training gathers twice, scatters gradients, and stores what ZeRO 3 does") {
+  PlanOptions fsdp = plan_over(param_over("fsdp=4,tp=1"), 1);
+  fsdp.training = TrainingPlan{};
+  const PlanReport trained = make_plan(fsdp);
+  CHECK(calls_along(trained.training_comm, "fsdp") ==
+        std::map<plan::CollectiveOp, i64>{{plan::CollectiveOp::kAllGather, 8},
+                                          {plan::CollectiveOp::kReduceScatter, 4}});
+  PlanOptions zero = plan_over(param_over("fsdp=1,tp=1"), 1);
+  zero.training = TrainingPlan{};
+  zero.training->zero_stage = 3;
+  zero.training->data_parallel = 4;
+  const PlanReport by_formula = make_plan(zero);
+  CHECK(by_formula.training_comm.empty());
+  CHECK(trained.memory.devices[0].training == by_formula.memory.devices[0].training);
+  CHECK(trained.memory.devices[0].gathered > 0);
+  CHECK(by_formula.memory.devices[0].gathered == 0);
+}
+
+}  // namespace
+}  // namespace shardtool::api
