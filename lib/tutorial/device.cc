@@ -3,7 +3,6 @@
 #include <array>
 #include <cstring>
 
-#include "lib/comm/reduce.h"
 
 namespace shardtool::tutorial {
 namespace {

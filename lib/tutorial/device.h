@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/comm/communicator.h"
+#include "lib/comm/reduce.h"
 #include "lib/tutorial/placement.h"
 #include "lib/tutorial/proof/counts.h"
 
@@ -50,6 +51,14 @@ class Device {
   /// Returns the sum over the devices. Throws kInternal if sizes differ. Virtual, for fault
   /// injection.
   virtual Matrix<T> all_reduce(const Matrix<T>& summand);
+  /// Combines the devices' elements by op(a, b) in device order, for example with std::multiplies.
+  /// Throws kInternal if sizes differ.
+  template <class Op>
+  Matrix<T> all_reduce(const Matrix<T>& part, Op op) {
+    Matrix<T> combined = part;
+    comm::all_reduce(comm_, combined.values(), op);
+    return combined;
+  }
   /// Returns this device's part along an axis of the sum over the devices.
   Matrix<T> reduce_scatter(const Matrix<T>& summand, Axis axis, const Parts& parts);
   /// Sends part j of `matrix` to device j; joins the received parts in source order.

@@ -62,6 +62,20 @@ TEST_CASE("all_gather, all_reduce and reduce_scatter are the sums and joins of w
   }));
 }
 
+TEST_CASE("all_reduce combines the devices' numbers by any operation") {
+  const auto largest = [](double a, double b) { return std::max(a, b); };
+  const auto found = on_devices<double>(3, [&](Device<double>& device) {
+    const double own = device.device_id() == 1 ? 7 : -2;
+    const Matrix<double> part(1, 2, {own, own + 1});
+    return std::vector{device.all_reduce(part, largest),
+                       device.all_reduce(part, std::multiplies<double>())};
+  });
+  for (const auto& results : found) {
+    CHECK(results[0] == Matrix<double>(1, 2, {7, 8}));
+    CHECK(results[1] == Matrix<double>(1, 2, {28, 8}));
+  }
+}
+
 TEST_CASE("all_to_all puts what the devices gave in their order, and back again") {
   CHECK(rc::check("all_to_all twice = identity", [] {
     const auto n = static_cast<int>(*gen::between(1, 5));
