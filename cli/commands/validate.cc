@@ -97,7 +97,8 @@ std::vector<Argument> proof_arguments(ValidateArgs& args) {
        .help = "also hold the whole model in f32 against what another program computed",
        .target = &args.golden},
       {.name = "--values",
-       .help = "compare values, not bits: for a reference of another dtype",
+       .help = "compare values, not bits: for a reference of another dtype, which is cast and "
+               "unpacked as the manifest records",
        .target = &args.values},
       {.name = "--require-coverage",
        .value = "PERCENT",

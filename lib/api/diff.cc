@@ -7,8 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "kernels/encode/encode.h"
-#include "lib/api/dequantize/dequantize.h"
+#include "lib/api/dequantize/recorded_values.h"
 #include "lib/api/dequantize/unpacked_tensor.h"
 #include "lib/api/transfer/logical_checkpoint.h"
 #include "lib/api/transfer/replicas.h"
@@ -34,54 +33,6 @@ std::string metadata_change(const TensorSpec& a, const TensorSpec& b) {
   return "";
 }
 
-/// Type from which b's tensor was cast, if its manifest says so and a has that type.
-std::optional<Dtype> recorded_cast(const LogicalTensor& a, const LogicalTensor& b) {
-  if (b.record == nullptr || b.record->casts.empty()) return std::nullopt;
-  const Dtype from = b.record->casts.back().from;
-  const bool is_possible = kernels::is_castable(from) && kernels::is_float_storage(b.spec.dtype);
-  const bool fits = is_possible && a.spec.dtype == from && a.spec.shape == b.spec.shape;
-  return fits ? std::optional(from) : std::nullopt;
-}
-
-/// Type of b's tensor after it was unpacked, before its casts.
-Dtype unpacked_type(const LogicalTensor& b) {
-  return b.record->casts.empty() ? b.spec.dtype : b.record->casts.front().from;
-}
-
-/// True if b's manifest says that its tensor was unpacked from codes that a has.
-bool is_unpacked_from(const ByName& in_a, const LogicalTensor& b) {
-  if (b.record == nullptr || !b.record->dequantized) return false;
-  const auto& stored = b.record->dequantized->from;
-  const auto codes = stored.empty() ? in_a.end() : in_a.find(stored.front().name);
-  return codes != in_a.end() && codes->second->spec.dtype == stored.front().dtype &&
-         codes->second->spec.shape == stored.front().shape &&
-         kernels::is_float_storage(unpacked_type(b));
-}
-
-/// Unpacks a's weights as b's manifest records it.
-void dequantize_as(LogicalCheckpoint& a, const LogicalCheckpoint& b) {
-  const ByName in_b = by_name(b);
-  dequantize(a, {}, {});
-  for (LogicalTensor& tensor : a.tensors) {
-    const auto other = in_b.find(tensor.spec.name);
-    const bool is_known = tensor.unpacked && other != in_b.end() &&
-                          other->second->record != nullptr && other->second->record->dequantized;
-    if (!is_known) continue;
-    const Dtype dtype = unpacked_type(*other->second);
-    tensor.unpacked = std::make_shared<const UnpackedTensor>(tensor.unpacked->weight(), dtype);
-    tensor.spec.dtype = dtype;
-  }
-}
-
-/// Difference between the recorded unpacking of b's tensor and that of a's stored tensors.
-std::string unpacking_change(const LogicalTensor& a, const LogicalTensor& b) {
-  const bool is_recorded = b.record != nullptr && b.record->dequantized;
-  if (!a.unpacked || !is_recorded) return "";
-  format::DequantizeRecord recorded = *b.record->dequantized;
-  for (format::StoredRecord& stored : recorded.from) stored.digest.reset();
-  return recorded == a.unpacked->record(nullptr) ? "" : "unpacked from other tensors";
-}
-
 /// "data after F32 -> BF16, first at element [3, 7]", "data after fp8/block -> BF16, ..."
 std::string cast_change(const exec::TensorMove& move, const std::string& scheme, i64 first_byte) {
   Shape index = move.shape;
@@ -100,14 +51,14 @@ std::string cast_change(const exec::TensorMove& move, const std::string& scheme,
 void compare_shifted(const LogicalCheckpoint& a, const LogicalCheckpoint& b, const LogicalTensor& x,
                      const LogicalTensor& y, DiffReport& report) {
   const auto values = [](const LogicalCheckpoint& checkpoint, const LogicalTensor& tensor) {
-    return exec::load_shifted(tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, tensor.side,
-                              tensor.shifts, exec::open_sources(checkpoint.files));
+    return exec::load_shifted(tensor.spec.name, tensor.stored_dtype(), tensor.spec.shape,
+                              tensor.side, tensor.shifts, exec::open_sources(checkpoint.files));
   };
   std::vector<i64> left = values(a, x);
   const std::vector<i64> right = values(b, y);
-  if (x.spec.dtype != y.spec.dtype) {
+  if (x.cast_from) {
     kernels::CastCounts counts;
-    left = exec::cast_values(x.spec.name, left, x.spec.dtype, y.spec.dtype, counts);
+    left = exec::cast_values(x.spec.name, left, *x.cast_from, x.spec.dtype, counts);
   }
   const i64 width = bits(y.spec.dtype) / 8;
   const auto first = std::mismatch(left.begin(), left.end(), right.begin()).first - left.begin();
@@ -168,14 +119,10 @@ DiffReport diff(const DiffOptions& options) {
   LogicalCheckpoint a = open_logical({options.a});
   const LogicalCheckpoint b = open_logical({options.b});
   DiffReport report;
-  const ByName stored_in_a = by_name(a);
-  const i64 unpacked = std::count_if(b.tensors.begin(), b.tensors.end(), [&](const auto& tensor) {
-    return is_unpacked_from(stored_in_a, tensor);
-  });
-  if (options.values && unpacked > 0) {
-    dequantize_as(a, b);
+  if (options.values && !options.metadata_only) {
+    show_as_recorded(a, b);
   } else {
-    report.not_compared = unpacked;
+    report.not_compared = recorded_changes(a, b);
   }
   const ByName in_a = by_name(a);
   const ByName in_b = by_name(b);
@@ -189,22 +136,19 @@ DiffReport diff(const DiffOptions& options) {
     ++report.common;
     std::string change = metadata_change(tensor->spec, other->second->spec);
     if (change.empty()) change = unpacking_change(*tensor, *other->second);
-    const bool is_cast = recorded_cast(*tensor, *other->second).has_value();
-    const bool casts = is_cast && options.values && !options.metadata_only;
-    if (is_cast && !casts) ++report.not_compared;
-    if (!change.empty() && !casts) {
+    if (!change.empty()) {
       report.changed.push_back({std::string(name), change, 0, -1});
     } else if (!options.metadata_only &&
                (!tensor->shifts.empty() || !other->second->shifts.empty())) {
       compare_shifted(a, b, *tensor, *other->second, report);
     } else {
       moves.push_back({tensor->spec.name,
-                       tensor->spec.dtype,
+                       tensor->stored_dtype(),
                        tensor->spec.shape,
                        tensor->side,
                        other->second->side,
                        {},
-                       casts ? std::optional(other->second->spec.dtype) : std::nullopt,
+                       tensor->cast_from ? std::optional(tensor->spec.dtype) : std::nullopt,
                        tensor->unpacked});
     }
   }

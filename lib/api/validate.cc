@@ -12,6 +12,7 @@
 
 #include "kernels/encode/encode.h"
 #include "lib/api/check.h"
+#include "lib/api/dequantize/recorded_values.h"
 #include "lib/api/proof/bound_side.h"
 #include "lib/api/proof/golden_file.h"
 #include "lib/api/proof/reference_headers.h"
@@ -122,6 +123,7 @@ void Validating::open() {
         .help("give the output of `shardtool split`, and the whole model with --reference");
   }
   if (!options_.reference.empty()) reference_ = open_logical({options_.reference});
+  if (reference_ && options_.compares_values) show_as_recorded(*reference_, shards_);
   config_ = model_config(mapping_, shards_);
   if (!config_ && reference_) config_ = reference_->config();
   if (!config_) throw no_graph("there is no config.json");

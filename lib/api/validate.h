@@ -30,7 +30,9 @@ struct ValidateOptions {
   std::uint64_t seed = 1;
   i64 tokens = 8;                ///< of the runs in floats
   double require_coverage = 0;   ///< percent of the tensors that some result must depend on
-  bool compares_values = false;  ///< residues of values, not of bits: for another dtype
+  /// Compares residues of values, not of bits: for another dtype. Where the manifest records that a
+  /// tensor was cast or unpacked, the reference is changed in the same way and its bytes compared.
+  bool compares_values = false;
   /// Who plays the devices: this process all of them (embedded), or each process of a launch some.
   /// nccl computes the products on GPUs.
   comm::EngineChoice engine;

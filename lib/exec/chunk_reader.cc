@@ -250,6 +250,7 @@ void ChunkReader::compute(size_t number, std::span<const SourceFile> sources) {
       take({0, 0, input.bytes, number, i}, memory);
       continue;
     }
+    if (digests_ == Digests::kNone) continue;
     const auto crc = kernels::Crc64::of(filled.bytes_of(0));
     filled.crcs[0] = crc;
     filled.digest_read = kernels::placed_crc64(

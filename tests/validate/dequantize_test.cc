@@ -15,6 +15,7 @@
 #include "lib/api/check.h"
 #include "lib/api/diff.h"
 #include "lib/api/transform.h"
+#include "lib/api/validate.h"
 #include "lib/format/manifest/manifest.h"
 #include "tests/golden/models.h"
 #include "tests/support/throws.h"
@@ -293,6 +294,24 @@ class Ways {
     return format::parse_manifest(text_of(path), path);
   }
 
+  /// Changes the first byte of the first shard of the first tensor whose name ends so. Returns its
+  /// name.
+  std::string change(const std::string& output, const std::string& end) const {
+    const format::Manifest found = manifest(output);
+    for (const format::TensorRecord& record : found.tensors) {
+      if (!record.name.ends_with(end)) continue;
+      const format::ShardRecord& shard = record.shards.front();
+      const std::string path = at(output) + "/" + found.files[static_cast<size_t>(shard.file)].name;
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(shard.offset);
+      const char changed = static_cast<char>(file.get() ^ 1);
+      file.seekp(shard.offset);
+      file.put(changed);
+      return record.name;
+    }
+    return {};
+  }
+
   /// Checks values and counts of a merged output against the reader.
   void check_values(const std::string& output, const api::TransformReport& report) const {
     const Tensors expected = read_weights(model_);
@@ -494,32 +513,16 @@ TEST_CASE("a changed shard behind a weight is found by its digest, a changed wei
   const Ways ways(model, 2, std::nullopt);
   REQUIRE(ways.split("source", "codes", false));
   ways.merge("codes", "whole", true);
-  const auto change = [&](const std::string& output, const std::string& end) {
-    const format::Manifest manifest = ways.manifest(output);
-    for (const format::TensorRecord& record : manifest.tensors) {
-      if (!record.name.ends_with(end)) continue;
-      const format::ShardRecord& shard = record.shards.front();
-      const std::string path =
-          ways.at(output) + "/" + manifest.files[static_cast<size_t>(shard.file)].name;
-      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-      file.seekg(shard.offset);
-      const char changed = static_cast<char>(file.get() ^ 1);
-      file.seekp(shard.offset);
-      file.put(changed);
-      return record.name;
-    }
-    return std::string();
-  };
-  const std::string weight = change("whole", "q_proj.weight");
+  const std::string weight = ways.change("whole", "q_proj.weight");
   const api::DiffReport found = ways.diff("source", "whole");
   REQUIRE(found.changed.size() == 1);
   CHECK(found.changed[0].name == weight);
   CHECK(found.changed[0].what.starts_with(
       "data after compressed-tensors/pack-quantized -> BF16, first at element [0, 0]"));
   for (const char* member : {"q_proj.weight_packed", "o_proj.weight_scale"}) {
-    CHECK_FALSE(change("codes", member).empty());
+    CHECK_FALSE(ways.change("codes", member).empty());
     CHECK_ERROR(kDataMismatch, ways.merge("codes", "damaged", true));
-    change("codes", member);  // back
+    ways.change("codes", member);  // back
   }
   ways.merge("codes", "again", true);
 }
@@ -538,6 +541,63 @@ TEST_CASE("single ranks are those of all ranks, and have digests where they read
       CHECK(record.dequantized->from.front().digest.has_value() == record.digest.has_value());
     }
   }
+}
+
+TEST_CASE("validate --values proves shards against the quantised model, and finds a changed bit") {
+  Random random(17);
+  i64 proved = 0;
+  for (const std::string& form : quantised_forms()) {
+    CAPTURE(form);
+    const QuantisedModel model = quantised_model(form, 2, random);
+    const Ways ways(model, 2, any_dtype(random));
+    if (!ways.split("source", "direct", true)) continue;
+    ++proved;
+    api::ValidateOptions options;
+    options.sources = {ways.at("direct")};
+    options.reference = ways.at("source");
+    options.compares_values = true;
+    options.resources.threads = 1;
+    const api::ValidateReport report = api::validate(options);
+    CAPTURE(report.faults.empty() ? "" : report.faults.front().diagnosis);
+    CAPTURE(report.findings.empty() ? "" : report.findings.front().message);
+    CHECK(report.passes());
+    REQUIRE(report.bytes);
+    CHECK(report.bytes->parts == report.parts);
+    CHECK(report.bytes->differing == 0);
+    const std::string weight =
+        ways.change("direct", form == "mxfp4" ? "down_proj" : "o_proj.weight");
+    CHECK_FALSE(weight.empty());
+    const api::ValidateReport changed = api::validate(options);
+    CHECK_FALSE(changed.passes());
+  }
+  CHECK(proved > 15);
+}
+
+TEST_CASE("validate --values casts the reference as the manifest records it") {
+  Random random(19);
+  const QuantisedModel model = quantised_model("gptq", 2, random);
+  const Ways ways(model, 2, Dtype::kF32);
+  ways.merge("source", "floats", true);
+  api::SplitOptions options;
+  options.source = ways.at("floats");
+  options.mapping.mesh = mesh::Mesh({{"tp", 1}});
+  options.write.output = ways.at("halves");
+  options.write.dtype = Dtype::kF16;
+  api::split(options);
+  api::ValidateOptions proof;
+  proof.sources = {ways.at("halves")};
+  proof.reference = ways.at("floats");
+  CHECK_FALSE(api::validate(proof).passes());
+  proof.compares_values = true;
+  const api::ValidateReport report = api::validate(proof);
+  CHECK(report.passes());
+  REQUIRE(report.bytes);
+  CHECK(report.bytes->parts == report.parts);
+  CHECK(report.bytes->differing == 0);
+  // The codes lead to the same, by an unpacking and a cast.
+  proof.reference = ways.at("source");
+  CHECK(api::validate(proof).passes());
+  CHECK(ways.diff("source", "halves").equal);
 }
 
 TEST_CASE("what is not dequantised is refused with the reason") {

@@ -5,7 +5,10 @@
 #include <cstring>
 #include <numeric>
 
+#include "kernels/cast/cast.h"
+#include "lib/api/dequantize/unpacked_tensor.h"
 #include "lib/base/error.h"
+#include "lib/exec/cast_chunk.h"
 #include "lib/exec/chunk_plan.h"
 #include "lib/exec/chunk_reader.h"
 #include "lib/exec/stored_box.h"
@@ -32,6 +35,22 @@ i64 first_element(const engine::StoredRows& rows, const Shape& shape) {
   for (size_t d = axis + 1; d < shape.size(); ++d) row_size *= shape[d];
   const i64 before = rows.outer < 0 ? 0 : rows.outer * shape[1];
   return (before + rows.begin) * row_size;
+}
+
+/// Computes rows of a weight that is unpacked.
+void compute_rows(const LogicalTensor& tensor, const engine::StoredRows& rows,
+                  std::span<const exec::SourceFile> files, std::span<std::byte> bytes) {
+  const Shape& shape = tensor.spec.shape;
+  exec::ComputedBox box;
+  box.columns = shape.back();
+  // Rows of the first axis of a stack are whole matrices.
+  const i64 of_row = rows.outer < 0 && shape.size() > 2 ? shape[1] : 1;
+  box.row = std::max<i64>(rows.outer, 0) * shape[shape.size() - 2] + rows.begin * of_row;
+  box.rows = (rows.end - rows.begin) * of_row;
+  box.memory = bytes.data();
+  box.stride = box.columns * bits(tensor.unpacked->dtype()) / CHAR_BIT;
+  exec::ComputedReport report;
+  if (box.rows > 0) tensor.unpacked->compute(box, files, report);
 }
 
 /// Returns the rows of a region.
@@ -61,21 +80,34 @@ WeightFiles::Place WeightFiles::place_of(const engine::StoredRows& rows) const {
   const size_t holder = holder_of(tensor, rows.rank);
   const exec::Slot& slot = tensor.side.slots.at(holder);
   const Shape shape = tensor.side.holders->local_shape(static_cast<int>(holder));
-  const i64 offset = first_element(rows, shape) * bits(tensor.spec.dtype) / 8;
+  const i64 offset = first_element(rows, shape) * bits(tensor.stored_dtype()) / 8;
   return {&files_.at(static_cast<size_t>(slot.file)), slot.offset + offset};
 }
 
 void WeightFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
+  const LogicalTensor& tensor = checkpoint_.tensors.at(rows.tensor);
+  if (!tensor.cast_from) return read_stored(rows, bytes);
+  const i64 n = std::ssize(bytes) * CHAR_BIT / bits(tensor.spec.dtype);
+  std::vector<std::byte> stored(static_cast<size_t>(n * bits(*tensor.cast_from) / CHAR_BIT));
+  read_stored(rows, stored);
+  kernels::cast(*tensor.cast_from, tensor.spec.dtype, stored.data(), n, bytes.data());
+}
+
+/// Reads rows in the type that they have before a cast.
+void WeightFiles::read_stored(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
+  const LogicalTensor& tensor = checkpoint_.tensors.at(rows.tensor);
+  if (tensor.unpacked) return compute_rows(tensor, rows, files_, bytes);
   const Place place = place_of(rows);
   exec::read_from(*place.file, bytes, place.offset);
-  const LogicalTensor& tensor = checkpoint_.tensors.at(rows.tensor);
   if (tensor.shifts.empty()) return;
-  exec::restore_values(tensor.spec.name, tensor.spec.dtype,
+  exec::restore_values(tensor.spec.name, tensor.stored_dtype(),
                        tensor.shifts.at(holder_of(tensor, rows.rank)), rows.begin, bytes);
 }
 
 const std::byte* WeightFiles::read_pages(const engine::StoredRows& rows, i64 bytes,
                                          std::byte* buffer) const {
+  const LogicalTensor& tensor = checkpoint_.tensors.at(rows.tensor);
+  if (tensor.unpacked || tensor.cast_from) return WeightSource::read_pages(rows, bytes, buffer);
   const Place place = place_of(rows);
   return place.file->read(buffer, bytes, place.offset);
 }
@@ -107,9 +139,11 @@ void read_region(const LogicalTensor& tensor, const exec::Side& from, const inde
   if (has_addends(tensor)) return read_values(tensor, wanted.front(), files, bytes);
   exec::TensorMove move;
   move.name = tensor.spec.name;
-  move.dtype = tensor.spec.dtype;
+  move.dtype = tensor.stored_dtype();
   move.shape = tensor.spec.shape;
   move.from = from;
+  if (tensor.cast_from) move.cast_to = tensor.spec.dtype;
+  move.computed = tensor.unpacked;
   auto holder = std::make_shared<index::HolderSet>(tensor.spec.shape);
   holder->add(wanted);
   move.to = {std::move(holder), {{0, 0}}};
@@ -122,8 +156,9 @@ void read_region(const LogicalTensor& tensor, const exec::Side& from, const inde
     const exec::Chunk chunk = plan.chunk(position);
     const exec::WantedChunk part{0, &move, &chunk};
     const exec::FilledChunk& filled = reader.fill({&part, 1}, files).front();
+    exec::cast_outputs(filled);
     for (size_t o = 0; o < chunk.outputs.size(); ++o) {
-      const auto copied = filled.bytes_of(o);
+      const auto copied = filled.result_of(o);
       std::memcpy(bytes.data() + chunk.outputs[o].targets.front().offset, copied.data(),
                   copied.size());
     }

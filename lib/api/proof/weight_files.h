@@ -27,6 +27,7 @@ class WeightFiles final : public engine::WeightSource {
     i64 offset = 0;
   };
   Place place_of(const engine::StoredRows& rows) const;
+  void read_stored(const engine::StoredRows& rows, std::span<std::byte> bytes) const;
 
   const LogicalCheckpoint& checkpoint_;
   std::vector<exec::SourceFile> files_;
