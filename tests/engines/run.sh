@@ -33,6 +33,7 @@ run sharded_state.py check vllm "$program"
 run sharded_state.py check sglang "$program"
 run deepseek_convert.py check "$program"
 run meta_convert.py check "$program"
+run dequantize.py "$program"
 passed=$(grep -c '^PASS' "$lines" || true)
 failed=$(grep -c '^FAIL' "$lines" || true)
 skipped=$(grep -c '^SKIPPED' "$lines" || true)
