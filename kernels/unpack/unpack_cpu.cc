@@ -21,6 +21,37 @@ double value_of_e2m1(std::uint32_t code) {
   return code > kMagnitude ? -size : size;
 }
 
+using Shifts = std::array<std::uint32_t, sizeof(std::uint32_t) * CHAR_BIT>;
+
+/// Unpacks whole words of a number of codes that the compiler knows.
+template <size_t kPerWord>
+void unpack_words(const Shifts& shifts, std::uint32_t mask, const std::uint32_t* words, i64 n,
+                  std::uint8_t* codes) {
+  for (i64 w = 0; w < n; ++w, codes += kPerWord) {
+    for (size_t place = 0; place < kPerWord; ++place) {
+      codes[place] = static_cast<std::uint8_t>(words[w] >> shifts[place] & mask);
+    }
+  }
+}
+
+/// Returns false, and does nothing, for another number of codes than most formats have.
+bool unpack_whole(i64 per_word, const Shifts& shifts, std::uint32_t mask,
+                  const std::uint32_t* words, i64 n, std::uint8_t* codes) {
+  switch (per_word) {
+    case 2:
+      unpack_words<2>(shifts, mask, words, n, codes);
+      return true;
+    case 4:
+      unpack_words<4>(shifts, mask, words, n, codes);
+      return true;
+    case 8:
+      unpack_words<8>(shifts, mask, words, n, codes);
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -61,11 +92,15 @@ void load_words(const std::byte* bytes, i64 word_bytes, i64 n, std::uint32_t* wo
 
 void codes_along(const WordForm& form, const std::uint32_t* words, i64 n, std::uint8_t* codes) {
   const std::uint32_t mask = (1U << form.bits) - 1;
-  std::array<i64, sizeof(std::uint32_t) * CHAR_BIT> shifts{};
+  Shifts shifts{};
   for (i64 place = 0; place < form.per_word; ++place) {
-    shifts[static_cast<size_t>(place)] = form.shift_of(place);
+    shifts[static_cast<size_t>(place)] = static_cast<std::uint32_t>(form.shift_of(place));
   }
-  for (i64 c = 0; c < n; ++words) {
+  const i64 whole = n / form.per_word;
+  const bool is_unrolled = unpack_whole(form.per_word, shifts, mask, words, whole, codes);
+  const i64 done = is_unrolled ? whole : 0;
+  words += done;
+  for (i64 c = done * form.per_word; c < n; ++words) {
     const std::uint32_t all = *words;
     for (i64 place = 0; place < form.per_word && c < n; ++place, ++c) {
       codes[c] = static_cast<std::uint8_t>(all >> shifts[static_cast<size_t>(place)] & mask);

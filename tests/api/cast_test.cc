@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
@@ -275,6 +276,52 @@ TEST_CASE(
   CHECK(report.resumed->tensors > 0);
   CHECK(report.cast->counts == files.counts);
   CHECK(test::folder_content(files.folder / "out") == test::folder_content(whole));
+  CHECK(split(options).was_complete);
+}
+
+TEST_CASE("an unpacking that failed is resumed with the counts and digests of all values") {
+  const TempFolder folder;
+  test::Tensors tensors;
+  for (const std::string name : {"rows.a", "rows.b", "columns.c"}) {
+    tensors[name] = random_tensor(name, Dtype::kF8E4M3, {256, 128});
+    tensors[name + "_scale_inv"] = random_tensor(name + "_scale_inv", Dtype::kF32, {4, 4});
+  }
+  test::write_checkpoint(folder / "source", tensors);
+  folder.write(
+      "source/config.json",
+      R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [64, 32]}})");
+  folder.write("mapping.json", R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
+    "rules": [{"match": "rows.*", "strategy": "rowwise"},
+              {"match": "columns.*", "strategy": "columnwise"}]})");
+  SplitOptions options;
+  options.source = folder / "source";
+  options.mapping.path = folder / "mapping.json";
+  options.write.output = folder / "whole";
+  options.write.dequantize = true;
+  const TransformReport whole = split(options);
+  options.write.output = folder / "out";
+  options.write.journal_bytes = 1;
+  options.write.worth_keeping = 1;
+  options.write.resources.threads = 1;
+  bool has_failed = false;
+  for (int call = 1; call < 40 && !has_failed; ++call) {
+    FaultySyscalls faults;
+    faults.fail(Call::kPwrite, call, EIO);
+    options.write.resume = false;
+    try {
+      split(options);
+      std::filesystem::remove_all(folder / "out");
+    } catch (const Error& error) {
+      has_failed = error.is_resumable();
+    }
+  }
+  REQUIRE(has_failed);
+  options.write.resume = true;
+  const TransformReport report = split(options);
+  REQUIRE(report.resumed);
+  CHECK(report.resumed->tensors > 0);
+  CHECK(report.dequantized->counts == whole.dequantized->counts);
+  CHECK(test::folder_content(folder / "out") == test::folder_content(folder / "whole"));
   CHECK(split(options).was_complete);
 }
 

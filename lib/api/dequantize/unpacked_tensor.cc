@@ -14,8 +14,10 @@
 namespace shardtool::api {
 namespace {
 
-/// Columns of a turned tile.
+/// Rows of codes in a tile that is turned, and its columns that are turned together: those of a
+/// cache line.
 constexpr i64 kTileRows = 128;
+constexpr i64 kTurned = 16;
 
 std::vector<double> numbers_of(const std::vector<std::byte>& bytes, Dtype dtype) {
   const i64 n = std::ssize(bytes) / (bits(dtype) / 8);
@@ -320,20 +322,31 @@ void write_rows(Rows<T>& rows, const CodeBox& box, Dtype dtype, const exec::Comp
   }
 }
 
+/// Turns a few columns of a tile into lines of kTileRows.
+template <class T>
+void turn(const T* tile, i64 rows, i64 stride, i64 columns, T* lines) {
+  for (i64 r = 0; r < rows; ++r) {
+    for (i64 k = 0; k < columns; ++k) lines[k * kTileRows + r] = tile[r * stride + k];
+  }
+}
+
 /// Same, for a weight whose rows are the columns of the codes: in tiles of some rows of codes.
 template <class T>
 void write_columns(Rows<T>& rows, const CodeBox& box, Dtype dtype, const exec::ComputedBox& to,
                    std::byte* memory, kernels::CastCounts& counts) {
   const i64 width = bits(dtype) / 8;
   std::vector<T> tile(static_cast<size_t>(kTileRows * box.columns));
-  std::vector<T> line(static_cast<size_t>(kTileRows));
+  std::vector<T> lines(static_cast<size_t>(kTileRows * kTurned));
   for (i64 begin = 0; begin < box.rows; begin += kTileRows) {
     const i64 n = std::min(kTileRows, box.rows - begin);
     for (i64 r = 0; r < n; ++r) rows.compute(begin + r, tile.data() + r * box.columns);
-    for (i64 c = 0; c < box.columns; ++c) {
-      for (i64 r = 0; r < n; ++r)
-        line[static_cast<size_t>(r)] = tile[static_cast<size_t>(r * box.columns + c)];
-      counts += round_to(dtype, line.data(), n, memory + c * to.stride + begin * width);
+    for (i64 c = 0; c < box.columns; c += kTurned) {
+      const i64 columns = std::min(kTurned, box.columns - c);
+      turn(tile.data() + c, n, box.columns, columns, lines.data());
+      for (i64 k = 0; k < columns; ++k) {
+        std::byte* const line = memory + (c + k) * to.stride + begin * width;
+        counts += round_to(dtype, lines.data() + k * kTileRows, n, line);
+      }
     }
   }
 }
