@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/layouts/embedded.h"
+#include "lib/mapping/quantization.h"
 
 namespace shardtool::layouts {
 namespace {
@@ -90,6 +91,7 @@ EngineLayout decode(std::string_view text) {
     models.at("documents").get_to(added.documents);
     models.at("proof").get_to(added.proof);
     added.read = models.value("read", added.read);
+    added.quantised = models.value("quantised", added.quantised);
   }
   layout.left_out = json.value("left_out", layout.left_out);
   layout.own_files = json.value("own_files", layout.own_files);
@@ -164,6 +166,8 @@ const EngineLayout& find_layout(std::string_view label) {
 
 namespace {
 
+constexpr std::string_view kQuantization = "quantization_config";
+
 /// The layout's table for a model. Requires a layout with tables.
 const LayoutModels& models_of(const EngineLayout& layout, const mapping::ModelConfig* config) {
   if (config == nullptr) {
@@ -179,6 +183,14 @@ const LayoutModels& models_of(const EngineLayout& layout, const mapping::ModelCo
       });
   if (models == layout.models.end()) throw unsupported_model(layout, type);
   return *models;
+}
+
+bool stores_quantised(const EngineLayout& layout, const mapping::ModelConfig& config) {
+  if (layout.models.empty()) return false;
+  const auto& forms = models_of(layout, &config).quantised;
+  if (forms.empty()) return false;
+  const auto tag = mapping::quantization_tag(config);
+  return tag && std::find(forms.begin(), forms.end(), *tag) != forms.end();
 }
 
 }  // namespace
@@ -208,6 +220,7 @@ std::vector<const ReadRule*> read_rules_for(const EngineLayout& layout,
 void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& config,
                        const mesh::Mesh& mesh) {
   for (const Refusal& refusal : layout.refusals) {
+    if (refusal.config == kQuantization && stores_quantised(layout, config)) continue;
     const nlohmann::json* value = config.find(refusal.config);
     const std::string found = value == nullptr ? "null" : value->dump();
     if (refusal.is.empty() ? found == "null" : found != refusal.is) continue;

@@ -36,6 +36,7 @@ struct LayoutModels {
   std::vector<std::string> model_types;
   std::vector<std::string> documents;  ///< nearest first
   std::vector<std::string> read;       ///< keys of EngineLayout::read
+  std::vector<std::string> quantised;  ///< forms (mapping::quantization_tag) that are stored, too
   std::string proof;                   ///< meshes on which the engine's loader took the files
 };
 
@@ -93,7 +94,8 @@ std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
 std::vector<const ReadRule*> read_rules_for(const EngineLayout& layout,
                                             const mapping::ModelConfig* config);
 
-/// Throws kUnsupported for a case in layout.refusals.
+/// Throws kUnsupported for a case in layout.refusals; not for a form of quantised weights that the
+/// model's row lists.
 void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& config,
                        const mesh::Mesh& mesh);
 

@@ -16,6 +16,10 @@ BASE = {
 MODELS = {
     "llama": ("LlamaConfig", {}, {}),
     "llama_tied": ("LlamaConfig", {"tie_word_embeddings": True}, {}),
+    "llama_fp8": ("LlamaConfig", {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4,
+                                  "num_key_value_heads": 2, "head_dim": 128},
+                  {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128],
+                                           "activation_scheme": "dynamic", "fmt": "e4m3"}}),
     "qwen2": ("Qwen2Config", {}, {}),
     "qwen3": ("Qwen3Config", {"head_dim": 8}, {}),
     "qwen3_moe": ("Qwen3MoeConfig", {"head_dim": 8, "moe_intermediate_size": 32, "num_experts": 8,
@@ -44,6 +48,14 @@ def distinct_bytes(name, size):
     return bytes(out)
 
 
+def quantise(tensors, rows, columns):
+    """Makes the projections FP8, with a scale per block."""
+    for name in [name for name in tensors if name.endswith("_proj.weight")]:
+        shape = tensors[name][1]
+        tensors[name] = ["F8_E4M3", shape]
+        tensors[name + "_scale_inv"] = ["F32", [-(-shape[0] // rows), -(-shape[1] // columns)]]
+
+
 def describe(kind):
     """Returns config.json and {tensor: (dtype, shape)} of a model as transformers saves it."""
     import tempfile
@@ -65,6 +77,8 @@ def describe(kind):
                 # As published: transformers converts it with the rest.
                 dtype = "F32" if tensor.endswith("e_score_correction_bias") else part.get_dtype()
                 tensors[tensor] = [dtype, part.get_shape()]
+    if "quantization_config" in extra:
+        quantise(tensors, *extra["quantization_config"]["weight_block_size"])
     text.update(extra)
     text.pop("transformers_version", None)
     return text, tensors

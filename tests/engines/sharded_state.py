@@ -28,6 +28,7 @@ ENGINES = {
     "vllm": ("vllm@0.32", {
         "llama": [PLAIN, {**PLAIN, "tp": 8}, {**PLAIN, "tp": 1, "pp": 2}],
         "llama_tied": [PLAIN],
+        "llama_fp8": [PLAIN],
         "qwen2": [PLAIN],
         "qwen3": [{**PLAIN, "pp": 2}],
         "qwen3_moe": [PLAIN, {**PLAIN, "tp": 4}, {**PLAIN, "experts": "yes"}],

@@ -33,17 +33,20 @@ def main():
         init_distributed_environment(world_size=tp * pp, rank=rank, local_rank=rank, backend="gloo",
                                      distributed_init_method=f"tcp://127.0.0.1:{port}")
         initialize_model_parallel(tensor_model_parallel_size=tp, pipeline_model_parallel_size=pp)
+        import vllm.model_executor.layers.quantization.fp8 as fp8
+        fp8.init_fp8_linear_kernel = lambda **_: None  # the kernels of the CPU need AMX; loading uses none
         from vllm.model_executor.model_loader import get_model_loader
         from vllm.model_executor.model_loader.sharded_state_loader import ShardedStateLoader
         from vllm.model_executor.model_loader.utils import initialize_model
         from vllm.utils.torch_utils import set_default_torch_dtype
         with set_default_torch_dtype(config.model_config.dtype), torch.device("cpu"):
             model = initialize_model(vllm_config=config, model_config=config.model_config)
-            for parameter in model.parameters():  # padding is zero in both forms
-                parameter.data.zero_()
+            for parameter in model.parameters():  # padding is zero in both forms; scalars have their own start
+                if parameter.dim() > 0:
+                    parameter.data.zero_()
         get_model_loader(config.load_config).load_weights(model, config.model_config)
         state = ShardedStateLoader._filter_subtensors(model.state_dict())
-    dtypes = {"torch.bfloat16": "BF16", "torch.float32": "F32"}
+    dtypes = {"torch.bfloat16": "BF16", "torch.float32": "F32", "torch.float8_e4m3fn": "F8_E4M3"}
     rows = {name: [dtypes[str(value.dtype)], list(value.shape), xxhash.xxh3_128_hexdigest(
         value.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())[:16]] for name, value in state.items()}
     print("\nRESULT " + json.dumps(rows), flush=True)

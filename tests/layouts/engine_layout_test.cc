@@ -107,6 +107,19 @@ TEST_CASE("models without a table, quantised ones and tied stages are refused wi
   CHECK(refusal(R"({"model_type": "llama", "quantization_config": null})", "tp=2") == "none");
   CHECK(refusal(R"({"model_type": "llama", "quantization_config": {}})", "tp=2") ==
         "the layout vllm@0.32 cannot store this model");
+  const auto quantised = [&](const std::string& type, const std::string& quantization) {
+    return refusal(
+        fmt::format(R"({{"model_type": "{}", "quantization_config": {}}})", type, quantization),
+        "tp=2");
+  };
+  const std::string blocks = R"({"quant_method": "fp8", "weight_block_size": [128, 128]})";
+  CHECK(quantised("llama", blocks) == "none");
+  CHECK(quantised("qwen3_moe", blocks) == "the layout vllm@0.32 cannot store this model");
+  for (const std::string other :
+       {R"({"quant_method": "fp8"})", R"({"quant_method": "gptq", "bits": 4})",
+        R"({"quant_method": "awq", "version": "gemm"})", R"({"quant_method": "mxfp4"})"}) {
+    CHECK(quantised("llama", other) == "the layout vllm@0.32 cannot store this model");
+  }
   CHECK(refusal(R"({"model_type": "gpt2"})", "tp=2") ==
         "the layout vllm@0.32 has no table of names for the model type 'gpt2'");
   CHECK(error_of([] { documents_for(vllm(), nullptr); })->code() == ErrorCode::kConfig);

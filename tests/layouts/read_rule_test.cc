@@ -63,15 +63,17 @@ void write_chunk(const TempFolder& folder, const std::string& name, const Stored
   folder.write(name, test::safetensors_bytes(header.dump(), data));
 }
 
-/// Merges the folder by the rules of Megatron. Returns tensors by name.
-test::Tensors merged_from(const TempFolder& folder, const json& config) {
+/// Merges the folder by the rules of Megatron. Returns tensors by name, and warnings.
+test::Tensors merged_from(const TempFolder& folder, const json& config,
+                          std::vector<std::string>* warnings = nullptr) {
   folder.write("config.json", config.dump());
   const TempFolder output;
   api::MergeOptions options;
   options.sources = {folder.path()};
   options.from_layout = "megatron";
   options.write.output = output / "merged";
-  api::merge(options);
+  const api::TransformReport report = api::merge(options);
+  if (warnings != nullptr) *warnings = report.warnings;
   return test::read_tensors(output / "merged", "model");
 }
 
@@ -173,6 +175,19 @@ TEST_CASE("heads, gates and experts of all layers are found in the chunks of two
     REQUIRE(found.contains(name));
     CHECK(text_of(found.at(name).bytes) == bytes_of(values));
   }
+}
+
+TEST_CASE("the state of the optimizer is left out and named") {
+  const TempFolder folder;
+  const std::string state = "optimizer.state.exp_avg.decoder.final_layernorm.weight";
+  write_chunk(folder, "1.safetensors", {"decoder.final_layernorm.weight", {2}, {0}, {1, 2}});
+  write_chunk(folder, "2.safetensors", {state, {2}, {0}, {3, 4}});
+  std::vector<std::string> warnings;
+  const auto found = merged_from(folder, {{"model_type", "llama"}}, &warnings);
+  CHECK(found.size() == 1);
+  CHECK(found.contains("model.norm.weight"));
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].find(state) != std::string::npos);
 }
 
 TEST_CASE("tensors that no rule takes, other sizes and writing are refused") {

@@ -180,10 +180,11 @@ class ManifestParser {
                   {"shape", [&] { constant.shape = read_shape(); }},
                   {"value", [&] { constant.value = in_.number(); }}});
       const auto bytes = byte_size(constant.dtype, constant.shape);
-      if (constant.dtype == Dtype::kF32 && bytes && *bytes <= kMaxConstantBytes) return;
+      const bool is_float = constant.dtype == Dtype::kF32 || constant.dtype == Dtype::kBF16;
+      if (is_float && bytes && *bytes <= kMaxConstantBytes) return;
       throw in_.error("a constant is not valid",
                       fmt::format("{} {}", to_string(constant.dtype), to_string(constant.shape)),
-                      fmt::format("F32 of at most {} bytes", kMaxConstantBytes));
+                      fmt::format("F32 or BF16 of at most {} bytes", kMaxConstantBytes));
     });
   }
 

@@ -145,9 +145,11 @@ class Rules {
 
 std::string constant_bytes(const ConstantRecord& constant) {
   const auto value = static_cast<float>(constant.value);
+  // BF16 is the upper half of F32: the value is rounded towards zero.
+  const size_t skipped = constant.dtype == Dtype::kBF16 ? sizeof value / 2 : 0;
   std::string bytes;
   for (i64 n = element_count(constant.shape).value_or(0); n > 0; --n) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    bytes.append(reinterpret_cast<const char*>(&value) + skipped, sizeof value - skipped);
   }
   return bytes;
 }

@@ -19,8 +19,9 @@ StoredConstant decode_constant(const JsonValue& value) {
   });
   constexpr i64 kMostElements = 1 << 18;
   const auto elements = element_count(constant.shape);
-  if (constant.dtype == Dtype::kF32 && elements && *elements <= kMostElements) return constant;
-  value.refuse("an F32 constant of at most 262144 elements");
+  const bool is_float = constant.dtype == Dtype::kF32 || constant.dtype == Dtype::kBF16;
+  if (is_float && elements && *elements <= kMostElements) return constant;
+  value.refuse("an F32 or BF16 constant of at most 262144 elements");
 }
 
 bool is_number(const GlobToken& token, const std::string& name) {
