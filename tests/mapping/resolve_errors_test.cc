@@ -50,9 +50,18 @@ TEST_CASE(
         "\"balanced\" -> 8+8+7+7");
 }
 
+TEST_CASE("an axis that nothing defines is an error, or whole where the mapping says so") {
+  const std::string rule = R"("rules": [{"match": "w", "dims": ["x", "nameless"]}])";
+  const std::string axes = R"("axes": {"x": "tp"}, )";
+  CHECK_FAULT(kUnknownName, axes + rule, {spec("w", {4, 4})}, over("tp=2"));
+  CHECK_FALSE(
+      fault(R"("default": "replicate", )" + axes + rule, {spec("w", {4, 4})}, over("tp=2")));
+}
+
 TEST_CASE("an uneven cut of heads, experts or the vocabulary is a warning with what divides") {
   CHECK(uneven_warning("heads", {4, 2, 2}) ==
-        "axis 'heads' is cut unevenly: 4+2+2 on 3 devices, and most engines need equal parts; 8 divides "
+        "axis 'heads' is cut unevenly: 4+2+2 on 3 devices, and most engines need equal parts; 8 "
+        "divides "
         "over 1, 2, 4, 8 devices (--require-even refuses the cut)");
   CHECK(uneven_warning("vocab", {171, 171, 170}));
   CHECK(uneven_warning("experts", {2, 1}));

@@ -231,6 +231,10 @@ std::vector<JsonValue::Field> document_fields(Document& d, ReadLast& last) {
       {"drop", [&](const JsonValue& v) { last.drop = v; }},
       {"straddle", [&](const JsonValue& v) { d.straddle = decode_straddle(v); }},
       {"reduced_bias", [&](const JsonValue& v) { d.reduced_bias = decode_reduced_bias(v); }},
+      {"default",
+       [&](const JsonValue& v) {
+         d.replicates_unknown_axes = v.one_of<bool>({{"replicate", true}, {"error", false}});
+       }},
       {"unknown", [&](const JsonValue& v) { d.unknown = decode_unknown(v); }},
       {"unused_rule", [&](const JsonValue& v) { d.unused_rule = decode_unused(v); }},
   };

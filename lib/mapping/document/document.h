@@ -230,6 +230,7 @@ struct Document {
   std::optional<Straddle> straddle;
   std::optional<ReducedBias> reduced_bias;
   std::optional<UnknownPolicy> unknown;
+  bool replicates_unknown_axes = false;  ///< "default": "replicate"
   UnusedPolicy unused_rule = UnusedPolicy::kError;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "lib/base/text.h"
@@ -57,6 +58,18 @@ Error unknown_name(const std::string& kind, const std::string& name,
   return e;
 }
 
+/// Calls `visit` for every logical axis that a rule names.
+void for_each_axis(const Rule& rule, const std::function<void(const std::string&)>& visit) {
+  for (const auto& [capture, axis] : rule.index) visit(axis);
+  for (const auto& [axis, number] : rule.at) visit(axis);
+  const auto* dims = std::get_if<std::vector<Dim>>(&rule.cut);
+  for (const Dim& dim : dims != nullptr ? *dims : std::vector<Dim>()) {
+    for (const Product& section : dim.sections) {
+      for (const auto& factor : section.factors) visit(factor.axis);
+    }
+  }
+}
+
 }  // namespace
 
 layout::SplitRule split_rule(Uneven uneven, i64 pad_to) {
@@ -92,6 +105,7 @@ AxisTable::AxisTable(const Mapping& mapping, const mesh::Mesh& mesh, const Model
   for (const Document& document : mapping.documents()) {
     for (const auto& [name, spec] : document.axes) merge(name, spec, document.is_preset);
   }
+  add_default_axes(mapping);
   if (!layout.empty()) apply_layout(mapping, layout);
   for (auto& [name, entry] : axes_) {
     if (entry.spec.mesh) entry.over = over_of(*entry.spec.mesh, entry.mesh_in_preset, mesh_);
@@ -113,6 +127,19 @@ void AxisTable::merge(const std::string& name, const AxisSpec& spec, bool in_pre
   inherit(nearer.small, spec.small);
   inherit(nearer.groups, spec.groups);
   inherit(nearer.owners, spec.owners);
+}
+
+/// Adds the axes that rules name and no document defines, uncut, if a document says so.
+void AxisTable::add_default_axes(const Mapping& mapping) {
+  if (std::ranges::none_of(mapping.documents(), &Document::replicates_unknown_axes)) return;
+  const auto add = [this](const std::string& axis) {
+    if (!axis.empty()) axes_.try_emplace(axis);
+  };
+  for (const Document& document : mapping.documents()) {
+    for (const auto* rules : {&document.overrides, &document.rules}) {
+      for (const Rule& rule : *rules) for_each_axis(rule, add);
+    }
+  }
 }
 
 void AxisTable::apply_layout(const Mapping& mapping, const std::string& layout) {

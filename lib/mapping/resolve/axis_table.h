@@ -82,6 +82,7 @@ class AxisTable {
   };
 
   void merge(const std::string& name, const AxisSpec& spec, bool in_preset);
+  void add_default_axes(const Mapping& mapping);
   void apply_layout(const Mapping& mapping, const std::string& layout);
   void check_groups() const;
   /// The axis that is grouped under this one, or an empty string.
