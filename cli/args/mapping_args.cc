@@ -27,8 +27,8 @@ std::pair<std::string, std::string> parse_setting(const std::string& text) {
 }  // namespace
 
 bool MappingArgs::given() const {
-  return file || preset || mesh || tp || ep || pp || axes || straddle || model_config ||
-         require_even || allow_empty_shards || !settings.empty();
+  return file || preset || mesh || tp || ep || pp || axes || axis_mapping || straddle ||
+         model_config || require_even || allow_empty_shards || !settings.empty();
 }
 
 std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& flags) {
@@ -56,6 +56,11 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
        .value = "NAME",
        .help = "one of the axis maps that the mapping names",
        .target = &args.axes},
+      {.name = "--axis-mapping",
+       .value = "FILE",
+       .help = "mesh axes of logical axes, {\"embed\": \"fsdp\"} as in Haliax, instead of the "
+               "mapping's",
+       .target = &args.axis_mapping},
       {.name = "--straddle",
        .value = "POLICY",
        .help = "where a cut falls inside a quantisation block: error, uneven-aligned, pad, "
@@ -96,11 +101,13 @@ std::optional<mesh::Mesh> to_mesh(const MappingArgs& args, const MappingFlags& f
 
 api::MappingChoice to_mapping_choice(const MappingArgs& args, const MappingFlags& flags) {
   refuse_both(flags.file, args.file.has_value(), flags.preset, args.preset.has_value());
+  refuse_both("--axes", args.axes.has_value(), "--axis-mapping", args.axis_mapping.has_value());
   api::MappingChoice choice;
   choice.path = args.file.value_or("");
   choice.preset = args.preset.value_or("");
   choice.mesh = to_mesh(args, flags);
   choice.layout = args.axes.value_or("");
+  choice.axis_mapping = args.axis_mapping.value_or("");
   choice.config = args.model_config.value_or("");
   choice.require_even = args.require_even;
   choice.allow_empty_shards = args.allow_empty_shards;

@@ -19,6 +19,7 @@ struct MappingArgs {
   std::optional<std::string> ep = {};
   std::optional<std::string> pp = {};
   std::optional<std::string> axes = {};
+  std::optional<std::string> axis_mapping = {};
   std::optional<std::string> straddle = {};
   std::optional<std::string> model_config = {};
   bool require_even = false;

@@ -100,7 +100,8 @@ class Check {
       if (part.manifest) check::check_digests(part, findings_);
     }
     // A single file need not have all ranks.
-    if (logical.parts.front().manifest && !is_single_file(logical.parts.front())) check_shards(logical);
+    if (logical.parts.front().manifest && !is_single_file(logical.parts.front()))
+      check_shards(logical);
     if (surveyed.unclear) add_unclear(surveyed);
     const auto config = load_config(logical);
     const std::vector<TensorSpec> specs = logical.specs();
@@ -144,9 +145,9 @@ class Check {
     const auto config = load_config(logical, *options_.mapping);
     const mapping::ModelConfig* const model = config ? &*config : nullptr;
     try {
-      const mapping::Mapping mapping = choose_mapping(*options_.mapping, logical);
+      const mapping::Mapping mapping =
+          with_typed_documents(choose_mapping(*options_.mapping, logical), *options_.mapping);
       mapping::ResolveOptions options = resolve_options(*options_.mapping);
-      options.settings = options_.mapping->settings;
       options.report = [](const Error&) {};
       const auto resolve = [&](std::span<const TensorSpec> specs) {
         return mapping::resolve(mapping, specs, model, options);

@@ -70,7 +70,7 @@ MappingChoice with_own_options(const MappingChoice& typed, const LogicalCheckpoi
   MappingChoice choice = typed;
   if (!is_own(typed, source)) return choice;
   const format::Manifest& manifest = *source.parts.front().manifest;
-  if (choice.layout.empty()) choice.layout = manifest.axes;
+  if (choice.layout.empty() && choice.axis_mapping.empty()) choice.layout = manifest.axes;
   choice.allow_empty_shards = choice.allow_empty_shards || manifest.allows_empty_shards;
   return choice;
 }
@@ -268,6 +268,12 @@ std::optional<Displaced> first_displaced(const LogicalCheckpoint& source,
   return std::nullopt;
 }
 
+mapping::Mapping with_typed_documents(mapping::Mapping mapping, const MappingChoice& choice) {
+  if (!choice.axis_mapping.empty())
+    mapping = mapping::with_axis_mapping(mapping, choice.axis_mapping);
+  return mapping::with_settings(mapping, choice.settings);
+}
+
 mapping::ResolveOptions resolve_options(const MappingChoice& choice) {
   mapping::ResolveOptions options;
   options.mesh = choice.mesh;
@@ -368,9 +374,9 @@ AppliedMapping applied_mapping(const MappingChoice& typed, const LogicalCheckpoi
   const mapping::ModelConfig* model = config ? &*config : nullptr;
   const mapping::Mapping chosen = choose_mapping(choice, source);
   mapping::Mapping mapping = with_chosen_layout(chosen, choice, model);
-  const bool keeps_documents =
-      mapping.texts().size() == chosen.texts().size() && choice.settings.empty();
-  mapping = mapping::with_settings(mapping, choice.settings);
+  const bool keeps_documents = mapping.texts().size() == chosen.texts().size() &&
+                               choice.settings.empty() && choice.axis_mapping.empty();
+  mapping = with_typed_documents(std::move(mapping), choice);
   mapping::ResolveOptions options = resolve_options(choice);
   if (is_engine_layout(choice)) {
     const layouts::EngineLayout& layout = layouts::find_layout(choice.engine_layout);

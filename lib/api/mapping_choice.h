@@ -75,6 +75,10 @@ struct Displaced {
 std::optional<Displaced> first_displaced(const LogicalCheckpoint& source,
                                          const mapping::Resolution& resolution);
 
+/// Adds the documents of --axis-mapping and --set. Throws the errors of mapping::with_axis_mapping
+/// and mapping::with_settings.
+mapping::Mapping with_typed_documents(mapping::Mapping mapping, const MappingChoice& choice);
+
 /// Returns the fields of a choice that resolve takes.
 mapping::ResolveOptions resolve_options(const MappingChoice& choice);
 

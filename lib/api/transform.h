@@ -27,6 +27,8 @@ struct MappingChoice {
   std::string preset;              ///< a preset's name, or empty
   std::optional<mesh::Mesh> mesh;  ///< replaces the mapping's mesh
   std::string layout;              ///< an entry of the mapping's "layouts", or empty
+  std::string
+      axis_mapping;    ///< a file with mesh axes of logical axes (with_axis_mapping), or empty
   std::string config;  ///< path of the model's config.json; empty: the one in the weights' folder
   /// Engine's layout, "vllm@0.32" or "vllm", or "plain"; empty: that of the manifest's mapping.
   std::string engine_layout;

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "lib/base/strict_json.h"
 #include "lib/mapping/embedded.h"
 #include "lib/mapping/presets.h"
 #include "lib/store/local/file.h"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr i64 kMaxDocumentBytes = 16 << 20;
 constexpr size_t kMaxDepth = 8;
+constexpr int kMaxAxisMappingDepth = 8;
 constexpr std::string_view kPresetPrefix = "preset:";
 
 Error bad_extends(const std::string& message) {
@@ -144,7 +146,8 @@ Mapping::Mapping(std::vector<DocumentText> texts) : texts_(std::move(texts)) {
 
 const Document& Mapping::own() const {
   const auto is_own = [](const Document& document) {
-    return document.name != kSettingsName && !document.name.starts_with(kLayoutPrefix);
+    return document.name != kSettingsName && document.name != kAxisMappingName &&
+           !document.name.starts_with(kLayoutPrefix);
   };
   const auto found = std::find_if(documents_.begin(), documents_.end(), is_own);
   return found == documents_.end() ? documents_.front() : *found;
@@ -179,6 +182,21 @@ Mapping with_settings(const Mapping& mapping,
   nlohmann::json document = {{"version", 1}};
   for (const auto& [path, text] : settings) apply_setting(document, path, parse_setting(text));
   std::vector<DocumentText> texts = {{std::string(kSettingsName), document.dump()}};
+  texts.insert(texts.end(), mapping.texts().begin(), mapping.texts().end());
+  return Mapping(std::move(texts));
+}
+
+Mapping with_axis_mapping(const Mapping& mapping, const std::string& path) {
+  const std::string bare = store::read_text(path, kMaxDocumentBytes);
+  const JsonDocument parsed =
+      parse_strict_json(bare, path, ErrorCode::kMappingSyntax, kMaxAxisMappingDepth);
+  if (!parsed.value.is_object() || parsed.value.contains("version")) {
+    throw Error(ErrorCode::kMappingSchema, "an axis mapping is an object of logical axes")
+        .at({path, 1, 1, {}})
+        .help("for example {\"embed\": \"fsdp\"}; a mapping file is given with --mapping");
+  }
+  std::vector<DocumentText> texts = {
+      {std::string(kAxisMappingName), "{\"version\": 1, \"axes\": " + bare + "}"}};
   texts.insert(texts.end(), mapping.texts().begin(), mapping.texts().end());
   return Mapping(std::move(texts));
 }

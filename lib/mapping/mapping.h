@@ -20,6 +20,9 @@ struct DocumentText {
 /// The name of the document that with_settings adds.
 inline constexpr std::string_view kSettingsName = "--set";
 
+/// The name of the document that with_axis_mapping adds.
+inline constexpr std::string_view kAxisMappingName = "--axis-mapping";
+
 /// Begin of the names of the documents that an engine's layout adds: "layout:vllm@0.32#vocab".
 inline constexpr std::string_view kLayoutPrefix = "layout:";
 
@@ -37,7 +40,7 @@ class Mapping {
 
   const std::vector<DocumentText>& texts() const { return texts_; }
   std::span<const Document> documents() const { return documents_; }
-  /// The document that the user named: the first one that is neither "--set" nor a layout's.
+  /// The document that the user named: the first one that no flag and no layout adds.
   const Document& own() const;
   /// Name of a rule or companion in messages: its label. If it is not from the user's own file, the
   /// document's name comes first: "preset:llama#q".
@@ -64,6 +67,11 @@ const std::vector<DocumentText>& documents(const Mapping& mapping);
 /// unless the path begins with "axes." or is "straddle", "reduced_bias" or "unknown".
 Mapping with_settings(const Mapping& mapping,
                       const std::vector<std::pair<std::string, std::string>>& settings);
+
+/// Adds the file, a bare axis mapping such as {"embed": "fsdp", "mlp": ["replica", "model"]}
+/// (Haliax), as the "axes" of a nearest document "--axis-mapping". Throws kMappingSchema if the
+/// file is a mapping, and the errors of Mapping and store::read_text.
+Mapping with_axis_mapping(const Mapping& mapping, const std::string& path);
 
 /// Puts the documents of an engine's layout in front, in place of those that are there. Without
 /// documents, removes them.

@@ -65,6 +65,8 @@ struct TwoMaps {
     options.mapping.mesh = mesh::parse_mesh(random_mesh());
     options.mapping.layout = *rc::gen::element<std::string>("", "alt");
     options.mapping.allow_empty_shards = true;
+    if (options.mapping.layout.empty() && *rc::gen::arbitrary<bool>())
+      options.mapping.axis_mapping = folder.write("axes.json", random_axis_map().dump());
     if (*rc::gen::arbitrary<bool>())
       options.mapping.settings.emplace_back("axes.x.uneven", random_uneven());
   }

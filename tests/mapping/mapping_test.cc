@@ -36,6 +36,27 @@ TEST_CASE(
                                                               "two.json"});
 }
 
+TEST_CASE("a bare axis mapping is the nearest document, and not the user's own") {
+  const TempFolder folder;
+  const Mapping mapping = with_axis_mapping(
+      load_preset("llama"), folder.write("axes.json", R"({"mlp": ["data", "model"]})"));
+  CHECK(names(mapping) == std::vector<std::string>{"--axis-mapping", "preset:llama"});
+  CHECK(mapping.own().name == "preset:llama");
+  CHECK(to_string(mapping.documents()[0].axes.at("mlp").mesh->over) == "data*model");
+}
+
+TEST_CASE("a file that is no bare axis mapping is refused") {
+  const TempFolder folder;
+  const Mapping llama = load_preset("llama");
+  const auto fault = [&](const std::string& text) {
+    return error_of([&] { with_axis_mapping(llama, folder.write("axes.json", text)); });
+  };
+  CHECK(fault(R"({"version": 1, "axes": {}})")->code() == ErrorCode::kMappingSchema);
+  CHECK(fault("[]")->code() == ErrorCode::kMappingSchema);
+  CHECK(fault(R"({"mlp": "data"}, "rules": [])")->code() == ErrorCode::kMappingSyntax);
+  CHECK(fault(R"({"mlp": 3})")->code() == ErrorCode::kMappingSchema);
+}
+
 TEST_CASE("a manifest's documents give back the same mapping without any file") {
   const Mapping loaded = load_preset("mixtral");
   const Mapping again = mapping_from_documents(documents(loaded));
