@@ -1,5 +1,6 @@
 #include "cli/commands/commands.h"
 
+#include "cli/commands/axis.h"
 #include "cli/commands/bench.h"
 #include "cli/commands/check.h"
 #include "cli/commands/completion.h"
@@ -69,6 +70,7 @@ struct Commands::Arguments {
   ValidateArgs validate;
   DiffArgs diff;
   ExplainArgs explain;
+  AxisArgs axis;
   ShowArgs layouts;
   ShowArgs presets;
   ShowArgs graphs;
@@ -83,25 +85,16 @@ struct Commands::Arguments {
 Commands::Commands() : arguments_(std::make_unique<Arguments>()) {
   Arguments& args = *arguments_;
   tree_.global = global_arguments(global_);
-  tree_.commands = {inspect_command(args.inspect),
-                    split_command(args.split),
-                    merge_command(args.merge),
-                    reshard_command(args.reshard),
-                    plan_command(args.plan),
-                    check_command(args.check),
-                    validate_command(args.validate),
-                    diff_command(args.diff),
-                    explain_command(args.explain),
-                    presets_command(args.presets),
-                    layouts_command(args.layouts),
-                    graphs_command(args.graphs),
-                    init_command(args.init),
-                    schema_command(args.schema),
-                    doctor_command(args.doctor),
-                    bench_command(args.bench),
-                    completion_command(args.completion, tree_),
-                    help_command(args.help, tree_),
-                    version_command()};
+  tree_.commands = {inspect_command(args.inspect),   split_command(args.split),
+                    merge_command(args.merge),       reshard_command(args.reshard),
+                    plan_command(args.plan),         check_command(args.check),
+                    validate_command(args.validate), diff_command(args.diff),
+                    explain_command(args.explain),   axis_command(args.axis),
+                    presets_command(args.presets),   layouts_command(args.layouts),
+                    graphs_command(args.graphs),     init_command(args.init),
+                    schema_command(args.schema),     doctor_command(args.doctor),
+                    bench_command(args.bench),       completion_command(args.completion, tree_),
+                    help_command(args.help, tree_),  version_command()};
 }
 
 Commands::~Commands() = default;

@@ -12,7 +12,7 @@ using check::Severity;
 
 /// Annotations per severity that GitHub shows for a step.
 constexpr int kShownPerSeverity = 10;
-constexpr size_t kShownPerRule = 3;
+constexpr size_t kAnnotationsPerRule = 3;
 
 std::string_view command_of(Severity severity) {
   if (severity == Severity::kError) return "error";
@@ -64,7 +64,7 @@ std::string workflow_property(std::string_view text) {
 
 void print_findings_github(Output& out, const api::CheckReport& report) {
   std::array<int, 4> shown{};
-  for (const RuleFindings& rule : by_rule(report, kShownPerRule)) {
+  for (const RuleFindings& rule : by_rule(report, kAnnotationsPerRule)) {
     const i64 more = rule.rule.count - std::ssize(rule.listed);
     for (const Finding* finding : rule.listed) {
       if (++shown[static_cast<size_t>(finding->severity)] > kShownPerSeverity) continue;

@@ -1,5 +1,6 @@
 #include "cli/print/json.h"
 
+#include "lib/api/axis.h"
 #include "lib/api/bench_io.h"
 #include "lib/api/diff.h"
 #include "lib/api/doctor.h"
@@ -189,6 +190,23 @@ void write_fields(JsonWriter& json, const api::DiffReport& report) {
   json.field("bytes_read", report.bytes_read).field("equal", report.equal);
 }
 
+namespace {
+
+void write_axis(JsonWriter& json, const api::ExplainAxis& axis) {
+  json.begin_object().field("logical", axis.logical).field("expression", axis.expression);
+  json.field("over", axis.over).field("extent", axis.extent);
+  json.field("physical_size", axis.physical_size).field("rounded", axis.rounded).end_object();
+}
+
+}  // namespace
+
+void write_fields(JsonWriter& json, const api::AxisReport& report) {
+  write_mesh(json, report.mesh);
+  json.key("axis");
+  write_axis(json, report.axis);
+  json.list("slices", report.slices);
+}
+
 void write_fields(JsonWriter& json, const api::ExplainReport& report) {
   write_mesh(json, report.mesh);
   json.key("tensor");
@@ -196,11 +214,7 @@ void write_fields(JsonWriter& json, const api::ExplainReport& report) {
   json.field("rule", report.rule).field("rule_place", report.rule_place).field("why", report.why);
   json.list("alterations", report.alterations);
   json.key("axes").begin_array();
-  for (const auto& axis : report.axes) {
-    json.begin_object().field("logical", axis.logical).field("expression", axis.expression);
-    json.field("over", axis.over).field("extent", axis.extent);
-    json.field("physical_size", axis.physical_size).field("rounded", axis.rounded).end_object();
-  }
+  for (const auto& axis : report.axes) write_axis(json, axis);
   json.end_array();
 }
 

@@ -7,6 +7,7 @@
 #include <cctype>
 
 #include "cli/print/table.h"
+#include "lib/api/axis.h"
 #include "lib/api/diff.h"
 #include "lib/api/doctor.h"
 #include "lib/api/explain.h"
@@ -323,6 +324,17 @@ void print_text(Session& session, const api::ExplainReport& report) {
   }
   if (!report.axes.empty()) print_table(out, axes_table(report.axes), TableFormat::kText);
   print_table(out, shards_table(tensor.shards), TableFormat::kText);
+}
+
+void print_text(Session& session, const api::AxisReport& report) {
+  auto& out = session.out();
+  out.write(labelled(session.out_style(), "mesh", to_string(report.mesh)));
+  print_table(out, axes_table({report.axis}), TableFormat::kText);
+  Table slices{{{"rank", true}, {"slices"}}, {}};
+  for (size_t rank = 0; rank < report.slices.size(); ++rank) {
+    slices.rows.push_back({fmt::format("{}", rank), report.slices[rank]});
+  }
+  print_table(out, slices, TableFormat::kText);
 }
 
 void print_text(Session& session, const ErrorInfo& info) {

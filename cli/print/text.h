@@ -23,6 +23,7 @@ void print_text(Session& session, const api::TransformReport& report);
 void print_text(Session& session, const api::DiffReport& report);
 /// Prints the rule, the axes, and every device's slices.
 void print_text(Session& session, const api::ExplainReport& report);
+void print_text(Session& session, const api::AxisReport& report);
 void print_text(Session& session, const ErrorInfo& info);
 void print_text(Session& session, const api::PresetList& list);
 void print_text(Session& session, const std::vector<model::GraphHead>& graphs);

@@ -1,0 +1,57 @@
+#include "lib/api/axis.h"
+
+#include <fmt/format.h>
+
+#include "lib/api/mapping_choice.h"
+#include "lib/base/error.h"
+#include "lib/mapping/mesh_choice.h"
+#include "lib/mapping/resolve/axis_table.h"
+
+namespace shardtool::api {
+namespace {
+
+mapping::Mapping loaded(const MappingChoice& choice) {
+  if (choice.path.empty() && choice.preset.empty()) {
+    throw Error(ErrorCode::kUsage, "there is no mapping to look up an axis in")
+        .help("give one with --mapping or --preset");
+  }
+  const mapping::Mapping named = choice.path.empty() ? mapping::load_preset(choice.preset)
+                                                     : mapping::load_mapping(choice.path);
+  return with_typed_documents(named, choice);
+}
+
+i64 size_of(const AxisOptions& options, mapping::AxisTable& axes) {
+  if (options.size) return *options.size;
+  if (const auto declared = axes.declared_size(options.name)) return *declared;
+  throw Error(ErrorCode::kUsage, fmt::format("the mapping gives axis '{}' no size", options.name))
+      .help("give it with --size");
+}
+
+}  // namespace
+
+AxisReport axis(const AxisOptions& options) {
+  const mapping::Mapping mapping = loaded(options.mapping);
+  const mesh::Mesh mesh = mapping::choose_mesh(mapping, resolve_options(options.mapping));
+  std::optional<mapping::ModelConfig> config;
+  if (!options.mapping.config.empty()) config = mapping::load_config(options.mapping.config);
+  mapping::AxisTable axes(mapping, mesh, config ? &*config : nullptr, options.mapping.layout);
+  axes.require(options.name, {mapping.own().name, 0, 0, "/axes"});
+  const i64 size = size_of(options, axes);
+  const mesh::Over& over = axes.over(options.name);
+  const layout::AxisExpr cut =
+      over.empty() ? layout::whole(size) : axes.cut(options.name, size).units;
+  AxisReport report;
+  report.mesh = mesh;
+  report.axis = {options.name,
+                 to_string(cut),
+                 to_string(over),
+                 size,
+                 mapping::physical_axis_size(mesh, over),
+                 mapping::round_axis_for_partitioning(size, mesh, over)};
+  for (i64 rank = 0; rank < mesh.size(); ++rank) {
+    report.slices.push_back(index::to_string(layout::evaluate(cut, mesh, rank)));
+  }
+  return report;
+}
+
+}  // namespace shardtool::api
