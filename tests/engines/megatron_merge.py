@@ -82,6 +82,9 @@ def save_rank(rank, tp, case, folder):
     if rank == 0:
         torch.save(logits, f"{folder}/logits.pt")
     dist.barrier()
+    for worker in multiprocessing.active_children():  # of the save; they would outlive the rank
+        worker.kill()
+        worker.join()
     os._exit(0)  # Megatron's own threads would keep the process
 
 
