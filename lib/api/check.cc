@@ -43,6 +43,13 @@ bool is_part_of_more(const Checkpoint& opened) {
   return is_single_file(opened) && format::list_folder(opened.folder()).weights.size() > 1;
 }
 
+bool is_all_read(const LogicalCheckpoint& logical) {
+  return std::ranges::all_of(logical.parts, [](const Checkpoint& part) {
+    return std::ranges::all_of(
+        part.files, [](const auto& file) { return file.state == format::FileState::kRead; });
+  });
+}
+
 class Check {
  public:
   explicit Check(const CheckOptions& options) : options_(options), findings_(profile_of(options)) {}
@@ -105,6 +112,8 @@ class Check {
     if (surveyed.unclear) add_unclear(surveyed);
     const auto config = load_config(logical);
     const std::vector<TensorSpec> specs = logical.specs();
+    std::optional<check::Findings::Muted> muted;
+    if (!is_all_read(logical)) muted.emplace(findings_, check::kAbsenceRules);
     // Skipped if it is unclear which files belong together.
     if (config && !surveyed.unclear && !is_part_of_more(logical.parts.front())) {
       const check::Model model{specs, *config, logical.parts.front().config_path};

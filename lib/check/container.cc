@@ -136,7 +136,12 @@ void ContainerProblems::note(const format::Problem& problem) {
     unclear_ = std::move(finding);
   } else if (problem.kind == ProblemKind::kFileMissing) {
     missing_.push_back(std::move(finding));
+  } else if (problem.kind == ProblemKind::kFileSize) {
+    sizes_.push_back(std::move(finding));
   } else {
+    const bool is_short =
+        problem.kind == ProblemKind::kTruncated || problem.kind == ProblemKind::kHeaderLength;
+    if (is_short) short_.insert(finding.file);
     findings_.add(std::move(finding));
   }
 }
@@ -147,6 +152,10 @@ void ContainerProblems::finish(const Checkpoint& opened) {
     findings_.add(std::move(finding));
   }
   missing_.clear();
+  for (Finding& finding : sizes_) {
+    if (!short_.contains(finding.file)) findings_.add(std::move(finding));
+  }
+  sizes_.clear();
 }
 
 void check_container(const Checkpoint& checkpoint, Findings& findings) {

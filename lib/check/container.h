@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ class ContainerProblems {
       : folder_(folder), findings_(findings) {}
 
   void note(const format::Problem& problem);
-  /// Adds findings that depend on the end: a missing file belongs to a rank if a manifest names it.
+  /// Adds findings that depend on the end: a missing file belongs to a rank if a manifest names it,
+  /// and the size of a truncated file is no news.
   void finish(const format::Checkpoint& opened);
   /// Finding for files with an unclear grouping; not yet added, because a mapping may resolve it.
   const std::optional<Finding>& unclear() const { return unclear_; }
@@ -26,6 +28,8 @@ class ContainerProblems {
   const std::string& folder_;
   Findings& findings_;
   std::vector<Finding> missing_;
+  std::vector<Finding> sizes_;
+  std::set<std::string> short_;  ///< truncated files
   std::optional<Finding> unclear_;
 };
 

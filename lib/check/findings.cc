@@ -8,6 +8,11 @@ namespace shardtool::check {
 
 Findings::Findings(Profile profile) : profile_(std::move(profile)), counts_(rule_table().size()) {}
 
+Findings::Muted::Muted(Findings& findings, std::span<const Rule> rules)
+    : findings_(findings), before_(findings.profile_) {
+  for (const Rule rule : rules) findings_.profile_.ignore(rule);
+}
+
 void Findings::add(Finding finding) {
   finding.severity = profile_.severity(finding.rule);
   if (finding.severity == Severity::kOff) return;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/check/finding.h"
@@ -26,6 +28,19 @@ class Findings {
   /// True if findings of a rule are wanted, so that costly checks can be skipped.
   bool wants(Rule rule) const { return profile_.severity(rule) != Severity::kOff; }
   void add(Finding finding);
+
+  /// Turns rules off for a scope.
+  class Muted {
+   public:
+    Muted(Findings& findings, std::span<const Rule> rules);
+    ~Muted() { findings_.profile_ = std::move(before_); }
+    Muted(const Muted&) = delete;
+    Muted& operator=(const Muted&) = delete;
+
+   private:
+    Findings& findings_;
+    Profile before_;
+  };
 
   /// Kept findings, in order of arrival until `sort`.
   const std::vector<Finding>& all() const { return kept_; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -18,6 +19,11 @@ struct Model {
   const mapping::ModelConfig& config;
   std::string config_file;  ///< path for findings
 };
+
+/// Rules about tensors that the model lacks. They say nothing if a file could not be read.
+inline constexpr std::array kAbsenceRules{Rule::kMissingLayer,  Rule::kLayerTensor,
+                                          Rule::kMissingExpert, Rule::kHeadMissing,
+                                          Rule::kScaleAlone,    Rule::kScaleMissing};
 
 /// ST04: compares heads, hidden size, vocabulary, layers, experts and tied tensors with
 /// config.json. Compares sizes of the tensors that the model's graph reads (lib/family); skips

@@ -31,7 +31,8 @@ struct StoredTensor {
   std::shared_ptr<const PartOf> part = {};  ///< null: the whole tensor
 };
 
-/// Result of opening a weights file. Without problem reports every file is kRead.
+/// Result of opening a weights file. Without problem reports every file is kRead. The header of a
+/// broken file cannot be read, or the file ends before its data; tensors with all data are listed.
 enum class FileState { kRead, kMissing, kBroken };
 
 /// Tensor of a checkpoint that is stored in parts of any shape, each in a place of its own.

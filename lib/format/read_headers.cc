@@ -164,6 +164,7 @@ enum class Parts { kIgnored, kFromInfo };
 void read_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
                const ProblemSink& report, Parts wanted) {
   safetensors::Header header = safetensors::read_header(file, [&](Problem problem) {
+    if (problem.kind == ProblemKind::kTruncated) source.state = FileState::kBroken;
     problem.file = source.name;
     report(std::move(problem));
   });

@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <fstream>
 
+#include "lib/api/check.h"
 #include "lib/api/diff.h"
 #include "lib/api/transform.h"
 #include "tests/support/checkpoint_files.h"
@@ -67,6 +69,25 @@ TEST_CASE("a replica that differs is found and named with its rank and its first
   CHECK(error->tensor_name() == "n");
   CHECK(error->message() == "replicas differ: rank 1 has other bytes");
   CHECK(error->notes().front().second == "byte 31 of the whole tensor");
+}
+
+TEST_CASE("a shard of another shape is one finding, and those that it shifts are none") {
+  const SplitModel fixture;
+  test::Tensors tensors = test::read_tensors(fixture.folder / "parts", "model-rank-0");
+  tensors["n"] = test::numbered_tensor("n", Dtype::kU8, {40});
+  test::write_checkpoint(fixture.folder / "edited", tensors);
+  std::filesystem::copy_file(fixture.folder / "edited/model.safetensors",
+                             fixture.folder / "parts/model-rank-0-part-0.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  CheckOptions options;
+  options.sources = {fixture.folder / "parts"};
+  i64 shards = 0;
+  for (const check::Finding& finding : check(options).findings) {
+    if (finding.rule != check::Rule::kShardDiffers) continue;
+    CHECK(finding.tensor == "n");
+    ++shards;
+  }
+  CHECK(shards == 1);
 }
 
 TEST_CASE("the first replica may be taken on request, then only its own digest counts") {

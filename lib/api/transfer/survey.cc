@@ -86,7 +86,7 @@ Surveyed joined(std::vector<Checkpoint> parts) {
     for (const auto& file : part.files) {
       surveyed.files.push_back({file.path, file.identity});
       surveyed.shown_files.push_back(check::path_in(part.folder(), file.name));
-      surveyed.sizes.push_back(file.state == FileState::kRead ? file.identity.size : 0);
+      surveyed.sizes.push_back(file.state == FileState::kMissing ? 0 : file.identity.size);
     }
   }
   if (!parts.front().manifest) {

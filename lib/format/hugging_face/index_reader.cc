@@ -43,15 +43,18 @@ IndexedFormat torch_format(const FolderListing& listing) {
           listing.torch_weights};
 }
 
-/// Restricts the index to the files that could be read.
-HfIndex without_unread_files(HfIndex index, const std::vector<SourceFile>& files) {
-  const auto is_read = [&files](int file) {
-    return files[static_cast<size_t>(file)].state == FileState::kRead;
+/// Compares the index with the files that could be read: what others lack is no news.
+std::vector<Warning> check_read_files(HfIndex index, const Checkpoint& checkpoint,
+                                      const std::string& path, const ProblemSink& report) {
+  const auto is_unread = [&](const auto& one) {
+    return checkpoint.files[static_cast<size_t>(one.file)].state != FileState::kRead;
   };
-  const size_t before = index.weights.size();
-  std::erase_if(index.weights, [&](const auto& weight) { return !is_read(weight.file); });
-  if (index.weights.size() != before) index.total_size.reset();
-  return index;
+  const size_t unread = std::erase_if(index.weights, is_unread);
+  if (unread == 0) return check_index(index, checkpoint.tensors, path, report);
+  index.total_size.reset();
+  std::vector<StoredTensor> tensors = checkpoint.tensors;
+  std::erase_if(tensors, is_unread);
+  return check_index(index, tensors, path, report);
 }
 
 /// Name of the index: the named one, the usual one, or the only one.
@@ -80,8 +83,7 @@ void open_indexed(Checkpoint& checkpoint, const Location& location, const Indexe
   }
   read_files(checkpoint, index.files, format.read_file, report);
   report_tensors_in_two_files(checkpoint, report);
-  index = without_unread_files(std::move(index), checkpoint.files);
-  for (Warning& warning : check_index(index, checkpoint.tensors, path, report)) {
+  for (Warning& warning : check_read_files(std::move(index), checkpoint, path, report)) {
     checkpoint.warnings.push_back(std::move(warning));
   }
   warn_of_unlisted(checkpoint, format.weights, name);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -72,6 +74,7 @@ class Comparison {
     for (const TensorRecord& tensor : manifest_.tensors) {
       for (size_t s = 0; s < tensor.shards.size(); ++s) recorded += check_shard(tensor, s);
     }
+    report_shifted();
     recorded += check_parts() + check_constants();
     if (recorded != checkpoint_.tensors.size()) report_unrecorded();
   }
@@ -127,13 +130,31 @@ class Comparison {
         std::tie(tensor.dtype, shape, shard.offset, shard.bytes)) {
       return 1;
     }
-    report_({ProblemKind::kShardDiffers,
-             differs(ErrorCode::kManifestInvalid, "a shard is not what the manifest records", file)
-                 .tensor(quote_for_message(tensor.name))
-                 .note("found", describe(found->dtype, found->shape, found->offset, found->bytes))
-                 .note("expected", describe(tensor.dtype, shape, shard.offset, shard.bytes)),
-             file});
+    Problem problem{
+        ProblemKind::kShardDiffers,
+        differs(ErrorCode::kManifestInvalid, "a shard is not what the manifest records", file)
+            .tensor(quote_for_message(tensor.name))
+            .note("found", describe(found->dtype, found->shape, found->offset, found->bytes))
+            .note("expected", describe(tensor.dtype, shape, shard.offset, shard.bytes)),
+        file};
+    const bool is_only_elsewhere =
+        std::tie(found->dtype, found->shape) == std::tie(tensor.dtype, shape);
+    if (is_only_elsewhere) {
+      shifted_[shard.file].push_back(std::move(problem));
+    } else {
+      report_(std::move(problem));
+      changed_.insert(shard.file);
+    }
     return 1;
+  }
+
+  /// Reports shards at other offsets, unless another shard of their file has another size, which
+  /// shifts all after it.
+  void report_shifted() {
+    for (auto& [file, problems] : shifted_) {
+      if (changed_.contains(file)) continue;
+      for (Problem& problem : problems) report_(std::move(problem));
+    }
   }
 
   /// Checks that a chunk begins where the manifest says.
@@ -235,6 +256,8 @@ class Comparison {
   const ProblemSink& report_;
 
   std::vector<Part> parts_;
+  std::map<int, std::vector<Problem>> shifted_;  ///< by file
+  std::set<int> changed_;                        ///< files with a shard of another type or shape
   NameViewMap<const ConstantRecord*> constants_;
 };
 
