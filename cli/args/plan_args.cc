@@ -87,8 +87,8 @@ void use_hardware(const std::string& name_or_file, api::PlanOptions& options) {
 }
 
 std::optional<api::TrainingPlan> to_training(const TrainingArgs& args) {
-  const bool any = args.zero || args.dp || args.optimizer || args.micro_batch || args.sequence ||
-                   args.sequence_parallel || args.recompute;
+  const bool any =
+      args.zero || args.dp || args.optimizer || args.micro_batch || args.sequence || args.recompute;
   if (!args.train) {
     if (!any) return std::nullopt;
     throw Error(ErrorCode::kUsage, "flags of training are given without --train");
@@ -102,7 +102,6 @@ std::optional<api::TrainingPlan> to_training(const TrainingArgs& args) {
   if (args.optimizer == "sgd") training.state = plan::kSgd;
   training.micro_batch = count_or("--micro-batch", args.micro_batch, 1);
   training.sequence = count_or("--sequence", args.sequence, 0);
-  training.sequence_parallel = args.sequence_parallel;
   if (args.recompute == "selective") training.recompute = plan::Recompute::kSelective;
   if (args.recompute == "full") training.recompute = plan::Recompute::kFull;
   return training;
@@ -224,7 +223,9 @@ std::vector<Argument> training_arguments(TrainingArgs& args) {
        .target = &args.sequence,
        .advanced = true},
       {.name = "--sequence-parallel",
-       .help = "activations outside of matrices are cut over tp, too",
+       .help =
+           "activations between matrices are cut by tokens over tp: reduce_scatter and all_gather "
+           "take the place of all_reduce",
        .target = &args.sequence_parallel,
        .advanced = true},
       {.name = "--recompute",
@@ -328,6 +329,7 @@ api::PlanOptions to_options(const PlanArgs& args) {
         .help("say where it goes with --to, --to-preset or --to-mesh");
   }
   options.workload = to_workload(args.workload);
+  options.workload.sequence_parallel = args.training.sequence_parallel;
   options.device = to_budget(args.workload);
   if (args.profile) use_hardware(*args.profile, options);
   if (args.graph) options.graph = api::read_graph(*args.graph);

@@ -1,5 +1,7 @@
 #include "lib/api/layouts.h"
 
+#include <algorithm>
+
 #include "lib/layouts/engine_layout.h"
 
 namespace shardtool::api {
@@ -15,6 +17,9 @@ std::vector<LayoutInfo> list_layouts() {
       info.models.push_back({models.model_types, models.proof});
     }
     for (const layouts::Refusal& refusal : layout.refusals) info.refused.push_back(refusal.reason);
+    const auto [last, end] =
+        std::ranges::unique(info.refused);  // of several forms, one after another
+    info.refused.erase(last, end);
     if (!layout.other_axes.empty()) info.refused.push_back(layout.other_axes);
   }
   return list;

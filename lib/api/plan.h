@@ -25,6 +25,8 @@ struct Workload {
   i64 context = 0;        ///< cached tokens per sequence; 0: no cache is counted
   std::string kv_dtype;   ///< "bf16", "fp8", ...; empty: the model's dtype
   i64 block_tokens = 16;  ///< block size of a paged cache
+  /// Activations between matrices are cut by tokens over tp (Megatron's sequence parallelism).
+  bool sequence_parallel = false;
 };
 
 /// Resources of a device.
@@ -42,7 +44,6 @@ struct TrainingPlan {
   plan::TrainingState state = plan::kAdam;
   i64 micro_batch = 1;
   i64 sequence = 0;  ///< tokens; 0: activations are not counted
-  bool sequence_parallel = false;
   plan::Recompute recompute = plan::Recompute::kNone;
 };
 

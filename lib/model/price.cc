@@ -139,8 +139,15 @@ void Sum::add(const Step& step, i64 tokens, CommTable& comm) const {
 }
 
 void Sum::add(const Exchange& exchange, i64 tokens, CommTable& comm) const {
-  const auto collective = plan::collective_for(exchange.move, comm.group(exchange.over),
-                                               activation_bytes(exchange.elements, tokens));
+  const plan::Group devices = comm.group(exchange.over);
+  const i64 bytes = activation_bytes(exchange.elements, tokens);
+  const bool is_scattered = workload_.sequence_parallel &&
+                            exchange.move == plan::Move::kAllReduce && tokens >= devices.devices;
+  if (is_scattered) {
+    comm.add(exchange.over, {plan::CollectiveOp::kReduceScatter, devices, bytes});
+    return comm.add(exchange.over, {plan::CollectiveOp::kAllGather, devices, bytes});
+  }
+  const auto collective = plan::collective_for(exchange.move, devices, bytes);
   if (collective) comm.add(exchange.over, *collective);
 }
 

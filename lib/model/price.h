@@ -21,6 +21,10 @@ struct Workload {
   i64 context = 512;     ///< positions per sequence in a decode step's attention
   Dtype activations = Dtype::kBF16;
   i64 kv_cache_bits = 16;  ///< bits per cached element
+  /// The residual stream is cut by tokens over the axes that reduce it, where every device has one:
+  /// reduce_scatter and all_gather take the place of an all_reduce (Korthikanti et al. 2022,
+  /// section 4.2.2). The whole norms are still counted.
+  bool sequence_parallel = false;
 };
 
 /// Equal collectives of one forward pass.

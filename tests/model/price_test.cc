@@ -135,6 +135,21 @@ TEST_CASE(
   CHECK(prefill.prefill.roofline->bound == model::Roofline::Bound::kCompute);
 }
 
+TEST_CASE("sequence parallel moves the bytes of all_reduce in two halves, where tokens suffice") {
+  const auto m = model::llama_3_70b();
+  Workload workload{.batch = 1, .prompt_len = 8192, .context = 8192};
+  const Price whole = price_of(m, "tp=8", workload);
+  workload.sequence_parallel = true;
+  const Price cut = price_of(m, "tp=8", workload);
+  CHECK(comm(cut.prefill.comm) ==
+        "tp all_gather 1 x 256512; tp all_gather 161 x 134217728; "
+        "tp reduce_scatter 161 x 134217728");
+  CHECK(cut.prefill.comm[1].wire_bytes_per_rank + cut.prefill.comm[2].wire_bytes_per_rank ==
+        whole.prefill.comm[1].wire_bytes_per_rank);
+  // One token cannot be cut over eight devices.
+  CHECK(comm(cut.decode.comm) == comm(whole.decode.comm));
+}
+
 TEST_CASE("one device, and replicas, exchange nothing") {
   const auto m = model::llama_3_8b();
   CHECK(price_of(m, "tp=1", {}).decode.comm.empty());

@@ -13,6 +13,7 @@ CostReport planned_cost(const mapping::ModelConfig* config, const AppliedMapping
   workload.batch = options.workload.batch;
   workload.prompt_len = std::max<i64>(options.workload.prompt_len, 1);
   workload.context = std::max<i64>(options.workload.context, 1);
+  workload.sequence_parallel = options.workload.sequence_parallel;
   if (!options.workload.kv_dtype.empty()) {
     workload.kv_cache_bits = dtype_bits(options.workload.kv_dtype);
   }

@@ -245,8 +245,9 @@ void set_activations(const PlannedModel& model, const Kept& kept, const Workload
 
 /// Sets the training state, which includes the weights, and the layers' activations.
 void set_training(const AppliedMapping& applied, const PlannedModel& model,
-                  const TrainingPlan& training, MemoryReport& report,
+                  const PlanOptions& options, MemoryReport& report,
                   std::vector<std::string>& notes) {
+  const TrainingPlan& training = *options.training;
   const auto parameters = parameters_on(applied, report.devices.size());
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
@@ -263,7 +264,8 @@ void set_training(const AppliedMapping& applied, const PlannedModel& model,
   const bool has_tp = report.mesh.has_axis("tp");
   const double each = plan::training_activations_per_layer(
       {training.sequence, training.micro_batch, sizes.hidden, sizes.heads,
-       has_tp ? report.mesh.axis("tp").size : 1, training.sequence_parallel, training.recompute});
+       has_tp ? report.mesh.axis("tp").size : 1, options.workload.sequence_parallel,
+       training.recompute});
   const i64 stages = report.mesh.has_axis("pp") ? report.mesh.axis("pp").size : 1;
   // The first stage stores activations of as many micro-batches as there are stages, which equals
   // one micro-batch through all layers.
@@ -345,7 +347,7 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapp
               report);
   set_gathered(model, applied.resolution, options.training.has_value(), report);
   if (options.training) {
-    set_training(applied, model, *options.training, report, notes);
+    set_training(applied, model, options, report, notes);
     set_totals(options.device, report);
     return report;
   }

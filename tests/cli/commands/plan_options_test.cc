@@ -58,7 +58,7 @@ TEST_CASE("everything that was typed for plan reaches the library") {
   CHECK(options.training->state.optimizer == plan::kSgd.optimizer);
   CHECK(options.training->micro_batch == 2);
   CHECK(options.training->sequence == 4096);
-  CHECK(options.training->sequence_parallel);
+  CHECK(options.workload.sequence_parallel);
   CHECK(options.training->recompute == plan::Recompute::kFull);
   REQUIRE(options.classes.size() == 1);
   CHECK(options.classes[0].name == "down");
