@@ -46,11 +46,11 @@ Parameters<double> results(Device<double>& device, System<double>& engine,
   const Numbers y = engine.forward(cut(x, engine.input(kBatch), here));
   Parameters<double> parts = engine.backward(cut(g, engine.output(kBatch), here));
   Parameters<double> whole{{"y", assembled(device.census(y), engine.output(kBatch))}};
-  for (const auto& [name, part] : parts) {
-    const bool is_dx = name == kInputGradient;
-    whole[name] = assembled(device.census(part),
-                            is_dx ? engine.input_gradient(kBatch) : engine.placements().at(name));
+  // Every device takes part in gathering every array, also where it has nothing of it.
+  for (const auto& [name, parameter] : checkpoint) {
+    whole[name] = assembled(device.census(parts[name]), engine.placements().at(name));
   }
+  whole["dx"] = assembled(device.census(parts["dx"]), engine.input_gradient(kBatch));
   return whole;
 }
 

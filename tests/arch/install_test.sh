@@ -22,7 +22,8 @@ y 4 1, dL/dW0 12
 served 4 3
 served 3 1
 TEXT
-if "$scratch/build/shardings" | tee "$scratch/shardings" | grep -v ' equal$'; then exit 1; fi
+"$scratch/build/shardings" > "$scratch/shardings"
+if grep -v ' equal$' "$scratch/shardings"; then exit 1; fi
 [[ $(wc -l < "$scratch/shardings") == 7 ]]
 "$scratch/build/split_checkpoint" "$samples/tiny-llama" "$scratch/out" tp=2
 "$scratch/prefix/bin/shardtool" -q check "$scratch/out"
