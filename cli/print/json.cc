@@ -20,6 +20,7 @@ void write_shards(JsonWriter& json, const std::vector<api::InspectShard>& shards
   for (const auto& shard : shards) {
     json.begin_object().field("rank", shard.rank);
     json.list("shape", index::local_shape(shard.region)).field("bytes", shard.bytes);
+    if (!shard.file.empty()) json.field("file", shard.file);
     json.key("slices").begin_array();
     for (const auto& axis : shard.region) json.raw(format::slices_json(axis));
     json.end_array().end_object();

@@ -195,9 +195,12 @@ Table axes_table(const std::vector<api::ExplainAxis>& axes) {
 
 Table shards_table(const std::vector<api::InspectShard>& shards) {
   Table table{{{"device", true}, {"bytes", true}, {"shape"}, {"slices"}}, {}};
+  const bool has_files = !shards.empty() && !shards.front().file.empty();
+  if (has_files) table.columns.push_back({"file"});
   for (const auto& shard : shards) {
     table.rows.push_back({format_count(shard.rank), format_bytes(shard.bytes),
                           to_string(index::local_shape(shard.region)), to_string(shard.region)});
+    if (has_files) table.rows.back().push_back(shard.file);
   }
   return table;
 }

@@ -61,6 +61,10 @@ ExplainReport explain(const ExplainOptions& options) {
     return report;
   }
   describe_resolved(report.tensor, *resolved);
+  const auto& manifest = source.parts.front().manifest;
+  if (manifest && manifest->mesh == report.mesh) {
+    name_files(report.tensor, source.tensors[wanted], source);
+  }
   report.rule = resolved->by->rule;
   report.rule_place = describe(resolved->by->rule_place);
   report.why = why(*resolved);

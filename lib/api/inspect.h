@@ -26,6 +26,7 @@ struct InspectShard {
   i64 rank = 0;
   i64 bytes = 0;
   index::Region region;
+  std::string file = {};  ///< that holds it, in an output; else empty
 };
 
 struct InspectAxis {

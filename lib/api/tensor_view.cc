@@ -1,5 +1,7 @@
 #include "lib/api/tensor_view.h"
 
+#include <map>
+
 #include "lib/api/transfer/target_layout.h"
 
 namespace shardtool::api {
@@ -8,6 +10,11 @@ namespace {
 void add_shard(InspectTensor& tensor, i64 rank, index::Region region) {
   const i64 bytes = byte_size(*parse_dtype(tensor.dtype), local_shape(region)).value_or(0);
   tensor.shards.push_back({rank, bytes, std::move(region)});
+}
+
+std::string file_of(const exec::Slot& slot, const LogicalCheckpoint& source) {
+  const std::string& path = source.files[static_cast<size_t>(slot.file)].path;
+  return path.substr(path.rfind('/') + 1);
 }
 
 }  // namespace
@@ -20,8 +27,7 @@ InspectTensor describe_stored(const LogicalTensor& tensor, const LogicalCheckpoi
   view.bytes = byte_size(tensor.spec.dtype, view.shape).value_or(0);
   if (!tensor.side.slots.empty()) {
     const exec::Slot& slot = tensor.side.slots.front();
-    const std::string& path = source.files[static_cast<size_t>(slot.file)].path;
-    view.file = path.substr(path.rfind('/') + 1);
+    view.file = file_of(slot, source);
     view.offset = slot.offset;
   }
   return view;
@@ -37,6 +43,15 @@ void describe_resolved(InspectTensor& tensor, const mapping::ResolvedTensor& res
   for (size_t h = 0; h < ranks.size(); ++h) {
     add_shard(tensor, ranks[h], resolved.layout->holders().region(static_cast<int>(h)));
   }
+}
+
+void name_files(InspectTensor& tensor, const LogicalTensor& logical,
+                const LogicalCheckpoint& source) {
+  std::map<i64, std::string> files;
+  for (size_t h = 0; h < logical.ranks.size(); ++h) {
+    files.emplace(logical.ranks[h], file_of(logical.side.slots[h], source));
+  }
+  for (InspectShard& shard : tensor.shards) shard.file = files[shard.rank];
 }
 
 void describe_recorded(InspectTensor& tensor, const LogicalTensor& logical) {
