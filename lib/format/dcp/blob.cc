@@ -24,9 +24,10 @@ std::uint32_t crc32_of(std::string_view bytes) {
   return ~crc;
 }
 
+/// Appends the lowest bytes of a number, the lowest first; beyond eight they are 0.
 void append_number(std::string& out, i64 value, int bytes) {
-  const auto bits = static_cast<std::uint64_t>(value);
-  for (int b = 0; b < bytes; ++b) out += static_cast<char>(bits >> (8 * b) & 0xff);
+  auto bits = static_cast<std::uint64_t>(value);
+  for (int b = 0; b < bytes; ++b, bits >>= 8) out += static_cast<char>(bits & 0xff);
 }
 
 /// Sizes of a zip that need 64 bits are this in the 32-bit fields (PKWARE, APPNOTE.TXT 4.5.3).
