@@ -143,12 +143,12 @@ void Sum::add(const Exchange& exchange, i64 tokens, CommTable& comm) const {
   const i64 bytes = activation_bytes(exchange.elements, tokens);
   const bool is_scattered = workload_.sequence_parallel &&
                             exchange.move == plan::Move::kAllReduce && tokens >= devices.devices;
-  if (is_scattered) {
-    comm.add(exchange.over, {plan::CollectiveOp::kReduceScatter, devices, bytes});
-    return comm.add(exchange.over, {plan::CollectiveOp::kAllGather, devices, bytes});
-  }
-  const auto collective = plan::collective_for(exchange.move, devices, bytes);
-  if (collective) comm.add(exchange.over, *collective);
+  const auto add_move = [&](plan::Move move) {
+    const auto collective = plan::collective_for(move, devices, bytes);
+    if (collective) comm.add(exchange.over, *collective);
+  };
+  add_move(is_scattered ? plan::Move::kReduceScatter : exchange.move);
+  if (is_scattered) add_move(plan::Move::kAllGather);
 }
 
 /// Returns the collective that sends tokens to the expected devices of their experts, or back.
