@@ -17,14 +17,6 @@
 namespace shardtool::api {
 namespace {
 
-using ByName = std::map<std::string_view, const LogicalTensor*>;
-
-ByName by_name(const LogicalCheckpoint& checkpoint) {
-  ByName names;
-  for (const LogicalTensor& tensor : checkpoint.tensors) names[tensor.spec.name] = &tensor;
-  return names;
-}
-
 std::string metadata_change(const TensorSpec& a, const TensorSpec& b) {
   if (a.dtype != b.dtype)
     return fmt::format("dtype {} -> {}", to_string(a.dtype), to_string(b.dtype));
@@ -72,20 +64,20 @@ void compare_shifted(const LogicalCheckpoint& a, const LogicalCheckpoint& b, con
   }
 }
 
-/// What was done to a tensor of a before it is compared.
+/// Unpacking of a tensor of a before it is compared.
 struct Preparation {
   std::string scheme;  ///< of its unpacking, or empty
   i64 stored_bytes = 0;
 };
 
-Preparation preparation_of(const ByName& in_a, const exec::TensorMove& move) {
+Preparation preparation_of(const TensorsByName& in_a, const exec::TensorMove& move) {
   const LogicalTensor& tensor = *in_a.at(move.name);
   if (!tensor.unpacked) return {"", byte_size(move.dtype, move.shape).value_or(0)};
   return {tensor.unpacked->weight().scheme, tensor.unpacked->stored_bytes()};
 }
 
 /// Reads a's tensors in the layout of b's holders and compares them.
-void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b, const ByName& in_a,
+void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b, const TensorsByName& in_a,
                   std::vector<exec::TensorMove> moves, const DiffOptions& options,
                   DiffReport& report) {
   std::sort(moves.begin(), moves.end(), [](const auto& x, const auto& y) {
@@ -124,8 +116,8 @@ DiffReport diff(const DiffOptions& options) {
   } else {
     report.not_compared = recorded_changes(a, b);
   }
-  const ByName in_a = by_name(a);
-  const ByName in_b = by_name(b);
+  const TensorsByName in_a = tensors_by_name(a);
+  const TensorsByName in_b = tensors_by_name(b);
   std::vector<exec::TensorMove> moves;
   for (const auto& [name, tensor] : in_a) {
     const auto other = in_b.find(name);

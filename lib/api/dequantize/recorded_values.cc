@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <string_view>
 
 #include "kernels/cast/cast.h"
 #include "kernels/encode/encode.h"
@@ -12,14 +10,6 @@
 
 namespace shardtool::api {
 namespace {
-
-using ByName = std::map<std::string_view, const LogicalTensor*>;
-
-ByName tensors_by_name(const LogicalCheckpoint& checkpoint) {
-  ByName names;
-  for (const LogicalTensor& tensor : checkpoint.tensors) names[tensor.spec.name] = &tensor;
-  return names;
-}
 
 /// True if every number of `from` is one of the cast's target.
 bool is_exact(const format::CastRecord& cast) {
@@ -54,7 +44,7 @@ bool has_unpacking(const LogicalTensor& output) {
 }
 
 /// True if the output's tensor was unpacked from codes that the source has.
-bool is_unpacked_from(const ByName& source, const LogicalTensor& output) {
+bool is_unpacked_from(const TensorsByName& source, const LogicalTensor& output) {
   if (!has_unpacking(output)) return false;
   const auto& stored = output.record->dequantized->from;
   const auto codes = stored.empty() ? source.end() : source.find(stored.front().name);
@@ -64,7 +54,7 @@ bool is_unpacked_from(const ByName& source, const LogicalTensor& output) {
 }
 
 /// Unpacks the weights, each to its recorded type.
-void unpack_as_recorded(LogicalCheckpoint& source, const ByName& output) {
+void unpack_as_recorded(LogicalCheckpoint& source, const TensorsByName& output) {
   dequantize(source, {}, {});
   for (LogicalTensor& tensor : source.tensors) {
     const auto other = output.find(tensor.spec.name);
@@ -75,7 +65,7 @@ void unpack_as_recorded(LogicalCheckpoint& source, const ByName& output) {
   }
 }
 
-i64 recorded_unpackings(const ByName& source, const LogicalCheckpoint& output) {
+i64 recorded_unpackings(const TensorsByName& source, const LogicalCheckpoint& output) {
   return std::ranges::count_if(output.tensors, [&](const LogicalTensor& tensor) {
     return is_unpacked_from(source, tensor);
   });
@@ -84,7 +74,7 @@ i64 recorded_unpackings(const ByName& source, const LogicalCheckpoint& output) {
 }  // namespace
 
 i64 recorded_changes(const LogicalCheckpoint& source, const LogicalCheckpoint& output) {
-  const ByName names = tensors_by_name(source);
+  const TensorsByName names = tensors_by_name(source);
   return recorded_unpackings(names, output) +
          std::ranges::count_if(output.tensors, [&](const LogicalTensor& tensor) {
            const auto other = names.find(tensor.spec.name);
@@ -93,7 +83,7 @@ i64 recorded_changes(const LogicalCheckpoint& source, const LogicalCheckpoint& o
 }
 
 void show_as_recorded(LogicalCheckpoint& source, const LogicalCheckpoint& output) {
-  const ByName names = tensors_by_name(output);
+  const TensorsByName names = tensors_by_name(output);
   if (recorded_unpackings(tensors_by_name(source), output) > 0) unpack_as_recorded(source, names);
   for (LogicalTensor& tensor : source.tensors) {
     const auto other = names.find(tensor.spec.name);

@@ -4,7 +4,6 @@
 
 #include "kernels/cast/cast.h"
 #include "lib/base/error.h"
-#include "lib/base/name_map.h"
 #include "lib/base/text.h"
 #include "lib/mapping/quantization.h"
 #include "lib/model/packed_format.h"
@@ -12,8 +11,6 @@
 
 namespace shardtool::api {
 namespace {
-
-using TensorsByName = NameViewMap<const LogicalTensor*>;
 
 Error quantised(const std::string& found) {
   return Error(ErrorCode::kUnsupported,
@@ -48,10 +45,7 @@ void refuse_quantised(const LogicalCheckpoint& checkpoint) {
       throw quantised(fmt::format("'{}', by {}", quote_for_message(*tag), config->file()));
     }
   }
-  TensorsByName tensors;
-  for (const LogicalTensor& tensor : checkpoint.tensors) {
-    tensors.emplace(tensor.spec.name, &tensor);
-  }
+  const TensorsByName tensors = tensors_by_name(checkpoint);
   for (const LogicalTensor& tensor : checkpoint.tensors) refuse_scaled(tensor, tensors);
 }
 

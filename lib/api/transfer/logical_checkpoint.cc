@@ -155,6 +155,12 @@ void check_ranks_once(const LogicalCheckpoint& all) {
 
 }  // namespace
 
+TensorsByName tensors_by_name(const LogicalCheckpoint& checkpoint) {
+  TensorsByName names;
+  for (const LogicalTensor& tensor : checkpoint.tensors) names[tensor.spec.name] = &tensor;
+  return names;
+}
+
 std::vector<TensorSpec> LogicalCheckpoint::specs() const {
   std::vector<TensorSpec> specs;
   specs.reserve(tensors.size());

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/tensor_spec.h"
@@ -62,6 +64,10 @@ struct LogicalCheckpoint {
   /// Loads a config.json as config() does.
   mapping::ModelConfig load_config(const std::string& path) const;
 };
+
+/// The checkpoint's tensors, sorted by name. Valid as long as its tensors are.
+using TensorsByName = std::map<std::string_view, const LogicalTensor*>;
+TensorsByName tensors_by_name(const LogicalCheckpoint& checkpoint);
 
 /// Opens every location. Several locations must be outputs of one split: same mesh, same tensors,
 /// no rank in two of them. Throws the errors of open_checkpoint, and kManifestInvalid.
