@@ -11,7 +11,7 @@ struct DiffOptions {
   std::string a;
   std::string b;
   bool metadata_only = false;  ///< compare names, dtypes and shapes, read no data
-  /// Where the manifest of b records a cast or an unpacking of a's values, repeat it and compare.
+  /// Repeat a cast or an unpacking of a's values that the manifest of b records, and compare.
   bool values = false;
   exec::Resources resources;
 };

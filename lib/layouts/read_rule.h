@@ -11,7 +11,7 @@
 
 namespace shardtool::layouts {
 
-/// Where tensors of the checkpoint lie in a tensor of another tool, which holds several of them.
+/// Places of the checkpoint's tensors in a tensor of another tool, which holds several of them.
 ///
 ///     name   [stacked, ..., rows, ...]     of: one tensor per part and per index of the stacked
 ///     axes rows   |= group 0: part 0, part 1 =|= group 1: part 0, part 1 =| ...

@@ -41,7 +41,7 @@ class WeightGathers {
   std::vector<i64> largest(const std::vector<Layer>& layers);
 
  private:
-  /// What devices lack of a layer's weights that are cut along the same axes.
+  /// Missing parts of a layer's weights that are cut along the same axes.
   struct Received {
     mesh::Over over;
     std::vector<i64> bits;  ///< by rank

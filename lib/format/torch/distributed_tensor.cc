@@ -18,7 +18,7 @@ struct MeshAxis {
   i64 coordinate = 0;  ///< of the rank that saved the file
 };
 
-/// How a mesh axis holds a tensor.
+/// Placement of a tensor along one mesh axis.
 struct Placement {
   enum class Kind { kReplicate, kShard, kStridedShard };
   Kind kind = Kind::kReplicate;

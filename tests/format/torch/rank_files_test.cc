@@ -244,7 +244,7 @@ TEST_CASE("the parts of a distributed tensor are where the mesh and the placemen
   }));
 }
 
-/// What `engines/torch_fsdp.py fixtures` saved: numbers from 0 on, plus 100 per parameter.
+/// Reads the files of `engines/torch_fsdp.py fixtures`: numbers from 0 on, plus 100 per parameter.
 TEST_CASE("rank files of three versions of PyTorch hold the model") {
   for (const char* const name : {"hsdp", "fsdp", "empty_parts", "fsdp_tp"}) {
     CAPTURE(name);
