@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "cli/command_line.h"
-#include "cli/commands/version.h"
+#include "cli/commands/reference/version.h"
 #include "cli/help_text.h"
 #include "cli/launch.h"
 #include "cli/print/output.h"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "cli/size_argument.h"
-#include "lib/api/graphs.h"
+#include "lib/api/catalogue/graphs.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 

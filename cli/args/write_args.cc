@@ -5,7 +5,7 @@
 #include "cli/args/mapping_args.h"
 #include "cli/launch.h"
 #include "cli/size_argument.h"
-#include "lib/api/layouts.h"
+#include "lib/api/catalogue/layouts.h"
 
 namespace shardtool::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/command.h"
-#include "lib/api/presets.h"
+#include "lib/api/catalogue/presets.h"
 
 namespace shardtool::cli {
 

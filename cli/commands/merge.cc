@@ -2,7 +2,7 @@
 
 #include "cli/args/watch.h"
 #include "cli/print/answer.h"
-#include "lib/api/layouts.h"
+#include "lib/api/catalogue/layouts.h"
 
 namespace shardtool::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "cli/print/validate.h"
 #include "cli/session.h"
 #include "cli/size_argument.h"
-#include "lib/api/graphs.h"
+#include "lib/api/catalogue/graphs.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <sstream>
 
-#include "lib/api/graphs.h"
-#include "lib/api/presets.h"
+#include "lib/api/catalogue/graphs.h"
+#include "lib/api/catalogue/presets.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {

@@ -132,7 +132,7 @@ void print_cost(Session& session, const api::CostReport& cost) {
         labelled(session.out_style(), "forward", "not priced: " + quote_for_message(cost.why_not)));
     return;
   }
-  const model::Workload& workload = cost.workload;
+  const model::ReplicaWorkload& workload = cost.workload;
   if (workload.prompt_len > 1) {
     print_phase(session, "prefill",
                 fmt::format("{} x {}", workload.batch, plural(workload.prompt_len, "token")),

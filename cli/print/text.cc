@@ -8,11 +8,11 @@
 
 #include "cli/print/table.h"
 #include "lib/api/axis.h"
+#include "lib/api/catalogue/layouts.h"
+#include "lib/api/catalogue/presets.h"
 #include "lib/api/diff.h"
 #include "lib/api/doctor.h"
 #include "lib/api/explain.h"
-#include "lib/api/layouts.h"
-#include "lib/api/presets.h"
 #include "lib/api/transform.h"
 #include "lib/base/text.h"
 #include "lib/model/graph/graph_head.h"

@@ -103,7 +103,7 @@ void print_fault(Output& out, const engine::Fault& fault) {
 }
 
 bool is_of_bytes(const check::Finding& finding) {
-  return finding.rule == check::Rule::kShardHash || finding.rule == check::Rule::kDigest;
+  return finding.rule == check::CheckRule::kShardHash || finding.rule == check::CheckRule::kDigest;
 }
 
 void print_finding(Output& out, const check::Finding& finding) {

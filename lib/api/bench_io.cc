@@ -15,7 +15,7 @@
 #include "lib/base/median.h"
 #include "lib/base/tensor_spec.h"
 #include "lib/base/text.h"
-#include "lib/exec/raw_transfer.h"
+#include "lib/exec/files/raw_transfer.h"
 #include "lib/format/shard_files.h"
 #include "lib/store/local/file.h"
 #include "lib/store/local/page_cache.h"

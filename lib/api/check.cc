@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "lib/api/mapping_choice.h"
-#include "lib/api/transfer/logical_checkpoint.h"
-#include "lib/api/transfer/replicas.h"
-#include "lib/api/transfer/stored_data.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transfer/sources/replicas.h"
+#include "lib/api/transfer/sources/stored_data.h"
 #include "lib/api/transfer/survey.h"
 #include "lib/base/error.h"
 #include "lib/check/baseline.h"
@@ -25,9 +25,9 @@
 namespace shardtool::api {
 namespace {
 
+using check::CheckRule;
 using check::Finding;
 using check::Findings;
-using check::Rule;
 using format::Checkpoint;
 
 constexpr int kMappingExit = 3;
@@ -116,7 +116,7 @@ class Check {
     if (!is_all_read(logical)) muted.emplace(findings_, check::kAbsenceRules);
     // Skipped if it is unclear which files belong together.
     if (config && !surveyed.unclear && !is_part_of_more(logical.parts.front())) {
-      const check::Model model{specs, *config, logical.parts.front().config_path};
+      const check::CheckedModel model{specs, *config, logical.parts.front().config_path};
       check::check_model(model, findings_);
       check::check_quantised(model, findings_);
     }
@@ -200,7 +200,7 @@ class Check {
       return model_config(choice, logical);
     } catch (const Error& error) {
       findings_.add(
-          check::finding_of(Rule::kConfigInvalid, error, logical.parts.front().config_path));
+          check::finding_of(CheckRule::kConfigInvalid, error, logical.parts.front().config_path));
       return std::nullopt;
     }
   }

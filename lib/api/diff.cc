@@ -9,8 +9,8 @@
 
 #include "lib/api/dequantize/recorded_values.h"
 #include "lib/api/dequantize/unpacked_tensor.h"
-#include "lib/api/transfer/logical_checkpoint.h"
-#include "lib/api/transfer/replicas.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transfer/sources/replicas.h"
 #include "lib/base/text.h"
 #include "lib/exec/compare.h"
 

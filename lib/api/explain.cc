@@ -6,7 +6,7 @@
 
 #include "lib/api/mapping_choice.h"
 #include "lib/api/tensor_view.h"
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 

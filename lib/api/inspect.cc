@@ -8,7 +8,7 @@
 
 #include "lib/api/mapping_choice.h"
 #include "lib/api/tensor_view.h"
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/format/gguf/model.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transform.h"
 #include "lib/layouts/engine_layout.h"
 #include "lib/mapping/mapping.h"

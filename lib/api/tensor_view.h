@@ -1,7 +1,7 @@
 #pragma once
 
 #include "lib/api/inspect.h"
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/mapping/resolve/resolve.h"
 
 namespace shardtool::api {

@@ -3,7 +3,7 @@
 #include "lib/api/dequantize/dequantize.h"
 #include "lib/api/planning/plan_file.h"
 #include "lib/api/transfer/cast_values.h"
-#include "lib/api/transfer/layout_source.h"
+#include "lib/api/transfer/sources/layout_source.h"
 #include "lib/api/transfer/transfer.h"
 #include "lib/base/error.h"
 

@@ -11,7 +11,7 @@
 #include "lib/base/checked.h"
 #include "lib/base/dtype.h"
 #include "lib/comm/launch.h"
-#include "lib/exec/io_mode.h"
+#include "lib/exec/files/io_mode.h"
 #include "lib/exec/resources.h"
 #include "lib/mesh/mesh.h"
 

@@ -17,7 +17,7 @@
 #include "lib/api/proof/golden_file.h"
 #include "lib/api/proof/reference_headers.h"
 #include "lib/api/proof/validate_engine.h"
-#include "lib/api/transfer/recorded_bytes.h"
+#include "lib/api/transfer/sources/recorded_bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/comm/agreement.h"
@@ -36,8 +36,9 @@ using engine::TierKind;
 constexpr double kGoldenTolerance = 1e-4;
 
 /// Rules of `check` for shards without a manifest that the whole model's shapes judge better.
-constexpr std::array kJudgedByReference{check::Rule::kMissingRank, check::Rule::kShardMissing,
-                                        check::Rule::kRankShape, check::Rule::kRankDtype};
+constexpr std::array kJudgedByReference{check::CheckRule::kMissingRank,
+                                        check::CheckRule::kShardMissing,
+                                        check::CheckRule::kRankShape, check::CheckRule::kRankDtype};
 
 Error no_graph(const std::string& why) {
   return std::move(
@@ -163,7 +164,7 @@ void Validating::check_headers() {
   if (foreign_) {
     check_options.mapping = mapping_;
     // These rules guess whole shapes, which are known here.
-    for (const check::Rule rule : kJudgedByReference) {
+    for (const check::CheckRule rule : kJudgedByReference) {
       check_options.ignore.emplace_back(check::rule_info(rule).id);
     }
   }

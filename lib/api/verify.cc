@@ -20,7 +20,7 @@ Error lacks_hash(const std::string& what) {
 }
 
 /// Expects the bytes around the data as they are planned.
-void expect_frame(const Run& run, size_t file, Expected& expected) {
+void expect_frame(const WriteRun& run, size_t file, Expected& expected) {
   kernels::Xxh3 hash;
   exec::WrittenRange range{static_cast<int>(file), 0, 0, {}};
   const auto add_range = [&] {
@@ -42,7 +42,7 @@ void expect_frame(const Run& run, size_t file, Expected& expected) {
   add_range();
 }
 
-void expect_tensor(const Run& run, size_t t, const ExpectedHash& hash, Expected& expected) {
+void expect_tensor(const WriteRun& run, size_t t, const ExpectedHash& hash, Expected& expected) {
   const exec::TensorMove& move = run.moves[t];
   std::vector<kernels::Hash128> hashes;
   for (size_t h = 0; h < move.to.slots.size(); ++h) {
@@ -56,8 +56,8 @@ void expect_tensor(const Run& run, size_t t, const ExpectedHash& hash, Expected&
 
 }  // namespace
 
-i64 verify_output(const Run& run, const std::string& folder, const ExpectedHash& hash, Share share,
-                  const exec::Resources& resources) {
+i64 verify_output(const WriteRun& run, const std::string& folder, const ExpectedHash& hash,
+                  Share share, const exec::Resources& resources) {
   Expected expected;
   std::vector<exec::SourceFile> files;
   for (const format::PlannedFile& file : run.plan.files) {

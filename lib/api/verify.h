@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "lib/api/transfer/replicas.h"
+#include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/transfer/write_files.h"
 
 namespace shardtool::api {
@@ -15,7 +15,7 @@ using ExpectedHash = std::function<std::optional<kernels::Hash128>(size_t t, siz
 /// Reads the headers and shards of a run's output back from `folder`, for this share of the
 /// tensors, and compares each with its hash. Returns the bytes read. Throws kDataMismatch for the
 /// first difference, and the errors of reading.
-i64 verify_output(const Run& run, const std::string& folder, const ExpectedHash& hash, Share share,
-                  const exec::Resources& resources);
+i64 verify_output(const WriteRun& run, const std::string& folder, const ExpectedHash& hash,
+                  Share share, const exec::Resources& resources);
 
 }  // namespace shardtool::api

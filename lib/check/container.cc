@@ -15,54 +15,54 @@ using format::Oddity;
 using format::ProblemKind;
 using format::StoredTensor;
 
-Rule header_rule(const Error& error) {
+CheckRule header_rule(const Error& error) {
   const auto& place = error.place();
   const bool in_metadata = place && place->pointer.starts_with("/__metadata__");
-  return in_metadata ? Rule::kHeaderMetadata : Rule::kHeaderJson;
+  return in_metadata ? CheckRule::kHeaderMetadata : CheckRule::kHeaderJson;
 }
 
 /// Rules of the problems in the order of ProblemKind, except for kHeaderJson (header_rule).
 struct ProblemRule {
   ProblemKind kind;
-  Rule rule;
+  CheckRule rule;
 };
 
 constexpr auto kProblemRules = std::to_array<ProblemRule>({
-    {ProblemKind::kFileMissing, Rule::kFileMissing},
-    {ProblemKind::kUnreadable, Rule::kFileUnreadable},
-    {ProblemKind::kForeignFormat, Rule::kForeignFormat},
-    {ProblemKind::kHeaderLength, Rule::kHeaderLength},
-    {ProblemKind::kHeaderInvalid, Rule::kHeaderInvalid},
-    {ProblemKind::kTensorTwice, Rule::kTensorTwice},
-    {ProblemKind::kDtype, Rule::kDtype},
-    {ProblemKind::kTensorSize, Rule::kTensorSize},
-    {ProblemKind::kOverlap, Rule::kOverlap},
-    {ProblemKind::kHole, Rule::kHole},
-    {ProblemKind::kTruncated, Rule::kTruncated},
-    {ProblemKind::kTrailingBytes, Rule::kTrailingBytes},
-    {ProblemKind::kTorchFile, Rule::kTorchFile},
-    {ProblemKind::kUnclearChoice, Rule::kUnclearChoice},
-    {ProblemKind::kSameFile, Rule::kSameFile},
-    {ProblemKind::kSplitParts, Rule::kSplitParts},
-    {ProblemKind::kTensorInTwoFiles, Rule::kTensorInTwoFiles},
-    {ProblemKind::kChunksInvalid, Rule::kChunksInvalid},
-    {ProblemKind::kChunksIncomplete, Rule::kChunksIncomplete},
-    {ProblemKind::kIndexInvalid, Rule::kIndexInvalid},
-    {ProblemKind::kIndexEscapes, Rule::kPathTraversal},
-    {ProblemKind::kIndexNamesAbsent, Rule::kIndexNamesAbsent},
-    {ProblemKind::kIndexLacks, Rule::kIndexLacks},
-    {ProblemKind::kManifestInvalid, Rule::kManifestInvalid},
-    {ProblemKind::kManifestLink, Rule::kShardLink},
-    {ProblemKind::kFileSize, Rule::kFileSize},
-    {ProblemKind::kHeaderChanged, Rule::kHeaderChanged},
-    {ProblemKind::kShardMissing, Rule::kShardMissing},
-    {ProblemKind::kShardDiffers, Rule::kShardDiffers},
-    {ProblemKind::kShardUnrecorded, Rule::kShardUnrecorded},
+    {ProblemKind::kFileMissing, CheckRule::kFileMissing},
+    {ProblemKind::kUnreadable, CheckRule::kFileUnreadable},
+    {ProblemKind::kForeignFormat, CheckRule::kForeignFormat},
+    {ProblemKind::kHeaderLength, CheckRule::kHeaderLength},
+    {ProblemKind::kHeaderInvalid, CheckRule::kHeaderInvalid},
+    {ProblemKind::kTensorTwice, CheckRule::kTensorTwice},
+    {ProblemKind::kDtype, CheckRule::kDtype},
+    {ProblemKind::kTensorSize, CheckRule::kTensorSize},
+    {ProblemKind::kOverlap, CheckRule::kOverlap},
+    {ProblemKind::kHole, CheckRule::kHole},
+    {ProblemKind::kTruncated, CheckRule::kTruncated},
+    {ProblemKind::kTrailingBytes, CheckRule::kTrailingBytes},
+    {ProblemKind::kTorchFile, CheckRule::kTorchFile},
+    {ProblemKind::kUnclearChoice, CheckRule::kUnclearChoice},
+    {ProblemKind::kSameFile, CheckRule::kSameFile},
+    {ProblemKind::kSplitParts, CheckRule::kSplitParts},
+    {ProblemKind::kTensorInTwoFiles, CheckRule::kTensorInTwoFiles},
+    {ProblemKind::kChunksInvalid, CheckRule::kChunksInvalid},
+    {ProblemKind::kChunksIncomplete, CheckRule::kChunksIncomplete},
+    {ProblemKind::kIndexInvalid, CheckRule::kIndexInvalid},
+    {ProblemKind::kIndexEscapes, CheckRule::kPathTraversal},
+    {ProblemKind::kIndexNamesAbsent, CheckRule::kIndexNamesAbsent},
+    {ProblemKind::kIndexLacks, CheckRule::kIndexLacks},
+    {ProblemKind::kManifestInvalid, CheckRule::kManifestInvalid},
+    {ProblemKind::kManifestLink, CheckRule::kShardLink},
+    {ProblemKind::kFileSize, CheckRule::kFileSize},
+    {ProblemKind::kHeaderChanged, CheckRule::kHeaderChanged},
+    {ProblemKind::kShardMissing, CheckRule::kShardMissing},
+    {ProblemKind::kShardDiffers, CheckRule::kShardDiffers},
+    {ProblemKind::kShardUnrecorded, CheckRule::kShardUnrecorded},
 });
 static_assert(kProblemRules.size() == static_cast<size_t>(ProblemKind::kShardUnrecorded),
               "every kind of problem but kHeaderJson has a row");
 
-Rule rule_of(const format::Problem& problem) {
+CheckRule rule_of(const format::Problem& problem) {
   if (problem.kind == ProblemKind::kHeaderJson) return header_rule(problem.error);
   const auto* row =
       std::find_if(kProblemRules.begin(), kProblemRules.end(),
@@ -77,7 +77,7 @@ void check_alignment(const Checkpoint& checkpoint, Findings& findings) {
     if (tensor.part) continue;  // others' blobs stand at any offset
     if (element < 2 || tensor.bytes == 0 || tensor.offset % element == 0) continue;
     const auto& file = checkpoint.files[static_cast<size_t>(tensor.file)];
-    findings.add({.rule = Rule::kMisaligned,
+    findings.add({.rule = CheckRule::kMisaligned,
                   .message = fmt::format("a {} tensor begins at byte {} of the file",
                                          to_string(tensor.dtype), tensor.offset),
                   .file = path_in(checkpoint.folder(), file.name),
@@ -90,7 +90,7 @@ void check_alignment(const Checkpoint& checkpoint, Findings& findings) {
 void check_framework(const Checkpoint& checkpoint, Findings& findings) {
   for (const auto& file : checkpoint.files) {
     if (file.state != format::FileState::kRead || !file.framework.empty()) continue;
-    findings.add({.rule = Rule::kFramework,
+    findings.add({.rule = CheckRule::kFramework,
                   .message = "__metadata__ does not say which framework the file is for",
                   .file = path_in(checkpoint.folder(), file.name),
                   .expected = R"("__metadata__": {"format": "pt"})",
@@ -98,24 +98,24 @@ void check_framework(const Checkpoint& checkpoint, Findings& findings) {
   }
 }
 
-Rule rule_of(const format::Warning& warning, bool is_output) {
+CheckRule rule_of(const format::Warning& warning, bool is_output) {
   switch (warning.oddity) {
     case Oddity::kUnlistedFile:
-      return is_output ? Rule::kExtraFile : Rule::kUnlistedFile;
+      return is_output ? CheckRule::kExtraFile : CheckRule::kUnlistedFile;
     case Oddity::kTotalSize:
-      return Rule::kTotalSize;
+      return CheckRule::kTotalSize;
     case Oddity::kUnknownField:
-      return Rule::kUnknownField;
+      return CheckRule::kUnknownField;
     case Oddity::kOutsideLink:
-      return Rule::kLinkOutside;
+      return CheckRule::kLinkOutside;
     case Oddity::kNoIndex:
-      return Rule::kNoIndex;
+      return CheckRule::kNoIndex;
     case Oddity::kOtherEntry:
-      return Rule::kOtherEntry;
+      return CheckRule::kOtherEntry;
     case Oddity::kOverlap:
-      return Rule::kPartialOverlap;
+      return CheckRule::kPartialOverlap;
   }
-  return Rule::kUnknownField;
+  return CheckRule::kUnknownField;
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ void ContainerProblems::note(const format::Problem& problem) {
 
 void ContainerProblems::finish(const Checkpoint& opened) {
   for (Finding& finding : missing_) {
-    if (opened.manifest) finding.rule = Rule::kRankFileMissing;
+    if (opened.manifest) finding.rule = CheckRule::kRankFileMissing;
     findings_.add(std::move(finding));
   }
   missing_.clear();
@@ -159,8 +159,8 @@ void ContainerProblems::finish(const Checkpoint& opened) {
 }
 
 void check_container(const Checkpoint& checkpoint, Findings& findings) {
-  if (findings.wants(Rule::kMisaligned)) check_alignment(checkpoint, findings);
-  if (findings.wants(Rule::kFramework)) check_framework(checkpoint, findings);
+  if (findings.wants(CheckRule::kMisaligned)) check_alignment(checkpoint, findings);
+  if (findings.wants(CheckRule::kFramework)) check_framework(checkpoint, findings);
   for (const auto& warning : checkpoint.warnings) {
     const bool is_output = checkpoint.manifest.has_value();
     const bool is_path = warning.oddity == Oddity::kTotalSize;

@@ -26,7 +26,7 @@ struct SetCoverage {
   const std::string* example = nullptr;
 };
 
-std::string box_text(index::Join::Box box) {
+std::string box_text(index::HolderJoin::Box box) {
   std::vector<std::string> axes;
   for (const index::AxisCell* cell : box) {
     axes.push_back(fmt::format("[{}, {})", cell->begin, cell->begin + cell->size));
@@ -77,9 +77,9 @@ bool is_overlap_meant(const format::TensorRecord& record) {
 
 std::string first_gap(const HolderSet& holders) {
   const HolderSet whole = HolderSet::whole(holders.shape());
-  const index::Join join(holders, whole);
+  const index::HolderJoin join(holders, whole);
   std::string gap;
-  join.for_each_box([&](index::Join::Box box) {
+  join.for_each_box([&](index::HolderJoin::Box box) {
     if (gap.empty() && join.source_of(box).holders.empty()) gap = box_text(box);
   });
   return gap;
@@ -102,14 +102,14 @@ void check_coverage(std::span<const HeldTensor> tensors, const std::string& file
     SetCoverage& verdict = found->second;
     if (verdict.tensors++ == 0) verdict.example = tensor.name;
     if (!verdict.gap.empty()) {
-      findings.add({.rule = Rule::kCoverageGap,
+      findings.add({.rule = CheckRule::kCoverageGap,
                     .message = fmt::format("elements {} are on no device", verdict.gap),
                     .file = file,
                     .tensor = *tensor.name,
                     .fix = "split the checkpoint again"});
     }
     if (verdict.overlaps && !tensor.is_overlap_meant) {
-      findings.add({.rule = Rule::kPartialOverlap,
+      findings.add({.rule = CheckRule::kPartialOverlap,
                     .message = "devices share elements without being replicas of each other",
                     .file = file,
                     .tensor = *tensor.name});
@@ -117,7 +117,7 @@ void check_coverage(std::span<const HeldTensor> tensors, const std::string& file
   }
   for (const auto& [holders, verdict] : verdicts) {
     if (verdict.uneven_axis < 0) continue;
-    findings.add({.rule = Rule::kUneven,
+    findings.add({.rule = CheckRule::kUneven,
                   .message = fmt::format("axis {} is not cut into equal parts ({} like this)",
                                          verdict.uneven_axis, plural(verdict.tensors, "tensor")),
                   .file = file,
@@ -135,7 +135,7 @@ bool check_ranks(std::span<const format::Checkpoint> parts, Findings& findings) 
   }
   for (i64 rank = 0; rank < manifest.mesh.size(); ++rank) {
     if (present.contains(rank)) continue;
-    findings.add({.rule = Rule::kMissingRank,
+    findings.add({.rule = CheckRule::kMissingRank,
                   .message = fmt::format("nothing here is for rank {} of {}", rank,
                                          to_string(manifest.mesh)),
                   .file = path_in(parts.front().folder(), format::kManifestName),
@@ -149,7 +149,7 @@ bool check_ranks(std::span<const format::Checkpoint> parts, Findings& findings) 
 
 void check_digests(const format::Checkpoint& part, Findings& findings) {
   for (const format::TensorRecord* tensor : format::without_digest(*part.manifest)) {
-    findings.add({.rule = Rule::kNoDigest,
+    findings.add({.rule = CheckRule::kNoDigest,
                   .message = "the manifest has all of the tensor and no digest for it",
                   .file = path_in(part.folder(), format::kManifestName),
                   .tensor = tensor->name,

@@ -15,7 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/check/coverage.h"
 #include "lib/exec/compare.h"
-#include "lib/exec/range_hash.h"
+#include "lib/exec/files/range_hash.h"
 #include "lib/store/local/file.h"
 
 namespace shardtool::check {
@@ -99,7 +99,7 @@ class Reader {
       const auto& alone = singles.of(tensor.side.holders, s.holder);
       exec::Slot slot = tensor.side.slots[static_cast<size_t>(s.holder)];
       slot.file = opened(slot.file);
-      const exec::Side side{alone, {slot}};
+      const exec::MoveSide side{alone, {slot}};
       moves_.push_back({tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, side, side, {}});
     }
   }
@@ -210,7 +210,7 @@ class Judge {
   }
   i64 elements(int holder) const { return image_size(tensor_.side.holders->region(holder)); }
 
-  Finding finding(Rule rule, int holder, std::string message) const {
+  Finding finding(CheckRule rule, int holder, std::string message) const {
     const exec::Slot& slot = tensor_.side.slots[static_cast<size_t>(holder)];
     return {.rule = rule,
             .message = std::move(message),
@@ -225,12 +225,13 @@ class Judge {
       return fmt::format("{} of {} elements", count, elements(holder));
     };
     if (census.nan > 0) {
-      Finding nan = finding(Rule::kNan, holder, of_all(census.nan) + " are NaN");
+      Finding nan = finding(CheckRule::kNan, holder, of_all(census.nan) + " are NaN");
       nan.fix = "convert the checkpoint again from a source without NaN";
       findings_.add(std::move(nan));
     }
     if (census.infinite > 0) {
-      findings_.add(finding(Rule::kInfinite, holder, of_all(census.infinite) + " are infinite"));
+      findings_.add(
+          finding(CheckRule::kInfinite, holder, of_all(census.infinite) + " are infinite"));
     }
   }
 
@@ -248,8 +249,8 @@ class Judge {
     if (is_vector && (all || is_integer(tensor_.spec.dtype))) return;  // a bias, or group 0
     for (int h = 0; h < size(); ++h) {
       if (!is_zero(h)) continue;
-      findings_.add(all ? finding(Rule::kZeroTensor, h, "all elements are zero")
-                        : finding(Rule::kZeroShard, h,
+      findings_.add(all ? finding(CheckRule::kZeroTensor, h, "all elements are zero")
+                        : finding(CheckRule::kZeroShard, h,
                                   "all elements of this part are zero, those of others are not"));
       if (all) return;
     }
@@ -261,7 +262,7 @@ class Judge {
     if (expected == seen(holder).xxh3) return;
     all_hashes_fit_ = false;
     Finding wrong =
-        finding(Rule::kShardHash, holder, "the bytes are not those that the manifest records");
+        finding(CheckRule::kShardHash, holder, "the bytes are not those that the manifest records");
     wrong.found = "XXH3-128 " + seen(holder).xxh3.hex();
     wrong.expected = "XXH3-128 " + expected.hex();
     wrong.fix = "split the checkpoint again, or copy the file again";
@@ -279,7 +280,7 @@ class Judge {
       if (has_padding(tensor_, h) && seen(first).digest == seen(h).digest) continue;
       equal = false;
       Finding differs =
-          finding(Rule::kReplicasDiffer, h,
+          finding(CheckRule::kReplicasDiffer, h,
                   fmt::format("rank {} has other bytes than rank {}", rank(h), rank(first)));
       differs.found = "XXH3-128 " + seen(h).xxh3.hex();
       differs.expected = "XXH3-128 " + seen(first).xxh3.hex();
@@ -291,7 +292,7 @@ class Judge {
 
   /// Compares values that are stored differently on each device by their logical values.
   void check_shifted() {
-    exec::Side side = tensor_.side;
+    exec::MoveSide side = tensor_.side;
     std::vector<exec::SourceFile> sources;
     for (exec::Slot& slot : side.slots) {
       sources.emplace_back(files_[static_cast<size_t>(slot.file)].file);
@@ -305,7 +306,7 @@ class Judge {
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kCoverage) return;  // reported as a finding about the layout
       if (error.code() != ErrorCode::kDataMismatch) throw;
-      findings_.add(finding(Rule::kReplicasDiffer, 0, error.message()));
+      findings_.add(finding(CheckRule::kReplicasDiffer, 0, error.message()));
     }
   }
 
@@ -323,7 +324,7 @@ class Judge {
 
   void hold_digest(std::uint64_t digest) {
     if (!tensor_.digest || digest == *tensor_.digest) return;
-    Finding wrong = finding(Rule::kDigest, 0, "the shards together are not the tensor");
+    Finding wrong = finding(CheckRule::kDigest, 0, "the shards together are not the tensor");
     wrong.rank = -1;
     wrong.found = fmt::format("CRC-64 {:016x}", digest);
     wrong.expected = fmt::format("CRC-64 {:016x}", *tensor_.digest);
@@ -347,7 +348,7 @@ void compare_overlaps(std::span<const DataTensor> tensors, std::span<const DataF
   std::vector<exec::SourceFile> sources;
   for (const DataTensor& tensor : tensors) {
     if (!tensor.shifts.empty() || !has_partial_overlap(*tensor.side.holders)) continue;
-    exec::Side side = tensor.side;
+    exec::MoveSide side = tensor.side;
     for (exec::Slot& slot : side.slots) {
       const auto [found, is_new] = opened.try_emplace(slot.file, static_cast<int>(sources.size()));
       if (is_new) sources.emplace_back(files[static_cast<size_t>(slot.file)].file);
@@ -363,7 +364,7 @@ void compare_overlaps(std::span<const DataTensor> tensors, std::span<const DataF
     if (differences[i].bytes == 0) continue;
     const auto holder = static_cast<size_t>(differences[i].holder);
     const DataTensor& tensor = *compared[i];
-    findings.add({.rule = Rule::kReplicasDiffer,
+    findings.add({.rule = CheckRule::kReplicasDiffer,
                   .message = "devices hold other bytes for elements that they share",
                   .file = files[static_cast<size_t>(tensor.side.slots[holder].file)].shown,
                   .tensor = tensor.spec.name,

@@ -9,7 +9,7 @@
 #include "kernels/xxh3/xxh3.h"
 #include "lib/base/tensor_spec.h"
 #include "lib/check/findings.h"
-#include "lib/exec/data_file.h"
+#include "lib/exec/files/data_file.h"
 #include "lib/exec/move.h"
 #include "lib/exec/shifted.h"
 #include "lib/exec/stream.h"
@@ -19,7 +19,7 @@ namespace shardtool::check {
 /// Tensor whose data is read: its readable holders, and their known hashes.
 struct DataTensor {
   TensorSpec spec;
-  exec::Side side;
+  exec::MoveSide side;
   std::vector<i64> ranks;               ///< of the holders; empty for a whole checkpoint
   std::vector<kernels::Hash128> xxh3;   ///< of the holders' bytes, from the manifest; may be empty
   std::optional<std::uint64_t> digest;  ///< of the whole tensor, from the manifest

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/check/container.h"
-#include "lib/exec/file_hash.h"
+#include "lib/exec/files/file_hash.h"
 #include "lib/format/hugging_face/hf_cache.h"
 #include "lib/store/local/file.h"
 
@@ -33,7 +33,7 @@ void add_manifest_claims(const Checkpoint& checkpoint, std::vector<Claim>& claim
     Claim& claim = claims.emplace_back();
     claim.file = {file.path, file.identity.size, exec::FileHash::kSha256};
     claim.expected = expected;
-    claim.finding = {.rule = Rule::kFileHash,
+    claim.finding = {.rule = CheckRule::kFileHash,
                      .message = "the file is not the one that was written",
                      .file = path_in(checkpoint.folder(), file.name),
                      .fix = "copy the file again, or write the output again"};
@@ -67,7 +67,7 @@ void add_blob_claims(const Checkpoint& checkpoint, std::vector<Claim>& claims) {
     claim.file = {blob.string(), static_cast<i64>(fs::file_size(blob, error)),
                   named->size() == 64 ? exec::FileHash::kSha256 : exec::FileHash::kGitBlob};
     claim.expected = *named;
-    claim.finding = {.rule = Rule::kBlobName,
+    claim.finding = {.rule = CheckRule::kBlobName,
                      .message = "the file is not the one that the hub has under its name",
                      .file = path_in(folder, name),
                      .fix = "delete the blob, and run `hf download` again"};
@@ -81,7 +81,7 @@ void drop_unreadable(std::vector<Claim>& claims, Findings& findings) {
       store::open_read(claim.file.path);
       return false;
     } catch (const Error& error) {
-      findings.add(finding_of(Rule::kFileUnreadable, error, claim.finding.file));
+      findings.add(finding_of(CheckRule::kFileUnreadable, error, claim.finding.file));
       return true;
     }
   });
@@ -92,8 +92,8 @@ void drop_unreadable(std::vector<Claim>& claims, Findings& findings) {
 void check_file_hashes(const Checkpoint& checkpoint, const exec::Resources& resources,
                        Findings& findings) {
   std::vector<Claim> claims;
-  if (findings.wants(Rule::kFileHash)) add_manifest_claims(checkpoint, claims);
-  if (findings.wants(Rule::kBlobName)) add_blob_claims(checkpoint, claims);
+  if (findings.wants(CheckRule::kFileHash)) add_manifest_claims(checkpoint, claims);
+  if (findings.wants(CheckRule::kBlobName)) add_blob_claims(checkpoint, claims);
   drop_unreadable(claims, findings);
   std::vector<exec::FileToHash> files;
   for (const Claim& claim : claims) files.push_back(claim.file);

@@ -4,7 +4,7 @@
 
 namespace shardtool::check {
 
-Finding finding_of(Rule rule, const Error& error, std::string file) {
+Finding finding_of(CheckRule rule, const Error& error, std::string file) {
   Finding finding{.rule = rule, .message = error.message(), .file = std::move(file)};
   if (error.place()) {
     if (finding.file.empty()) finding.file = error.place()->file;

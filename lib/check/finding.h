@@ -10,7 +10,7 @@ namespace shardtool::check {
 
 /// One result of a check, with its place.
 struct Finding {
-  Rule rule = Rule::kFileUnreadable;
+  CheckRule rule = CheckRule::kFileUnreadable;
   std::string message = {};  ///< one sentence
   std::string file = {};     ///< path as the user would type it; may be empty
   int line = 0;              ///< from 1; 0 if unknown
@@ -27,6 +27,6 @@ struct Finding {
 };
 
 /// Finding for an error that did not end the check. Its place names the file unless `file` does.
-Finding finding_of(Rule rule, const Error& error, std::string file = "");
+Finding finding_of(CheckRule rule, const Error& error, std::string file = "");
 
 }  // namespace shardtool::check

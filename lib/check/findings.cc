@@ -8,9 +8,9 @@ namespace shardtool::check {
 
 Findings::Findings(Profile profile) : profile_(std::move(profile)), counts_(rule_table().size()) {}
 
-Findings::Muted::Muted(Findings& findings, std::span<const Rule> rules)
+Findings::Muted::Muted(Findings& findings, std::span<const CheckRule> rules)
     : findings_(findings), before_(findings.profile_) {
-  for (const Rule rule : rules) findings_.profile_.ignore(rule);
+  for (const CheckRule rule : rules) findings_.profile_.ignore(rule);
 }
 
 void Findings::add(Finding finding) {

@@ -12,7 +12,7 @@ namespace shardtool::check {
 
 /// Number of findings of a rule; only the first ones are kept.
 struct RuleCount {
-  Rule rule = Rule::kFileUnreadable;
+  CheckRule rule = CheckRule::kFileUnreadable;
   Severity severity = Severity::kOff;
   i64 count = 0;
 };
@@ -26,13 +26,13 @@ class Findings {
   explicit Findings(Profile profile);
 
   /// True if findings of a rule are wanted, so that costly checks can be skipped.
-  bool wants(Rule rule) const { return profile_.severity(rule) != Severity::kOff; }
+  bool wants(CheckRule rule) const { return profile_.severity(rule) != Severity::kOff; }
   void add(Finding finding);
 
   /// Turns rules off for a scope.
   class Muted {
    public:
-    Muted(Findings& findings, std::span<const Rule> rules);
+    Muted(Findings& findings, std::span<const CheckRule> rules);
     ~Muted() { findings_.profile_ = std::move(before_); }
     Muted(const Muted&) = delete;
     Muted& operator=(const Muted&) = delete;

@@ -50,7 +50,7 @@ void add_pickle(const Checkpoint& checkpoint, const std::string& name, Findings&
   const bool is_weights =
       std::any_of(checkpoint.files.begin(), checkpoint.files.end(),
                   [&name](const format::SourceFile& file) { return file.name == name; });
-  findings.add({.rule = Rule::kPickle,
+  findings.add({.rule = CheckRule::kPickle,
                 .message = is_weights ? "the weights are a pickle file"
                                       : "a pickle file is beside the weights",
                 .file = path_in(checkpoint.folder(), name),
@@ -78,7 +78,7 @@ void check_links(const Checkpoint& checkpoint, Findings& findings) {
   for (const auto& file : checkpoint.files) {
     const fs::path path = fs::path(folder) / file.name;
     if (!fs::is_symlink(path, error) || fs::path(file.path).parent_path() == here) continue;
-    findings.add({.rule = Rule::kLinkOutside,
+    findings.add({.rule = CheckRule::kLinkOutside,
                   .message = "a weights file is a link out of the folder",
                   .file = path_in(folder, file.name),
                   .fix = "copy the file itself into the folder"});
@@ -91,7 +91,7 @@ void check_hub(const Checkpoint& checkpoint, Findings& findings) {
   const std::string folder = checkpoint.folder();
   for (const auto& file : checkpoint.files) {
     if (file.identity.size > kHubFileBytes) {
-      findings.add({.rule = Rule::kFileTooLarge,
+      findings.add({.rule = CheckRule::kFileTooLarge,
                     .message = fmt::format("the file has {} bytes", file.identity.size),
                     .file = path_in(folder, file.name),
                     .expected = fmt::format("at most {} bytes", kHubFileBytes),
@@ -100,7 +100,7 @@ void check_hub(const Checkpoint& checkpoint, Findings& findings) {
   }
   i64 count = std::ssize(checkpoint.files) + std::ssize(checkpoint.side_files);
   if (count > kHubFolderFiles) {
-    findings.add({.rule = Rule::kTooManyFiles,
+    findings.add({.rule = CheckRule::kTooManyFiles,
                   .message = fmt::format("the folder has {} files", count),
                   .file = folder,
                   .expected = fmt::format("at most {}", kHubFolderFiles),
@@ -108,7 +108,7 @@ void check_hub(const Checkpoint& checkpoint, Findings& findings) {
   }
   const auto check_name = [&](const std::string& name) {
     if (is_portable(name)) return;
-    findings.add({.rule = Rule::kFileName,
+    findings.add({.rule = CheckRule::kFileName,
                   .message = fmt::format("the name '{}' is not portable", quote_for_message(name)),
                   .file = path_in(folder, name),
                   .expected = "letters, digits, dot, dash and underscore"});
@@ -129,7 +129,7 @@ void check_safety(const Checkpoint& checkpoint, Findings& findings) {
   }
   check_links(checkpoint, findings);
   if (!asks_for_code(checkpoint)) return;
-  findings.add({.rule = Rule::kRemoteCode,
+  findings.add({.rule = CheckRule::kRemoteCode,
                 .message = "config.json names Python classes of its own (auto_map)",
                 .file = path_in(folder, "config.json"),
                 .fix = "read the Python files before --trust-remote-code"});

@@ -147,14 +147,14 @@ void check_files(const ForeignShards& shards, i64 devices, Findings& findings) {
     parts[file.name.rank].insert(file.name.part.value_or(0));
     const bool is_extra = file.name.rank >= devices;
     if (is_extra) {
-      findings.add({.rule = Rule::kExtraFile,
+      findings.add({.rule = CheckRule::kExtraFile,
                     .message = fmt::format("the mesh has no rank {}", file.name.rank),
                     .file = file.shown,
                     .rank = file.name.rank,
                     .expected = fmt::format("ranks 0 to {}", devices - 1)});
     }
     if (file.name.ranks && *file.name.ranks != devices) {
-      findings.add({.rule = Rule::kMixedCheckpoints,
+      findings.add({.rule = CheckRule::kMixedCheckpoints,
                     .message = "the file's name counts other ranks than the mesh has",
                     .file = file.shown,
                     .rank = file.name.rank,
@@ -164,7 +164,7 @@ void check_files(const ForeignShards& shards, i64 devices, Findings& findings) {
   }
   for (i64 rank = 0; rank < devices; ++rank) {
     if (parts.contains(rank)) continue;
-    findings.add({.rule = Rule::kMissingRank,
+    findings.add({.rule = CheckRule::kMissingRank,
                   .message = fmt::format("no file is for rank {}", rank),
                   .file = shards.files.front().shown,
                   .rank = rank,
@@ -173,7 +173,7 @@ void check_files(const ForeignShards& shards, i64 devices, Findings& findings) {
   }
   for (const auto& [rank, numbers] : parts) {
     if (*numbers.rbegin() + 1 == std::ssize(numbers)) continue;
-    findings.add({.rule = Rule::kRankFileMissing,
+    findings.add({.rule = CheckRule::kRankFileMissing,
                   .message = fmt::format("parts of rank {} are missing", rank),
                   .file = shards.files.front().shown,
                   .rank = rank,
@@ -202,13 +202,13 @@ class Judge {
     const RankTensor& first = *parts.by_rank.front();
     for (const RankTensor* part : parts.by_rank) {
       if (part->spec.dtype == first.spec.dtype) continue;
-      Finding other = finding(Rule::kRankDtype, *part, "the dtype differs between ranks");
+      Finding other = finding(CheckRule::kRankDtype, *part, "the dtype differs between ranks");
       other.found = std::string(to_string(part->spec.dtype));
       other.expected = fmt::format("{} as on rank {}", to_string(first.spec.dtype), first.rank);
       return findings_.add(std::move(other));
     }
     if (parts.whole || !all_ranks_have(parts)) return;
-    Finding misfit = finding(Rule::kRankShape, first,
+    Finding misfit = finding(CheckRule::kRankShape, first,
                              "no whole shape was found that the mapping cuts into these");
     misfit.found = shapes_text(parts);
     misfit.rank = -1;
@@ -222,7 +222,7 @@ class Judge {
     std::set<i64> lacking = present_;
     for (const RankTensor* part : parts.by_rank) lacking.erase(part->rank);
     for (const i64 rank : lacking) {
-      Finding absent = finding(Rule::kShardMissing, *parts.by_rank.front(),
+      Finding absent = finding(CheckRule::kShardMissing, *parts.by_rank.front(),
                                fmt::format("rank {} has no part of it", rank));
       absent.rank = rank;
       absent.found = shapes_text(parts);
@@ -231,7 +231,7 @@ class Judge {
     return lacking.empty();
   }
 
-  Finding finding(Rule rule, const RankTensor& part, std::string message) const {
+  Finding finding(CheckRule rule, const RankTensor& part, std::string message) const {
     const auto file = std::find_if(shards_.files.begin(), shards_.files.end(),
                                    [&](const auto& f) { return f.number == part.slot.file; });
     return {.rule = rule,
@@ -300,7 +300,7 @@ std::vector<DataTensor> check_foreign_shards(const ForeignShards& shards, const 
     proved += parts.whole ? 1 : 0;
     add_data(parts, data);
   }
-  findings.add({.rule = Rule::kUnproved,
+  findings.add({.rule = CheckRule::kUnproved,
                 .message = fmt::format("the shapes of {} of {} tensors fit the mapping on every "
                                        "rank; without a manifest it is not proved which rows and "
                                        "columns each rank holds",
@@ -322,7 +322,7 @@ void check_one_numbering(const format::Checkpoint& checkpoint, Findings& finding
   if (numberings.size() < 2) return;
   std::vector<std::string> names;
   for (const auto& [numbering, file] : numberings) names.push_back(numbering);
-  findings.add({.rule = Rule::kMixedCheckpoints,
+  findings.add({.rule = CheckRule::kMixedCheckpoints,
                 .message = "the folder holds files of different numberings",
                 .file = path_in(checkpoint.folder(), numberings.begin()->second),
                 .found = fmt::format("{}", fmt::join(names, ", ")),

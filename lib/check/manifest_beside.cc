@@ -77,7 +77,7 @@ void ManifestsBeside::add_to(Checkpoint& opened, ContainerProblems& problems, Fi
   const std::string& name = opened.files.front().name;
   const auto found = std::ranges::find(manifest_->files, name, &format::FileRecord::name);
   if (found == manifest_->files.end()) {
-    findings.add({.rule = Rule::kExtraFile,
+    findings.add({.rule = CheckRule::kExtraFile,
                   .message = "the manifest beside the file does not name it",
                   .file = path_in(folder, name),
                   .fix = "remove it, or check it in a folder of its own"});

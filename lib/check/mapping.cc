@@ -13,30 +13,30 @@ namespace {
 
 struct CodeRule {
   ErrorCode code;
-  Rule rule;
+  CheckRule rule;
 };
 
 constexpr auto kCodeRules = std::to_array<CodeRule>({
-    {ErrorCode::kMappingSyntax, Rule::kMappingSyntax},
-    {ErrorCode::kMappingSchema, Rule::kMappingSchema},
-    {ErrorCode::kNotDivisible, Rule::kNotDivisible},
-    {ErrorCode::kUnknownName, Rule::kUnknownName},
-    {ErrorCode::kNoRule, Rule::kNoRule},
-    {ErrorCode::kAmbiguousRule, Rule::kAmbiguousRule},
-    {ErrorCode::kUnusedRule, Rule::kUnusedRule},
-    {ErrorCode::kShapeMismatch, Rule::kRuleShape},
-    {ErrorCode::kMeshAxisReused, Rule::kMeshAxisReused},
-    {ErrorCode::kEmptyShard, Rule::kEmptyShard},
-    {ErrorCode::kBlockStraddle, Rule::kBlockStraddle},
-    {ErrorCode::kSizeExpression, Rule::kSizeExpression},
-    {ErrorCode::kExtends, Rule::kExtends},
-    {ErrorCode::kGroups, Rule::kGroups},
-    {ErrorCode::kMesh, Rule::kMesh},
-    {ErrorCode::kAssertion, Rule::kAssertion},
-    {ErrorCode::kStrategy, Rule::kStrategy},
-    {ErrorCode::kSubByteCut, Rule::kSubByteCut},
-    {ErrorCode::kTied, Rule::kTied},
-    {ErrorCode::kConfig, Rule::kMappingConfig},
+    {ErrorCode::kMappingSyntax, CheckRule::kMappingSyntax},
+    {ErrorCode::kMappingSchema, CheckRule::kMappingSchema},
+    {ErrorCode::kNotDivisible, CheckRule::kNotDivisible},
+    {ErrorCode::kUnknownName, CheckRule::kUnknownName},
+    {ErrorCode::kNoRule, CheckRule::kNoRule},
+    {ErrorCode::kAmbiguousRule, CheckRule::kAmbiguousRule},
+    {ErrorCode::kUnusedRule, CheckRule::kUnusedRule},
+    {ErrorCode::kShapeMismatch, CheckRule::kRuleShape},
+    {ErrorCode::kMeshAxisReused, CheckRule::kMeshAxisReused},
+    {ErrorCode::kEmptyShard, CheckRule::kEmptyShard},
+    {ErrorCode::kBlockStraddle, CheckRule::kBlockStraddle},
+    {ErrorCode::kSizeExpression, CheckRule::kSizeExpression},
+    {ErrorCode::kExtends, CheckRule::kExtends},
+    {ErrorCode::kGroups, CheckRule::kGroups},
+    {ErrorCode::kMesh, CheckRule::kMesh},
+    {ErrorCode::kAssertion, CheckRule::kAssertion},
+    {ErrorCode::kStrategy, CheckRule::kStrategy},
+    {ErrorCode::kSubByteCut, CheckRule::kSubByteCut},
+    {ErrorCode::kTied, CheckRule::kTied},
+    {ErrorCode::kConfig, CheckRule::kMappingConfig},
 });
 
 /// Returns the path of a mapping document as the user would type it. `folder` is that of the user's
@@ -72,7 +72,7 @@ Finding mapping_finding(const Error& error, const std::string& folder, const std
 void check_doubts(const std::vector<mapping::DoubtfulCut>& doubts, const std::string& folder,
                   Findings& findings) {
   for (const mapping::DoubtfulCut& cut : doubts) {
-    findings.add({.rule = Rule::kDoubtfulCut,
+    findings.add({.rule = CheckRule::kDoubtfulCut,
                   .message = cut.message,
                   .file = placed_in(folder, cut.place.file),
                   .line = cut.place.line,
@@ -87,7 +87,7 @@ void check_resolution(const mapping::Resolution& resolution, const std::string& 
   for (const mapping::UnevenCut& cut : resolution.uneven) {
     constexpr size_t kShown = 16;
     const auto shown = static_cast<std::ptrdiff_t>(std::min(cut.sizes.size(), kShown));
-    findings.add({.rule = Rule::kUneven,
+    findings.add({.rule = CheckRule::kUneven,
                   .message = fmt::format("axis '{}' does not divide over {} parts ({} tensors)",
                                          cut.axis, cut.sizes.size(), cut.tensors),
                   .file = file,
@@ -99,7 +99,7 @@ void check_resolution(const mapping::Resolution& resolution, const std::string& 
                              .value_or("use a mesh size that divides the axis, or pad it")});
   }
   for (const std::string& warning : resolution.warnings) {
-    findings.add({.rule = Rule::kMappingWarning, .message = warning, .file = file});
+    findings.add({.rule = CheckRule::kMappingWarning, .message = warning, .file = file});
   }
 }
 

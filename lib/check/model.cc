@@ -59,25 +59,25 @@ const TensorSpec* embedding(const Tensors& tensors) {
 /// The rule about a size of config.json, for the keys that most models have.
 struct KeyRule {
   std::string_view key;
-  Rule rule;
+  CheckRule rule;
 };
 /// In the order in which they decide: head_dim may be hidden_size / num_attention_heads.
 constexpr auto kKeyRules = std::to_array<KeyRule>({
-    {"vocab_size", Rule::kVocabSize},
-    {"num_attention_heads", Rule::kHeads},
-    {"num_key_value_heads", Rule::kHeads},
-    {"n_head", Rule::kHeads},
-    {"intermediate_size", Rule::kIntermediateSize},
-    {"hidden_size", Rule::kHiddenSize},
-    {"n_embd", Rule::kHiddenSize},
-    {"d_model", Rule::kHiddenSize},
+    {"vocab_size", CheckRule::kVocabSize},
+    {"num_attention_heads", CheckRule::kHeads},
+    {"num_key_value_heads", CheckRule::kHeads},
+    {"n_head", CheckRule::kHeads},
+    {"intermediate_size", CheckRule::kIntermediateSize},
+    {"hidden_size", CheckRule::kHiddenSize},
+    {"n_embd", CheckRule::kHiddenSize},
+    {"d_model", CheckRule::kHiddenSize},
 });
 
-Rule rule_of(const std::vector<std::string>& keys) {
+CheckRule rule_of(const std::vector<std::string>& keys) {
   for (const auto& [key, rule] : kKeyRules) {
     if (std::ranges::find(keys, key) != keys.end()) return rule;
   }
-  return Rule::kSize;
+  return CheckRule::kSize;
 }
 
 /// Returns "heads*head_dim (num_attention_heads 32, hidden_size 4096)", or the key whose value the
@@ -95,7 +95,7 @@ std::string reason_of(const model::Misfit& misfit, const std::vector<std::string
   return fmt::format("{} ({})", dim, fmt::join(values, ", "));
 }
 
-void report(const Model& model, const model::Model& bound, const model::Misfit& misfit,
+void report(const CheckedModel& model, const model::Model& bound, const model::Misfit& misfit,
             Findings& findings) {
   const TensorSpec& tensor = model.tensors[misfit.tensor];
   const i64 found = tensor.shape[misfit.axis];
@@ -105,8 +105,8 @@ void report(const Model& model, const model::Model& bound, const model::Misfit& 
                   .file = model.config_file,
                   .tensor = tensor.name,
                   .axis = static_cast<int>(misfit.axis)};
-  if (finding.rule == Rule::kVocabSize && found > misfit.expected) {
-    finding.rule = Rule::kVocabPadding;
+  if (finding.rule == CheckRule::kVocabSize && found > misfit.expected) {
+    finding.rule = CheckRule::kVocabPadding;
     finding.message = fmt::format("rows beyond vocab_size: {}", found - misfit.expected);
     finding.found = std::to_string(found);
     finding.expected = fmt::format("{} = vocab_size", misfit.expected);
@@ -124,7 +124,7 @@ void report(const Model& model, const model::Model& bound, const model::Misfit& 
 /// Binds the model's graph, if it has one. Reports sizes of config.json that contradict each other,
 /// such as a hidden_size that is no multiple of the number of heads. Absent if config.json lacks a
 /// size that decides which tensors the graph reads.
-std::optional<model::Model> bound_model(const Model& model, Findings& findings) {
+std::optional<model::Model> bound_model(const CheckedModel& model, Findings& findings) {
   std::string why_not;
   const auto graph = model::find_graph(model.config, why_not);
   if (graph == nullptr) return std::nullopt;
@@ -132,7 +132,7 @@ std::optional<model::Model> bound_model(const Model& model, Findings& findings) 
     return model::bind_model(graph, model.config, model.tensors, model::Misfits::kLeaveOut);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kSizeExpression) return std::nullopt;
-    findings.add({.rule = Rule::kSize,
+    findings.add({.rule = CheckRule::kSize,
                   .message = error.message(),
                   .file = model.config_file,
                   .fix = "take config.json and weights from the same model"});
@@ -140,7 +140,7 @@ std::optional<model::Model> bound_model(const Model& model, Findings& findings) 
   }
 }
 
-void check_tied(const Model& model, const Tensors& tensors, Findings& findings) {
+void check_tied(const CheckedModel& model, const Tensors& tensors, Findings& findings) {
   const nlohmann::json* const tie = model.config.find("tie_word_embeddings");
   const TensorSpec* const table = embedding(tensors);
   if (tie == nullptr || !tie->is_boolean() || table == nullptr) return;
@@ -149,7 +149,7 @@ void check_tied(const Model& model, const Tensors& tensors, Findings& findings) 
   const auto architectures = model.config.architectures();
   const bool generates = !architectures.empty() && architectures[0].ends_with("ForCausalLM");
   if (tie->get<bool>() && head != nullptr) {
-    findings.add({.rule = Rule::kTiedTwice,
+    findings.add({.rule = CheckRule::kTiedTwice,
                   .message = fmt::format("stored beside '{}', although tie_word_embeddings is true",
                                          table->name),
                   .file = model.config_file,
@@ -157,7 +157,7 @@ void check_tied(const Model& model, const Tensors& tensors, Findings& findings) 
                   .fix = "drop one of the two, or say \"tie_word_embeddings\": false"});
   }
   if (!tie->get<bool>() && head == nullptr && generates) {
-    findings.add({.rule = Rule::kHeadMissing,
+    findings.add({.rule = CheckRule::kHeadMissing,
                   .message = "tie_word_embeddings is false, but there is no lm_head.weight",
                   .file = model.config_file,
                   .tensor = "lm_head.weight",
@@ -184,7 +184,7 @@ struct NumberedLayers {
   Layers layers;
 };
 
-NumberedLayers layers_of(const Model& model) {
+NumberedLayers layers_of(const CheckedModel& model) {
   NumberedLayers best;
   for (const std::string_view prefix : kLayerPrefixes) {
     Layers layers;
@@ -197,7 +197,7 @@ NumberedLayers layers_of(const Model& model) {
   return best;
 }
 
-void check_layer_count(const Model& model, const NumberedLayers& found, Findings& findings) {
+void check_layer_count(const CheckedModel& model, const NumberedLayers& found, Findings& findings) {
   const auto count = config_integer(model.config, {"num_hidden_layers", "n_layer", "num_layers"});
   if (!count || found.layers.empty()) return;
   const i64 more = config_integer(model.config, {"num_nextn_predict_layers"}).value_or(0);
@@ -206,7 +206,7 @@ void check_layer_count(const Model& model, const NumberedLayers& found, Findings
   for (const auto& [layer, tensors] : found.layers) layers.insert(layer);
   const auto missing = mapping::missing_numbers(layers, *count);
   if (!missing.empty()) {
-    findings.add({.rule = Rule::kMissingLayer,
+    findings.add({.rule = CheckRule::kMissingLayer,
                   .message = fmt::format("there is no tensor of layer {}", to_string(missing)),
                   .file = model.config_file,
                   .tensor = fmt::format("{}{}", found.prefix, missing.first.front()),
@@ -216,7 +216,7 @@ void check_layer_count(const Model& model, const NumberedLayers& found, Findings
   }
   for (const i64 layer : layers) {
     if (layer < end) continue;
-    findings.add({.rule = Rule::kExtraLayer,
+    findings.add({.rule = CheckRule::kExtraLayer,
                   .message = fmt::format("layer {} is beyond num_hidden_layers", layer),
                   .file = model.config_file,
                   .tensor = fmt::format("{}{}", found.prefix, layer),
@@ -239,14 +239,14 @@ const std::set<std::string_view>* usual_tensors(const Layers& layers) {
 }
 
 /// Drops layers beyond the count of config.json, which predict further tokens and differ in kind.
-void drop_extra_layers(const Model& model, NumberedLayers& found) {
+void drop_extra_layers(const CheckedModel& model, NumberedLayers& found) {
   const auto count = config_integer(model.config, {"num_hidden_layers", "n_layer", "num_layers"});
   if (count) found.layers.erase(found.layers.lower_bound(*count), found.layers.end());
 }
 
 /// True for a key or value tensor in one of the last layers that reuse keys and values of an
 /// earlier layer.
-bool is_anothers(const Model& model, i64 layer, std::string_view name) {
+bool is_anothers(const CheckedModel& model, i64 layer, std::string_view name) {
   const auto count = config_integer(model.config, {"num_hidden_layers"});
   const auto shared = config_integer(model.config, {"num_kv_shared_layers"});
   const bool makes_keys = name.starts_with("self_attn.k_") || name.starts_with("self_attn.v_");
@@ -254,7 +254,7 @@ bool is_anothers(const Model& model, i64 layer, std::string_view name) {
 }
 
 /// Kinds of the layer in config.json's lists of layers, as JSON texts.
-std::string kind_of(const Model& model, i64 layer) {
+std::string kind_of(const CheckedModel& model, i64 layer) {
   std::string kind;
   for (const char* list : {"layer_types", "mlp_layer_types", "compress_ratios"}) {
     for (const char* root : {"", "text_config."}) {
@@ -265,7 +265,7 @@ std::string kind_of(const Model& model, i64 layer) {
 }
 
 /// Groups layers by their kind in config.json: other kinds may have other tensors.
-std::vector<Layers> by_kind(const Model& model, const Layers& layers) {
+std::vector<Layers> by_kind(const CheckedModel& model, const Layers& layers) {
   std::map<std::string, Layers> kinds;
   for (const auto& [layer, tensors] : layers) kinds[kind_of(model, layer)][layer] = tensors;
   std::vector<Layers> found;
@@ -273,7 +273,7 @@ std::vector<Layers> by_kind(const Model& model, const Layers& layers) {
   return found;
 }
 
-void check_layers_alike(const Model& model, std::string_view prefix, const Layers& layers,
+void check_layers_alike(const CheckedModel& model, std::string_view prefix, const Layers& layers,
                         Findings& findings) {
   if (layers.size() < 2) return;
   const auto& usual = *usual_tensors(layers);
@@ -283,7 +283,7 @@ void check_layers_alike(const Model& model, std::string_view prefix, const Layer
     if (!std::includes(usual.begin(), usual.end(), tensors.begin(), tensors.end())) continue;
     for (const std::string_view name : usual) {
       if (tensors.contains(name) || is_anothers(model, layer, name)) continue;
-      findings.add({.rule = Rule::kLayerTensor,
+      findings.add({.rule = CheckRule::kLayerTensor,
                     .message = fmt::format("layer {} lacks a tensor that other layers have", layer),
                     .file = model.config_file,
                     .tensor = fmt::format("{}{}.{}", prefix, layer, name),
@@ -292,7 +292,7 @@ void check_layers_alike(const Model& model, std::string_view prefix, const Layer
   }
 }
 
-void check_experts(const Model& model, const NumberedLayers& found, Findings& findings) {
+void check_experts(const CheckedModel& model, const NumberedLayers& found, Findings& findings) {
   const auto count =
       config_integer(model.config, {"n_routed_experts", "num_local_experts", "num_experts"});
   if (!count) return;
@@ -309,7 +309,7 @@ void check_experts(const Model& model, const NumberedLayers& found, Findings& fi
       const auto missing = mapping::missing_numbers(numbers, *count);
       if (missing.empty()) continue;
       findings.add(
-          {.rule = Rule::kMissingExpert,
+          {.rule = CheckRule::kMissingExpert,
            .message = fmt::format("layer {} has no expert {}", layer, to_string(missing)),
            .file = model.config_file,
            .tensor = fmt::format("{}{}.{}{}", found.prefix, layer, prefix, missing.first.front()),
@@ -327,13 +327,13 @@ bool is_embedding(const model::Misfit& misfit) {
 /// Skips layers that lack tensors, since the graph reads the others as those of another kind of
 /// layer. Reports a vocabulary of another size for the embedding, and for the output matrix only
 /// if the embedding fits.
-void check_sizes(const Model& model, std::string_view layer_prefix, Findings& findings) {
+void check_sizes(const CheckedModel& model, std::string_view layer_prefix, Findings& findings) {
   const auto bound = bound_model(model, findings);
   if (!bound || bound->misfits.empty()) return;
   std::set<i64> incomplete;
   for (const Finding& finding : findings.all()) {
     const auto place = numbered(finding.tensor, layer_prefix);
-    if (finding.rule == Rule::kLayerTensor && place) incomplete.insert(place->first);
+    if (finding.rule == CheckRule::kLayerTensor && place) incomplete.insert(place->first);
   }
   const bool is_table_reported =
       std::any_of(bound->misfits.begin(), bound->misfits.end(), is_embedding);
@@ -360,7 +360,7 @@ std::optional<i64> config_integer(const mapping::ModelConfig& config,
   return std::nullopt;
 }
 
-void check_model(const Model& model, Findings& findings) {
+void check_model(const CheckedModel& model, Findings& findings) {
   const Tensors tensors(model.tensors);
   check_tied(model, tensors, findings);
   NumberedLayers layers = layers_of(model);

@@ -14,25 +14,25 @@
 namespace shardtool::check {
 
 /// Model to compare with its config.json.
-struct Model {
+struct CheckedModel {
   std::span<const TensorSpec> tensors;
   const mapping::ModelConfig& config;
   std::string config_file;  ///< path for findings
 };
 
 /// Rules about tensors that the model lacks. They say nothing if a file could not be read.
-inline constexpr std::array kAbsenceRules{Rule::kMissingLayer,  Rule::kLayerTensor,
-                                          Rule::kMissingExpert, Rule::kHeadMissing,
-                                          Rule::kScaleAlone,    Rule::kScaleMissing};
+inline constexpr std::array kAbsenceRules{CheckRule::kMissingLayer,  CheckRule::kLayerTensor,
+                                          CheckRule::kMissingExpert, CheckRule::kHeadMissing,
+                                          CheckRule::kScaleAlone,    CheckRule::kScaleMissing};
 
 /// ST04: compares heads, hidden size, vocabulary, layers, experts and tied tensors with
 /// config.json. Compares sizes of the tensors that the model's graph reads (lib/family); skips
 /// sizes that config.json does not give, and model types without a graph.
-void check_model(const Model& model, Findings& findings);
+void check_model(const CheckedModel& model, Findings& findings);
 
 /// ST04: every quantised weight has its scales and every scale its weight, of shapes that fit; and
 /// a table of the tensor-parallel sizes at which an equal cut falls inside a block.
-void check_quantised(const Model& model, Findings& findings);
+void check_quantised(const CheckedModel& model, Findings& findings);
 
 /// Integer at the first of these paths that has one, also under "text_config".
 std::optional<i64> config_integer(const mapping::ModelConfig& config,

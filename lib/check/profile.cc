@@ -15,25 +15,25 @@ namespace {
 
 struct Change {
   std::string_view profile;
-  Rule rule;
+  CheckRule rule;
   Severity severity;
 };
 
 constexpr auto kChanges = std::to_array<Change>({
-    {"hf", Rule::kFramework, Severity::kError},
-    {"hf", Rule::kNoIndex, Severity::kError},
-    {"vllm", Rule::kUneven, Severity::kError},
-    {"vllm", Rule::kPartialOverlap, Severity::kError},
-    {"vllm", Rule::kMisaligned, Severity::kWarning},
-    {"vllm", Rule::kBlockSizes, Severity::kWarning},
-    {"dcp", Rule::kFileName, Severity::kError},
-    {"dcp", Rule::kFramework, Severity::kWarning},
-    {"hub", Rule::kFileTooLarge, Severity::kError},
-    {"hub", Rule::kTooManyFiles, Severity::kError},
-    {"hub", Rule::kFileName, Severity::kWarning},
-    {"hub", Rule::kFramework, Severity::kWarning},
-    {"hub", Rule::kRemoteCode, Severity::kWarning},
-    {"hub", Rule::kPickle, Severity::kError},
+    {"hf", CheckRule::kFramework, Severity::kError},
+    {"hf", CheckRule::kNoIndex, Severity::kError},
+    {"vllm", CheckRule::kUneven, Severity::kError},
+    {"vllm", CheckRule::kPartialOverlap, Severity::kError},
+    {"vllm", CheckRule::kMisaligned, Severity::kWarning},
+    {"vllm", CheckRule::kBlockSizes, Severity::kWarning},
+    {"dcp", CheckRule::kFileName, Severity::kError},
+    {"dcp", CheckRule::kFramework, Severity::kWarning},
+    {"hub", CheckRule::kFileTooLarge, Severity::kError},
+    {"hub", CheckRule::kTooManyFiles, Severity::kError},
+    {"hub", CheckRule::kFileName, Severity::kWarning},
+    {"hub", CheckRule::kFramework, Severity::kWarning},
+    {"hub", CheckRule::kRemoteCode, Severity::kWarning},
+    {"hub", CheckRule::kPickle, Severity::kError},
 });
 
 Severity one_step_up(Severity severity) {

@@ -24,9 +24,9 @@ class Profile {
 
   /// Turns rules off by id or id prefix: "ST0301", "ST04". Throws kUsage if no id has the prefix.
   void ignore(const std::string& id);
-  void ignore(Rule rule) { severities_[static_cast<size_t>(rule)] = Severity::kOff; }
+  void ignore(CheckRule rule) { severities_[static_cast<size_t>(rule)] = Severity::kOff; }
 
-  Severity severity(Rule rule) const { return severities_[static_cast<size_t>(rule)]; }
+  Severity severity(CheckRule rule) const { return severities_[static_cast<size_t>(rule)]; }
 
  private:
   std::vector<Severity> severities_;  ///< by rule

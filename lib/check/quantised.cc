@@ -69,7 +69,7 @@ bool has_any(const ByName& tensors, std::string_view name, std::string_view end,
   });
 }
 
-void check_companion(const Model& model, const ByName& tensors, const TensorSpec& tensor,
+void check_companion(const CheckedModel& model, const ByName& tensors, const TensorSpec& tensor,
                      Findings& findings) {
   const std::string_view name = tensor.name;
   for (const CompanionOf& family : kQuantisedFamilies) {
@@ -78,7 +78,7 @@ void check_companion(const Model& model, const ByName& tensors, const TensorSpec
     const bool bare =
         family.weights[0].empty() && tensors.contains(with_end(name, family.companion, ""));
     if (bare || has_any(tensors, name, family.companion, family.weights)) return;
-    findings.add({.rule = Rule::kScaleAlone,
+    findings.add({.rule = CheckRule::kScaleAlone,
                   .message = "the weight that it belongs to is not there",
                   .file = model.config_file,
                   .tensor = tensor.name,
@@ -94,10 +94,10 @@ bool is_float8(Dtype dtype) {
   return bits(dtype) == 8 && dtype_info(dtype).kind == DtypeKind::kFloat && dtype != Dtype::kF8E8M0;
 }
 
-void check_needs(const Model& model, const ByName& tensors, const TensorSpec& tensor,
+void check_needs(const CheckedModel& model, const ByName& tensors, const TensorSpec& tensor,
                  const Needs& needs, Findings& findings) {
   if (has_any(tensors, tensor.name, needs.weight, needs.scales)) return;
-  findings.add({.rule = Rule::kScaleMissing,
+  findings.add({.rule = CheckRule::kScaleMissing,
                 .message = fmt::format("a {} weight without scales", to_string(tensor.dtype)),
                 .file = model.config_file,
                 .tensor = tensor.name,
@@ -107,7 +107,7 @@ void check_needs(const Model& model, const ByName& tensors, const TensorSpec& te
 
 /// True if the weight's own elements are codes. Without a quantization_config, 8-bit floats are a
 /// plain conversion without scales.
-bool is_scaled(const Model& model, const TensorSpec& tensor) {
+bool is_scaled(const CheckedModel& model, const TensorSpec& tensor) {
   if (tensor.shape.size() < 2 || model.config.find("quantization_config") == nullptr) return false;
   // Two 4-bit floats in a byte, used together with weights of 8-bit floats (DeepSeek-V4's experts).
   const bool is_pair =
@@ -116,7 +116,7 @@ bool is_scaled(const Model& model, const TensorSpec& tensor) {
 }
 
 /// Puts the scale names that this model uses first, as the expected names of a finding.
-Needs scaled_needs(const Model& model) {
+Needs scaled_needs(const CheckedModel& model) {
   Needs needs = kScaledNeeds;
   const auto is_used = [&model](std::string_view scale) {
     return std::any_of(model.tensors.begin(), model.tensors.end(),
@@ -126,7 +126,7 @@ Needs scaled_needs(const Model& model) {
   return needs;
 }
 
-void check_weight(const Model& model, const ByName& tensors, const TensorSpec& tensor,
+void check_weight(const CheckedModel& model, const ByName& tensors, const TensorSpec& tensor,
                   const Needs& scaled, Findings& findings) {
   const std::string_view name = tensor.name;
   if (name.ends_with(scaled.weight) && is_scaled(model, tensor)) {
@@ -149,13 +149,13 @@ std::optional<std::pair<i64, i64>> block_of(const mapping::ModelConfig& config) 
   return block;
 }
 
-void check_scale_shape(const Model& model, const TensorSpec& weight, const TensorSpec& scale,
+void check_scale_shape(const CheckedModel& model, const TensorSpec& weight, const TensorSpec& scale,
                        std::pair<i64, i64> block, Findings& findings) {
   if (weight.shape.size() != 2 || scale.shape.size() != 2) return;
   const Shape expected{ceil_div(weight.shape[0], block.first),
                        ceil_div(weight.shape[1], block.second)};
   if (scale.shape == expected) return;
-  findings.add({.rule = Rule::kScaleShape,
+  findings.add({.rule = CheckRule::kScaleShape,
                 .message = fmt::format("'{}' has another number of blocks", weight.name),
                 .file = model.config_file,
                 .tensor = scale.name,
@@ -195,7 +195,7 @@ LegalSizes legal_sizes(i64 extent, i64 block) {
 /// Notes which sizes fit the blocks, once per kind of tensor.
 class BlockTable {
  public:
-  BlockTable(const Model& model, Findings& findings) : model_(model), findings_(findings) {}
+  BlockTable(const CheckedModel& model, Findings& findings) : model_(model), findings_(findings) {}
 
   void note(const TensorSpec& tensor, size_t axis, i64 extent, i64 block) {
     constexpr i64 kLargestCommon = 8;
@@ -205,7 +205,7 @@ class BlockTable {
     const size_t leaf = name.rfind('.', name.rfind('.') - 1);
     if (!seen_.insert({std::string(name.substr(leaf + 1)), extent}).second) return;
     findings_.add(
-        {.rule = Rule::kBlockSizes,
+        {.rule = CheckRule::kBlockSizes,
          .message = fmt::format("axis {} of {} in blocks of {}: equal parts are whole blocks for "
                                 "tp {}, not for tp {}",
                                 axis, extent, block,
@@ -219,7 +219,7 @@ class BlockTable {
   }
 
  private:
-  const Model& model_;
+  const CheckedModel& model_;
   Findings& findings_;
   std::set<std::pair<std::string, i64>> seen_;
 };
@@ -232,7 +232,7 @@ std::string_view block_scale_suffix(std::string_view name) {
   return {};
 }
 
-void check_blocks(const Model& model, const ByName& tensors, Findings& findings) {
+void check_blocks(const CheckedModel& model, const ByName& tensors, Findings& findings) {
   const auto block = block_of(model.config);
   const auto group = config_integer(model.config, {"quantization_config.group_size"});
   BlockTable table(model, findings);
@@ -256,7 +256,7 @@ void check_blocks(const Model& model, const ByName& tensors, Findings& findings)
 
 }  // namespace
 
-void check_quantised(const Model& model, Findings& findings) {
+void check_quantised(const CheckedModel& model, Findings& findings) {
   ByName tensors;
   tensors.reserve(model.tensors.size());
   for (const TensorSpec& tensor : model.tensors) tensors.emplace(tensor.name, &tensor);

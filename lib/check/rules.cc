@@ -8,7 +8,7 @@
 namespace shardtool::check {
 namespace {
 
-using enum Rule;
+using enum CheckRule;
 using enum Severity;
 
 constexpr auto kContainerRules = std::to_array<RuleInfo>({
@@ -293,7 +293,7 @@ constexpr auto kTable = join_tables();
 /// Checks that the table is in enumeration order, so that a look-up is indexing.
 constexpr bool is_in_order() {
   for (size_t i = 0; i < kTable.size(); ++i) {
-    if (kTable[i].rule != static_cast<Rule>(i)) return false;
+    if (kTable[i].rule != static_cast<CheckRule>(i)) return false;
   }
   return true;
 }
@@ -329,7 +329,7 @@ std::span<const RuleInfo> rule_table() {
   return kTable;
 }
 
-const RuleInfo& rule_info(Rule rule) {
+const RuleInfo& rule_info(CheckRule rule) {
   return kTable[static_cast<size_t>(rule)];
 }
 

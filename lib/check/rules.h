@@ -12,7 +12,7 @@ std::string_view to_string(Severity severity);
 
 /// Every result that a check can report. Closed: rule_table() holds id, severity, title and
 /// explanation of each, and a test provokes each of them.
-enum class Rule {
+enum class CheckRule {
   // the container
   kFileUnreadable,
   kFileMissing,
@@ -128,7 +128,7 @@ enum class Rule {
 
 /// One row of the table.
 struct RuleInfo {
-  Rule rule;
+  CheckRule rule;
   std::string_view id;  ///< stable, "ST0301"
   Severity severity;    ///< without a profile
   std::string_view title;
@@ -136,7 +136,7 @@ struct RuleInfo {
 };
 
 std::span<const RuleInfo> rule_table();
-const RuleInfo& rule_info(Rule rule);
+const RuleInfo& rule_info(CheckRule rule);
 /// Returns the row with this id ("ST0301", case-insensitive), or null.
 const RuleInfo* find_rule(std::string_view id);
 /// Name of the family of an id, such as "shards" for "ST0301"; empty if unknown.

@@ -12,7 +12,7 @@
 namespace shardtool::engine {
 namespace {
 
-void multiply(const Product& product, const Side& side, Run<float>& run) {
+void multiply(const MatrixProduct& product, const Side& side, Run<float>& run) {
   run.begin(product);
   std::vector<std::byte> bytes;
   for (const auto rows : row_chunks(product.rows.local_size(), product.row_bytes())) {
@@ -47,8 +47,8 @@ GoldenDifference difference(const std::string& value, const Golden& golden,
         .note("expected", fmt::format("{} numbers", ours.data.size()));
   }
   const auto positions = golden.positions.empty() ? golden.length : std::ssize(golden.positions);
-  const Difference found = compare(Part<float>{ours.features, expected}, Placed<float>{{0, ours}},
-                                   golden.sequences * positions, 0);
+  const ValueDifference found = compare(Part<float>{ours.features, expected},
+                                        Placed<float>{{0, ours}}, golden.sequences * positions, 0);
   return {value, found.checked, found.worst};
 }
 
@@ -75,7 +75,7 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
     run.begin_layer(layer, std::move(passed), kAlone);
     for (const ops::Step& step : flow.steps) {
       run.begin_step(step);
-      for (const Product& product : products_of(whole, *step.op, 0)) {
+      for (const MatrixProduct& product : products_of(whole, *step.op, 0)) {
         multiply(product, whole, run);
       }
       run.end_step(step);

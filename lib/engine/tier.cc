@@ -104,7 +104,7 @@ void Tier<N>::hand_over(const LayerPair& before, const Wholes<N>& values, Placed
     Placed<N> received = fabric_.hand_over(exchange, from.devices, to.devices, sent.at(name));
     Placed<N> summed = received;
     fabric_.reduce(to.entry.at(name).on, summed);
-    const Difference found = compare(values.at(name), summed, inputs_.rows(), tolerance_);
+    const ValueDifference found = compare(values.at(name), summed, inputs_.rows(), tolerance_);
     verdict_.checked += found.checked;
     if (found.mismatches == 0) {
       entry.at(name) = std::move(received);
@@ -116,7 +116,7 @@ void Tier<N>::hand_over(const LayerPair& before, const Wholes<N>& values, Placed
 
 template <class N>
 void Tier<N>::add_handoff_fault(const LayerPair& before, const std::string& value,
-                                const Difference& found) {
+                                const ValueDifference& found) {
   Fault fault;
   fault.tier = verdict_.kind;
   fault.layer = layer_->name();
@@ -141,24 +141,24 @@ void Tier<N>::begin_step(size_t step) {
 }
 
 template <class N>
-void Tier<N>::begin(bool of_shards, const Product& product) {
+void Tier<N>::begin(bool of_shards, const MatrixProduct& product) {
   of_shards ? shards_run_.begin(product) : reference_.begin(product);
 }
 
 template <class N>
-void Tier<N>::multiply(bool of_shards, const Product& product, const MatrixBlock& block) {
+void Tier<N>::multiply(bool of_shards, const MatrixProduct& product, const MatrixBlock& block) {
   of_shards ? shards_run_.multiply(product, block) : reference_.multiply(product, block);
 }
 
 template <class N>
-void Tier<N>::multiply_there(bool of_shards, const Product& product, const MatrixBlock& block,
+void Tier<N>::multiply_there(bool of_shards, const MatrixProduct& product, const MatrixBlock& block,
                              const std::byte* there) {
   of_shards ? shards_run_.multiply_there(product, block, there)
             : reference_.multiply_there(product, block, there);
 }
 
 template <class N>
-void Tier<N>::end(bool of_shards, const Product& product) {
+void Tier<N>::end(bool of_shards, const MatrixProduct& product) {
   of_shards ? shards_run_.end(product) : reference_.end(product);
 }
 
@@ -177,8 +177,8 @@ void Tier<N>::end_step(size_t step) {
 
 /// May reduce `parts` in place; they stay as they were compared.
 template <class N>
-Difference Tier<N>::compare_with(const Placed<N>& expected, size_t step, size_t output,
-                                 Placed<N>& parts) {
+ValueDifference Tier<N>::compare_with(const Placed<N>& expected, size_t step, size_t output,
+                                      Placed<N>& parts) {
   if (standard_ == Standard::kBits) return compare_bits(expected, parts, inputs_.rows());
   fabric_.reduce(layer_->shards.flow.steps[step].made[output], parts);
   return compare(expected.at(0), parts, inputs_.rows(), tolerance_);
@@ -202,13 +202,13 @@ void Tier<N>::compare_output(size_t step, size_t output) {
 
 /// Sums the differences of the layer's results, using the last value of each name.
 template <class N>
-Difference Tier<N>::result() const {
-  std::map<std::string_view, const Difference*> last;
+ValueDifference Tier<N>::result() const {
+  std::map<std::string_view, const ValueDifference*> last;
   for (const Event& event : events_) {
     const std::string& name = layer_->whole.flow.steps[event.step].op->op->out[event.output];
     if (layer_->is_result(name)) last[name] = &event.difference;
   }
-  Difference all;
+  ValueDifference all;
   for (const auto& [name, one] : last) {
     all.checked += one->checked;
     all.mismatches += one->mismatches;
@@ -223,7 +223,7 @@ template <class N>
 void Tier<N>::end_layer() {
   const auto differs = [](const Event& event) { return event.difference.mismatches > 0; };
   const auto differing = std::ranges::count_if(events_, differs);
-  const Difference found = result();
+  const ValueDifference found = result();
   verdict_.checked += found.checked;
   const bool is_judged = tolerance_ < std::numeric_limits<double>::infinity();
   if (is_judged) verdict_.worst = std::max(verdict_.worst, found.worst);

@@ -35,13 +35,13 @@ class Tier {
   void begin_layer(const LayerPair& layer, size_t index);
   void begin_step(size_t step);
   /// Products of the shards or of the whole model, and blocks of their matrices; as in Run.
-  void begin(bool of_shards, const Product& product);
-  void multiply(bool of_shards, const Product& product, const MatrixBlock& block);
+  void begin(bool of_shards, const MatrixProduct& product);
+  void multiply(bool of_shards, const MatrixProduct& product, const MatrixBlock& block);
   /// Returns true if multiply_there replaces multiply.
   bool computes_there() const { return accelerator_ != nullptr; }
-  void multiply_there(bool of_shards, const Product& product, const MatrixBlock& block,
+  void multiply_there(bool of_shards, const MatrixProduct& product, const MatrixBlock& block,
                       const std::byte* there);
-  void end(bool of_shards, const Product& product);
+  void end(bool of_shards, const MatrixProduct& product);
   /// Completes the step on both sides and compares its results.
   void end_step(size_t step);
   void end_layer();
@@ -71,7 +71,7 @@ class Tier {
   struct Event {
     size_t step = 0;
     size_t output = 0;
-    Difference difference;
+    ValueDifference difference;
   };
 
   const SideLayer& reference_layer() const;
@@ -79,11 +79,12 @@ class Tier {
   Part<N> layer_input(const std::string& name) const;
   void hand_over(const LayerPair& before, const Wholes<N>& values, PlacedValues<N>& entry);
   void compare_output(size_t step, size_t output);
-  Difference compare_with(const Placed<N>& expected, size_t step, size_t output, Placed<N>& parts);
+  ValueDifference compare_with(const Placed<N>& expected, size_t step, size_t output,
+                               Placed<N>& parts);
   void add_fault(const Event& first, i64 mismatches);
-  Difference result() const;
+  ValueDifference result() const;
   void add_handoff_fault(const LayerPair& before, const std::string& value,
-                         const Difference& found);
+                         const ValueDifference& found);
 
   Inputs inputs_;
   Standard standard_;

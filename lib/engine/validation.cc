@@ -159,10 +159,11 @@ class Validation {
   void run_step(size_t layer, size_t step);
   void run_products(bool of_shards, size_t layer, size_t step);
   void look_at_small_weights(bool of_shards, const ops::BoundOp& op, std::span<const i64> ranks);
-  void multiply(const Product& product, bool of_shards);
-  kernels::FloatCensus multiply_rows(const Product& product, bool of_shards, index::Interval rows,
-                                     std::span<const std::byte> bytes, bool is_new);
-  void multiply_there(const Product& product, bool of_shards, index::Interval rows,
+  void multiply(const MatrixProduct& product, bool of_shards);
+  kernels::FloatCensus multiply_rows(const MatrixProduct& product, bool of_shards,
+                                     index::Interval rows, std::span<const std::byte> bytes,
+                                     bool is_new);
+  void multiply_there(const MatrixProduct& product, bool of_shards, index::Interval rows,
                       std::span<const std::byte> bytes);
   Counts predicted_counts() const;
   void predict(Verdict& verdict);
@@ -203,7 +204,7 @@ void Validation::add_ordered(comm::Communicator* comm) {
   }
 }
 
-void Validation::multiply(const Product& product, bool of_shards) {
+void Validation::multiply(const MatrixProduct& product, bool of_shards) {
   // A table that one op looks up and another multiplies by is counted once.
   const bool is_new =
       !product.is_looked_up &&
@@ -231,7 +232,7 @@ void Validation::multiply(const Product& product, bool of_shards) {
 /// Multiplies a chunk in every number system, with all threads. If the chunk `is_new`, also adds
 /// its bytes to the comparisons with the other side and the manifest. Returns the NaN and infinite
 /// numbers in it.
-kernels::FloatCensus Validation::multiply_rows(const Product& product, bool of_shards,
+kernels::FloatCensus Validation::multiply_rows(const MatrixProduct& product, bool of_shards,
                                                index::Interval rows,
                                                std::span<const std::byte> bytes, bool is_new) {
   const i64 parts = crew_.size() * kPartsPerThread;
@@ -268,7 +269,7 @@ kernels::FloatCensus Validation::multiply_rows(const Product& product, bool of_s
 }
 
 /// Sends the chunk to the accelerator, which multiplies by it while the next chunk is read.
-void Validation::multiply_there(const Product& product, bool of_shards, index::Interval rows,
+void Validation::multiply_there(const MatrixProduct& product, bool of_shards, index::Interval rows,
                                 std::span<const std::byte> bytes) {
   const std::byte* const there = ring_->send();
   const MatrixBlock all = share_of_work(product, rows, bytes.data(), 0, 1);
@@ -279,7 +280,7 @@ void Validation::multiply_there(const Product& product, bool of_shards, index::I
 }
 
 void Validation::run_products(bool of_shards, size_t layer, size_t step) {
-  for (const Product& product : order_.products(of_shards, layer, step)) {
+  for (const MatrixProduct& product : order_.products(of_shards, layer, step)) {
     multiply(product, of_shards);
   }
 }

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "lib/base/error.h"
-#include "lib/exec/cast_chunk.h"
+#include "lib/exec/chunks/cast_chunk.h"
 
 namespace shardtool::exec {
 namespace {

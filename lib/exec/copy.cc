@@ -12,8 +12,8 @@
 #include "kernels/digest/placed_crc64.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
-#include "lib/exec/cast_chunk.h"
-#include "lib/exec/range_hash.h"
+#include "lib/exec/chunks/cast_chunk.h"
+#include "lib/exec/files/range_hash.h"
 
 namespace shardtool::exec {
 namespace {

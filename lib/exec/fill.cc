@@ -16,7 +16,7 @@
 namespace shardtool::exec {
 namespace {
 
-using index::Join;
+using index::HolderJoin;
 using Bytes = std::vector<std::byte>;
 
 /// Row-major bytes of some consecutive indices of the first axis.
@@ -65,7 +65,7 @@ class Box {
  public:
   Box(const TensorMove& move, std::span<const i64> sizes) : move_(move), sizes_(sizes) {}
 
-  Rows read(const Join::Located& source, std::span<const SourceFile> files) const {
+  Rows read(const HolderJoin::Located& source, std::span<const SourceFile> files) const {
     const int holder = source.holders.front();
     Rows rows =
         rows_of(move_, *move_.from.holders, holder, source.local[0], sizes_[0], move_.dtype);
@@ -78,8 +78,9 @@ class Box {
     return rows;
   }
 
-  void write(const Rows& from, const Join::Located& source, int holder, const Join::Located& wanted,
-             std::span<const TargetFile> files, std::span<const store::File> readers) const {
+  void write(const Rows& from, const HolderJoin::Located& source, int holder,
+             const HolderJoin::Located& wanted, std::span<const TargetFile> files,
+             std::span<const store::File> readers) const {
     const Dtype dtype = move_.result_dtype();
     Rows rows = rows_of(move_, *move_.to.holders, holder, wanted.local[0], sizes_[0], dtype);
     const Slot& slot = move_.to.slots[static_cast<size_t>(holder)];
@@ -117,16 +118,16 @@ class Box {
 
 void fill_one(const TensorMove& move, std::span<const SourceFile> sources,
               std::span<const TargetFile> targets, std::span<const store::File> readers) {
-  const Join join(*move.from.holders, *move.to.holders);
-  join.for_each_box([&](Join::Box cells) {
+  const HolderJoin join(*move.from.holders, *move.to.holders);
+  join.for_each_box([&](HolderJoin::Box cells) {
     const auto all_wanted = join.destinations_of(cells);
     if (all_wanted.empty()) return;
     std::vector<i64> sizes;
     for (const index::AxisCell* cell : cells) sizes.push_back(cell->size);
-    const Join::Located source = join.source_of(cells);
+    const HolderJoin::Located source = join.source_of(cells);
     const Box box(move, sizes);
     const Rows rows = box.read(source, sources);
-    for (const Join::Located& wanted : all_wanted) {
+    for (const HolderJoin::Located& wanted : all_wanted) {
       for (const int holder : wanted.holders)
         box.write(rows, source, holder, wanted, targets, readers);
     }

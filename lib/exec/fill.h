@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "lib/exec/data_file.h"
+#include "lib/exec/files/data_file.h"
 #include "lib/exec/move.h"
 
 namespace shardtool::exec {

@@ -9,7 +9,7 @@
 
 #include "lib/base/dtype.h"
 #include "lib/base/shape.h"
-#include "lib/exec/computed.h"
+#include "lib/exec/chunks/computed.h"
 #include "lib/index/holder_set.h"
 
 namespace shardtool::exec {
@@ -32,7 +32,7 @@ inline i64 holder_bytes(const index::HolderSet& holders, int holder, Dtype dtype
 
 /// One side of a move: the holders of a tensor and their file positions. Tensors with equal layouts
 /// share one holder set.
-struct Side {
+struct MoveSide {
   std::shared_ptr<const index::HolderSet> holders;
   std::vector<Slot> slots;  ///< one per holder
 };
@@ -42,8 +42,8 @@ struct TensorMove {
   std::string name;
   Dtype dtype = Dtype::kF32;
   Shape shape;
-  Side from;
-  Side to;
+  MoveSide from;
+  MoveSide to;
   /// Digest of the whole tensor from a manifest, if known.
   std::optional<std::uint64_t> expected_digest = {};
   /// Element type at the destinations if it is another one (kernels::cast); `dtype` is the

@@ -78,7 +78,8 @@ i64 addend_of(std::span<const index::ValueShift> shifts, int holder, i64 local) 
   return addends.size() == 1 ? addends[0] : addends[static_cast<size_t>(local)];
 }
 
-Bytes read_holder(const Side& side, int holder, i64 bytes, std::span<const SourceFile> sources) {
+Bytes read_holder(const MoveSide& side, int holder, i64 bytes,
+                  std::span<const SourceFile> sources) {
   const Slot& slot = side.slots[static_cast<size_t>(holder)];
   Bytes buffer(static_cast<size_t>(bytes));
   iovec part{buffer.data(), buffer.size()};
@@ -149,7 +150,7 @@ Bytes stored_bytes(const ShiftedMove& move, int holder, const std::vector<i64>& 
 }  // namespace
 
 std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
-                              const Side& side, std::span<const index::ValueShift> shifts,
+                              const MoveSide& side, std::span<const index::ValueShift> shifts,
                               std::span<const SourceFile> sources) {
   const Format format = format_of(name, dtype, shape);
   std::vector<i64> values(static_cast<size_t>(shape[0]));

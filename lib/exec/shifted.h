@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/exec/copy.h"
-#include "lib/exec/data_file.h"
+#include "lib/exec/files/data_file.h"
 #include "lib/exec/move.h"
 #include "lib/index/value_shift.h"
 
@@ -26,7 +26,7 @@ inline constexpr i64 kMaxShiftedBytes = 16 << 20;
 /// kDataMismatch when two holders differ, kCoverage when a value has no holder, kUnsupported for
 /// another rank or dtype, kLimit above the size.
 std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
-                              const Side& side, std::span<const index::ValueShift> shifts,
+                              const MoveSide& side, std::span<const index::ValueShift> shifts,
                               std::span<const SourceFile> sources);
 
 /// Converts a holder's stored values, beginning with its local element `first`, to logical ones;

@@ -15,7 +15,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
-#include "lib/exec/chunk_plans.h"
+#include "lib/exec/chunks/chunk_plans.h"
 #include "lib/exec/progress_meter.h"
 #include "lib/exec/schedule.h"
 #include "lib/exec/workers.h"

@@ -4,8 +4,8 @@
 #include <functional>
 #include <span>
 
-#include "lib/exec/chunk_reader.h"
-#include "lib/exec/data_file.h"
+#include "lib/exec/chunks/chunk_reader.h"
+#include "lib/exec/files/data_file.h"
 #include "lib/exec/move.h"
 #include "lib/exec/resources.h"
 

@@ -10,7 +10,7 @@ namespace {
 /// Calls visit(holders, local) for the holders of every combination of one claim per axis on the
 /// segments of one side, until it returns true. `local` is the box's first element in them.
 template <class Visit>
-void for_each_claimant(const HolderSet& holders, Join::Box box,
+void for_each_claimant(const HolderSet& holders, HolderJoin::Box box,
                        const AxisIndex::Segment* AxisCell::*side, Visit visit) {
   const size_t rank = box.size();
   for (const AxisCell* cell : box) {
@@ -52,7 +52,7 @@ std::vector<AxisCell> join_axis(const AxisIndex& sources, const AxisIndex& desti
   return cells;
 }
 
-Join::Join(const HolderSet& sources, const HolderSet& destinations)
+HolderJoin::HolderJoin(const HolderSet& sources, const HolderSet& destinations)
     : sources_(&sources), destinations_(&destinations) {
   if (sources.shape() != destinations.shape()) {
     throw Error(ErrorCode::kInternal, "joined holders belong to tensors of different shapes");
@@ -64,7 +64,7 @@ Join::Join(const HolderSet& sources, const HolderSet& destinations)
   }
 }
 
-void Join::for_each_box(const std::function<void(Box)>& visit) const {
+void HolderJoin::for_each_box(const std::function<void(Box)>& visit) const {
   for (const auto& axis : cells_) {
     if (axis.empty()) return;
   }
@@ -79,7 +79,7 @@ void Join::for_each_box(const std::function<void(Box)>& visit) const {
   }
 }
 
-Join::Located Join::source_of(Box box) const {
+HolderJoin::Located HolderJoin::source_of(Box box) const {
   Located found;
   for_each_claimant(*sources_, box, &AxisCell::source,
                     [&](std::span<const int> holders, std::vector<i64>& local) {
@@ -89,7 +89,7 @@ Join::Located Join::source_of(Box box) const {
   return found;
 }
 
-std::vector<Join::Located> Join::destinations_of(Box box) const {
+std::vector<HolderJoin::Located> HolderJoin::destinations_of(Box box) const {
   std::vector<Located> found;
   for_each_claimant(*destinations_, box, &AxisCell::destination,
                     [&](std::span<const int> holders, const std::vector<i64>& local) {
@@ -101,10 +101,11 @@ std::vector<Join::Located> Join::destinations_of(Box box) const {
 
 bool covers(const HolderSet& holders) {
   const HolderSet whole = HolderSet::whole(holders.shape());
-  const Join join(holders, whole);
+  const HolderJoin join(holders, whole);
   bool is_covered = true;
-  join.for_each_box(
-      [&](Join::Box box) { is_covered = is_covered && !join.source_of(box).holders.empty(); });
+  join.for_each_box([&](HolderJoin::Box box) {
+    is_covered = is_covered && !join.source_of(box).holders.empty();
+  });
   return is_covered;
 }
 

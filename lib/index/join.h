@@ -30,10 +30,10 @@ std::vector<AxisCell> join_axis(const AxisIndex& sources, const AxisIndex& desti
 /// product of the cells of its axes. Every element of the product is a box that a source holder and
 /// one or more destination holders hold as a translation. (The product may contain boxes that no
 /// destination holds, if the holders are not a product themselves.)
-class Join {
+class HolderJoin {
  public:
   /// Keeps references to both. Requires equal shapes (kInternal).
-  Join(const HolderSet& sources, const HolderSet& destinations);
+  HolderJoin(const HolderSet& sources, const HolderSet& destinations);
 
   int rank() const { return static_cast<int>(cells_.size()); }
   std::span<const AxisCell> cells(int axis) const { return cells_[static_cast<size_t>(axis)]; }

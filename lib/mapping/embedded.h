@@ -3,13 +3,9 @@
 #include <span>
 #include <string_view>
 
-namespace shardtool::mapping {
+#include "lib/base/embedded_file.h"
 
-/// A file that the build compiles in.
-struct EmbeddedFile {
-  std::string_view name;  ///< without folder and ".json"
-  std::string_view text;
-};
+namespace shardtool::mapping {
 
 /// families/*.json, sorted by name: families of quantised tensors.
 std::span<const EmbeddedFile> embedded_presets();

@@ -223,7 +223,7 @@ void Binder::note_misfits(size_t tensor, const Op& op, const WeightRef& ref) {
   const DtypeInfo& dtype = dtype_info(spec.dtype);
   const bool is_packed = dtype.kind != DtypeKind::kFloat || dtype.bits < kBitsOfByte;
   if (is_packed || is_read_[tensor] || spec.shape.size() != ref.shape.size()) return;
-  const auto is_known = [&](const mapping::Product& section) {
+  const auto is_known = [&](const mapping::FoldedAxes& section) {
     return std::ranges::all_of(section.factors, [&](const mapping::Factor& factor) {
       return factor.axis.empty() || model_.sizes.contains(factor.axis);
     });

@@ -99,7 +99,7 @@ std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConf
 std::vector<std::string> config_keys(const Graph& graph, const Dim& dim) {
   std::set<std::string> seen;
   std::vector<std::string> keys;
-  for (const mapping::Product& section : dim.sections) {
+  for (const mapping::FoldedAxes& section : dim.sections) {
     for (const mapping::Factor& factor : section.factors)
       add_config_keys(graph, factor.axis, seen, keys);
   }

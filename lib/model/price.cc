@@ -84,7 +84,7 @@ struct PricedLayer {
 class Sum {
  public:
   Sum(const Model& model, std::span<const TensorSpec> tensors, const mesh::Mesh& mesh,
-      mesh::Over dealt, const Workload& workload, const plan::HardwareProfile* profile)
+      mesh::Over dealt, const ReplicaWorkload& workload, const plan::HardwareProfile* profile)
       : model_(model),
         tensors_(tensors),
         mesh_(mesh),
@@ -114,7 +114,7 @@ class Sum {
   std::span<const TensorSpec> tensors_;
   const mesh::Mesh& mesh_;
   mesh::Over dealt_;  ///< axes along which devices have their own tokens
-  const Workload& workload_;
+  const ReplicaWorkload& workload_;
   const plan::HardwareProfile* profile_;
   bool causal_;
   bool has_encoder_;
@@ -226,7 +226,7 @@ PhasePrice Sum::of(const std::vector<PricedLayer>& layers, const Phase& phase) c
 }
 
 /// Throws kUsage for an impossible workload.
-void check(const Workload& workload) {
+void check(const ReplicaWorkload& workload) {
   const bool sensible = workload.batch >= 1 && workload.prompt_len >= 1 && workload.context >= 1;
   const auto tokens = checked_mul(workload.batch, workload.prompt_len);
   const auto cached = checked_mul(workload.batch, workload.context);
@@ -238,7 +238,7 @@ void check(const Workload& workload) {
 }  // namespace
 
 Price price(const Model& model, std::span<const TensorSpec> tensors, const StoredWeights& weights,
-            const mesh::Mesh& mesh, const Workload& workload,
+            const mesh::Mesh& mesh, const ReplicaWorkload& workload,
             const plan::HardwareProfile* profile) {
   check(workload);
   const mesh::Over own_tokens = token_axes(model, weights.computed, mesh);

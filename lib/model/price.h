@@ -15,7 +15,7 @@
 namespace shardtool::model {
 
 /// The workload of one replica of a model.
-struct Workload {
+struct ReplicaWorkload {
   i64 batch = 1;         ///< number of sequences
   i64 prompt_len = 512;  ///< tokens per sequence in a prefill
   i64 context = 512;     ///< positions per sequence in a decode step's attention
@@ -66,7 +66,8 @@ struct Price {
 /// `weights` must have layouts for every tensor that the model reads. Throws what flow throws.
 /// O(ops * devices).
 Price price(const Model& model, std::span<const TensorSpec> tensors, const StoredWeights& weights,
-            const mesh::Mesh& mesh, const Workload& workload, const plan::HardwareProfile* profile);
+            const mesh::Mesh& mesh, const ReplicaWorkload& workload,
+            const plan::HardwareProfile* profile);
 
 /// Returns the collectives of weights in one step of training: each layer's weights are gathered
 /// for the forward pass and again for the backward pass, and their gradients, in the weights'

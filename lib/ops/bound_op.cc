@@ -19,7 +19,7 @@ i64 ModelSizes::size(const Dim& dim) const {
         fmt::format("the config does not say '{}', which the graph of {} needs", name, family));
   };
   i64 total = 0;
-  for (const mapping::Product& section : dim.sections) {
+  for (const mapping::FoldedAxes& section : dim.sections) {
     const auto sum = checked_add(total, mapping::product_of(section, 0, declared));
     if (!sum) throw Error(ErrorCode::kShapeMismatch, "the sizes of an axis are above 2^63");
     total = *sum;

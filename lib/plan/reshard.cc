@@ -39,7 +39,7 @@ const ReshardTensor& first_of(std::span<const ReshardTensor> tensors, const Resh
   return tensors[group.tensors.front()];
 }
 
-void measure_groups(std::span<const ReshardTensor> tensors, const ReshardOptions& options,
+void measure_groups(std::span<const ReshardTensor> tensors, const TrafficOptions& options,
                     ReshardPlan& plan) {
   for (ReshardGroup& group : plan.groups) {
     const ReshardTensor& tensor = first_of(tensors, group);
@@ -104,17 +104,17 @@ bool same_region(const ReshardTensor& tensor, int from, int to) {
 
 /// Memory steps of each device while the groups move.
 void add_steps(const ReshardTensor& tensor, size_t group, i64 n,
-               std::vector<std::vector<Step>>& steps) {
+               std::vector<std::vector<MemoryStep>>& steps) {
   std::map<i64, int> holders;
   for (size_t h = 0; h < tensor.from.ranks.size(); ++h) {
     const i64 rank = tensor.from.ranks[h];
     holders[rank] = static_cast<int>(h);
-    Step& step = steps[static_cast<size_t>(rank)][group];
+    MemoryStep& step = steps[static_cast<size_t>(rank)][group];
     step.source = local_bytes(tensor.from, static_cast<int>(h), tensor.bits);
   }
   for (size_t h = 0; h < tensor.to.ranks.size(); ++h) {
     const i64 rank = tensor.to.ranks[h];
-    Step& step = steps[static_cast<size_t>(rank)][group];
+    MemoryStep& step = steps[static_cast<size_t>(rank)][group];
     step.destination = local_bytes(tensor.to, static_cast<int>(h), tensor.bits);
     const auto had = holders.find(rank);
     const bool stays =
@@ -125,7 +125,8 @@ void add_steps(const ReshardTensor& tensor, size_t group, i64 n,
 }
 
 void add_schedule(std::span<const ReshardTensor> tensors, ReshardPlan& plan) {
-  std::vector<std::vector<Step>> steps(plan.per_rank.size(), std::vector<Step>(plan.groups.size()));
+  std::vector<std::vector<MemoryStep>> steps(plan.per_rank.size(),
+                                             std::vector<MemoryStep>(plan.groups.size()));
   for (size_t g = 0; g < plan.groups.size(); ++g) {
     const auto n = static_cast<i64>(plan.groups[g].tensors.size());
     add_steps(first_of(tensors, plan.groups[g]), g, n, steps);
@@ -139,7 +140,7 @@ void add_schedule(std::span<const ReshardTensor> tensors, ReshardPlan& plan) {
 }
 
 Renumbering renumber(std::span<const ReshardTensor> tensors, const ReshardPlan& plan,
-                     const ReshardOptions& options) {
+                     const TrafficOptions& options) {
   const i64 ranks = options.to_devices;
   const auto devices = static_cast<i64>(plan.per_rank.size());
   std::vector<i64> overlap(static_cast<size_t>(ranks * devices), 0);
@@ -169,7 +170,7 @@ double ReshardPlan::gap() const {
   return static_cast<double>(bytes_moved) / static_cast<double>(lower_bound) - 1;
 }
 
-ReshardPlan plan_reshard(std::span<const ReshardTensor> tensors, const ReshardOptions& options) {
+ReshardPlan plan_reshard(std::span<const ReshardTensor> tensors, const TrafficOptions& options) {
   ReshardPlan plan;
   plan.from_storage = options.from_devices == 0;
   const i64 devices = std::max(options.from_devices, options.to_devices);

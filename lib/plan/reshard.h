@@ -18,7 +18,7 @@ struct ReshardTensor {
   Holders to;
 };
 
-struct ReshardOptions {
+struct TrafficOptions {
   i64 from_devices = 0;  ///< 0: the source is storage
   i64 to_devices = 1;
   i64 node_size = 8;            ///< devices of one node
@@ -92,6 +92,6 @@ struct ReshardPlan {
 /// Plans every tensor's direct move. Work is per distinct pair of layouts, and linear in the number
 /// of tensors. Throws kCoverage with the tensor's name when a needed part has no source; kLimit on
 /// overflow. Requires ranks below the numbers of devices.
-ReshardPlan plan_reshard(std::span<const ReshardTensor> tensors, const ReshardOptions& options);
+ReshardPlan plan_reshard(std::span<const ReshardTensor> tensors, const TrafficOptions& options);
 
 }  // namespace shardtool::plan

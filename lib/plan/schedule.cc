@@ -6,17 +6,18 @@
 namespace shardtool::plan {
 namespace {
 
-std::vector<i64> peaks(const std::vector<std::vector<Step>>& steps, std::span<const size_t> order) {
+std::vector<i64> peaks(const std::vector<std::vector<MemoryStep>>& steps,
+                       std::span<const size_t> order) {
   std::vector<i64> peaks;
   peaks.reserve(steps.size());
   for (const auto& device : steps) peaks.push_back(peak_bytes(device, order));
   return peaks;
 }
 
-i64 bound_of(std::span<const Step> steps) {
+i64 bound_of(std::span<const MemoryStep> steps) {
   i64 before = 0;
   i64 after = 0;
-  for (const Step& step : steps) {
+  for (const MemoryStep& step : steps) {
     before += step.source * step.tensors;
     after += step.destination * step.tensors;
   }
@@ -25,12 +26,12 @@ i64 bound_of(std::span<const Step> steps) {
 
 }  // namespace
 
-i64 peak_bytes(std::span<const Step> steps, std::span<const size_t> order) {
+i64 peak_bytes(std::span<const MemoryStep> steps, std::span<const size_t> order) {
   i64 resident = 0;
-  for (const Step& step : steps) resident += step.source * step.tensors;
+  for (const MemoryStep& step : steps) resident += step.source * step.tensors;
   i64 peak = resident;
   for (const size_t i : order) {
-    const Step& step = steps[i];
+    const MemoryStep& step = steps[i];
     // The first or the last of equal tensors has the highest level.
     const i64 before_last = std::max<i64>(0, (step.tensors - 1) * step.growth());
     peak = std::max(peak, resident + before_last + step.extra);
@@ -39,12 +40,12 @@ i64 peak_bytes(std::span<const Step> steps, std::span<const size_t> order) {
   return std::max(peak, resident);
 }
 
-std::vector<size_t> best_order(std::span<const Step> steps) {
+std::vector<size_t> best_order(std::span<const MemoryStep> steps) {
   std::vector<size_t> order(steps.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    const Step& x = steps[a];
-    const Step& y = steps[b];
+    const MemoryStep& x = steps[a];
+    const MemoryStep& y = steps[b];
     const bool x_grows = x.growth() > 0;
     const bool y_grows = y.growth() > 0;
     if (x_grows != y_grows) return y_grows;
@@ -53,7 +54,7 @@ std::vector<size_t> best_order(std::span<const Step> steps) {
   return order;
 }
 
-Schedule schedule(const std::vector<std::vector<Step>>& steps) {
+Schedule schedule(const std::vector<std::vector<MemoryStep>>& steps) {
   constexpr int kTries = 4;
   Schedule best;
   if (steps.empty()) return best;

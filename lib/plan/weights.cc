@@ -26,9 +26,9 @@ i64 image_elements(const index::HolderSet& set, int holder) {
 
 /// Adds, for every box, a copy to each holder except the one of the lowest rank.
 void add_replicas(const WeightGroup& group, std::vector<DeviceWeights>& devices) {
-  const index::Join join(*group.held.set, *group.held.set);
+  const index::HolderJoin join(*group.held.set, *group.held.set);
   std::vector<int> having;
-  join.for_each_box([&](index::Join::Box box) {
+  join.for_each_box([&](index::HolderJoin::Box box) {
     i64 elements = 1;
     for (const index::AxisCell* cell : box) elements *= cell->size;
     having.clear();

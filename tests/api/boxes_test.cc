@@ -1,4 +1,4 @@
-#include "lib/api/transfer/boxes.h"
+#include "lib/api/transfer/sources/boxes.h"
 
 #include <doctest/doctest.h>
 

@@ -228,7 +228,8 @@ TEST_CASE("the manifest has the digests before and after the cast, and check agr
   options.sources = {files.folder / "out"};
   options.data = check::DataSubset{};
   // The values are random bits, and halves of an odd count stand before words.
-  const std::set harmless{check::Rule::kNan, check::Rule::kInfinite, check::Rule::kMisaligned};
+  const std::set harmless{check::CheckRule::kNan, check::CheckRule::kInfinite,
+                          check::CheckRule::kMisaligned};
   for (const check::Finding& finding : check(options).findings) {
     CAPTURE(finding.message);
     CHECK(harmless.contains(finding.rule));

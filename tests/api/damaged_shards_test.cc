@@ -83,7 +83,7 @@ TEST_CASE("a shard of another shape is one finding, and those that it shifts are
   options.sources = {fixture.folder / "parts"};
   i64 shards = 0;
   for (const check::Finding& finding : check(options).findings) {
-    if (finding.rule != check::Rule::kShardDiffers) continue;
+    if (finding.rule != check::CheckRule::kShardDiffers) continue;
     CHECK(finding.tensor == "n");
     ++shards;
   }

@@ -1,7 +1,7 @@
 // A graph whose model begins at an input instead of an embedding: the first layer has no weights.
 #include <doctest/doctest.h>
 
-#include "lib/api/graphs.h"
+#include "lib/api/catalogue/graphs.h"
 #include "lib/api/validate.h"
 #include "tests/support/checkpoint_files.h"
 

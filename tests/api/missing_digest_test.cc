@@ -53,7 +53,7 @@ void drop_digest(const std::string& parts, const std::string& tensor) {
 }
 
 i64 undigested(const CheckReport& report) {
-  return std::ranges::count(report.findings, check::Rule::kNoDigest, &check::Finding::rule);
+  return std::ranges::count(report.findings, check::CheckRule::kNoDigest, &check::Finding::rule);
 }
 
 CheckReport checked(std::vector<std::string> sources) {
@@ -87,7 +87,7 @@ TEST_CASE("an entry without a digest is refused by merge and reshard, found and 
     REQUIRE(undigested(report) == 1);
     CHECK(report.errors == 1);
     const auto found =
-        std::ranges::find(report.findings, check::Rule::kNoDigest, &check::Finding::rule);
+        std::ranges::find(report.findings, check::CheckRule::kNoDigest, &check::Finding::rule);
     CHECK(found->tensor == tensor);
     InspectOptions inspecting;
     inspecting.source = parts;

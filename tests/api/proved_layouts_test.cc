@@ -13,7 +13,7 @@
 namespace shardtool::api {
 namespace {
 
-using check::Rule;
+using check::CheckRule;
 using mapping::TinyModel;
 using nlohmann::json;
 using test::ModelFiles;
@@ -62,7 +62,7 @@ void check_every_change_is_found(const std::string& parts, size_t step) {
       CAPTURE(name);
       CAPTURE(path);
       CHECK(std::any_of(report.findings.begin(), report.findings.end(), [&](const auto& finding) {
-        return finding.rule == Rule::kShardHash && finding.tensor == name &&
+        return finding.rule == CheckRule::kShardHash && finding.tensor == name &&
                finding.rank == shard["rank"].get<i64>();
       }));
     }

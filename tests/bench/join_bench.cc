@@ -38,9 +38,9 @@ layout::Layout fsdp(const Shape& shape, i64 devices) {
 }
 
 /// The number of copies between a source and a destination holder.
-i64 count_transfers(const index::Join& join) {
+i64 count_transfers(const index::HolderJoin& join) {
   i64 transfers = 0;
-  join.for_each_box([&](index::Join::Box box) {
+  join.for_each_box([&](index::HolderJoin::Box box) {
     benchmark::DoNotOptimize(join.source_of(box));
     transfers += static_cast<i64>(join.destinations_of(box).size());
   });
@@ -55,7 +55,7 @@ void join_fsdp_1024_to_1536(benchmark::State& state) {
   for (auto _ : state) {
     transfers = 0;
     for (const auto& [from, to] : moves) {
-      transfers += count_transfers(index::Join(from.holders(), to.holders()));
+      transfers += count_transfers(index::HolderJoin(from.holders(), to.holders()));
     }
   }
   state.counters["tensors"] = static_cast<double>(moves.size());

@@ -69,7 +69,7 @@ double plan_fsdp(i64 layers, int rounds) {
     tensors.push_back(
         {"w", 16, {&from[t].holders(), from[t].ranks()}, {&to[t].holders(), to[t].ranks()}});
   }
-  plan::ReshardOptions options;
+  plan::TrafficOptions options;
   options.from_devices = 1024;
   options.to_devices = 1536;
   std::vector<double> seconds;

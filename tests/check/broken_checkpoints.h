@@ -11,11 +11,11 @@ namespace shardtool::test {
 
 /// A way to break a rule: creates a checkpoint in the folder and returns the options to check it.
 struct Broken {
-  check::Rule rule;
+  check::CheckRule rule;
   std::function<api::CheckOptions(const TempFolder&)> make;
 };
 
-// Rule families, each with a broken checkpoint per rule.
+// CheckRule families, each with a broken checkpoint per rule.
 std::vector<Broken> broken_containers();
 std::vector<Broken> broken_mappings();
 std::vector<Broken> broken_shards();

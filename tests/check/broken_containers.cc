@@ -9,7 +9,7 @@ namespace shardtool::test {
 namespace {
 
 namespace fs = std::filesystem;
-using check::Rule;
+using check::CheckRule;
 
 constexpr const char* kIndex = "model.safetensors.index.json";
 
@@ -114,48 +114,51 @@ std::vector<Broken> broken_containers() {
   const std::string bytes_2 = R"({"dtype":"U8","shape":[2],"data_offsets":[0,2]})";
   const std::string half_1 = R"({"dtype":"F16","shape":[1],"data_offsets":[0,2]})";
   return {
-      {Rule::kFileUnreadable, a_folder_as_file},
-      {Rule::kFileMissing, index(map(R"("a":"1.safetensors","c":"3.safetensors")"))},
-      {Rule::kTorchFile, torch_file("PK\x03\x04 and so on")},
-      {Rule::kOtherEntry, torch_file(tensor_and_epoch())},
-      {Rule::kForeignFormat, bytes("PK\x03\x04 and so on")},
-      {Rule::kHeaderLength, bytes("1234567")},
-      {Rule::kHeaderJson, header("{" + a + ",}", 1)},
-      {Rule::kHeaderMetadata, header(R"({"__metadata__":{"n":1},)" + a + "}", 1)},
-      {Rule::kTensorTwice, header("{" + a + "," + a + "}", 1)},
-      {Rule::kDtype, header(R"({"a":{"dtype":"F31","shape":[1],"data_offsets":[0,1]}})", 1)},
-      {Rule::kTensorSize, header(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,1]}})", 1)},
-      {Rule::kOverlap,
+      {CheckRule::kFileUnreadable, a_folder_as_file},
+      {CheckRule::kFileMissing, index(map(R"("a":"1.safetensors","c":"3.safetensors")"))},
+      {CheckRule::kTorchFile, torch_file("PK\x03\x04 and so on")},
+      {CheckRule::kOtherEntry, torch_file(tensor_and_epoch())},
+      {CheckRule::kForeignFormat, bytes("PK\x03\x04 and so on")},
+      {CheckRule::kHeaderLength, bytes("1234567")},
+      {CheckRule::kHeaderJson, header("{" + a + ",}", 1)},
+      {CheckRule::kHeaderMetadata, header(R"({"__metadata__":{"n":1},)" + a + "}", 1)},
+      {CheckRule::kTensorTwice, header("{" + a + "," + a + "}", 1)},
+      {CheckRule::kDtype, header(R"({"a":{"dtype":"F31","shape":[1],"data_offsets":[0,1]}})", 1)},
+      {CheckRule::kTensorSize,
+       header(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,1]}})", 1)},
+      {CheckRule::kOverlap,
        header("{" + a + R"(,"b":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}})", 4)},
-      {Rule::kHole, header(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2)},
-      {Rule::kTruncated, header(R"({"a":{"dtype":"U8","shape":[9],"data_offsets":[0,9]}})", 2)},
-      {Rule::kTrailingBytes, header("{" + a + "}", 2)},
-      {Rule::kUnknownField,
+      {CheckRule::kHole, header(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2)},
+      {CheckRule::kTruncated,
+       header(R"({"a":{"dtype":"U8","shape":[9],"data_offsets":[0,9]}})", 2)},
+      {CheckRule::kTrailingBytes, header("{" + a + "}", 2)},
+      {CheckRule::kUnknownField,
        header(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"x":1}})", 1)},
-      {Rule::kMisaligned, header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]} })", 4)},
-      {Rule::kFramework, header("{" + a + "}", 1)},
-      {Rule::kHeaderInvalid, invalid_gguf},
-      {Rule::kSplitParts, parts_that_disagree},
-      {Rule::kChunksInvalid, chunks(bytes_2, half_1, 2)},
-      {Rule::kChunksIncomplete, chunks(bytes_2, bytes_2, 3)},
-      {Rule::kPartialOverlap, chunks(bytes_2, bytes_2, 1)},
-      {Rule::kIndexInvalid, index("{}")},
-      {Rule::kIndexNamesAbsent,
+      {CheckRule::kMisaligned,
+       header(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]} })", 4)},
+      {CheckRule::kFramework, header("{" + a + "}", 1)},
+      {CheckRule::kHeaderInvalid, invalid_gguf},
+      {CheckRule::kSplitParts, parts_that_disagree},
+      {CheckRule::kChunksInvalid, chunks(bytes_2, half_1, 2)},
+      {CheckRule::kChunksIncomplete, chunks(bytes_2, bytes_2, 3)},
+      {CheckRule::kPartialOverlap, chunks(bytes_2, bytes_2, 1)},
+      {CheckRule::kIndexInvalid, index("{}")},
+      {CheckRule::kIndexNamesAbsent,
        index(map(R"("a":"1.safetensors","b":"2.safetensors","c":"1.safetensors")"))},
-      {Rule::kIndexLacks, index(map(R"("a":"1.safetensors","c":"2.safetensors")"))},
-      {Rule::kTensorInTwoFiles,
+      {CheckRule::kIndexLacks, index(map(R"("a":"1.safetensors","c":"2.safetensors")"))},
+      {CheckRule::kTensorInTwoFiles,
        [](const TempFolder& folder) {
          write_tensors(folder, "1.safetensors", {{"a", "U8", {1}}});
          write_tensors(folder, "2.safetensors", {{"a", "U8", {1}}, {"b", "U8", {1}}});
          folder.write(kIndex, map(R"("a":"1.safetensors","b":"2.safetensors")"));
          return options_for(folder.path());
        }},
-      {Rule::kSameFile, one_file_twice},
-      {Rule::kTotalSize, index(R"({"metadata":{"total_size":3},"weight_map":)"
-                               R"({"a":"1.safetensors","b":"2.safetensors"}})")},
-      {Rule::kUnlistedFile, index(map(R"("a":"1.safetensors")"))},
-      {Rule::kNoIndex, parts_without_index},
-      {Rule::kUnclearChoice, two_models},
+      {CheckRule::kSameFile, one_file_twice},
+      {CheckRule::kTotalSize, index(R"({"metadata":{"total_size":3},"weight_map":)"
+                                    R"({"a":"1.safetensors","b":"2.safetensors"}})")},
+      {CheckRule::kUnlistedFile, index(map(R"("a":"1.safetensors")"))},
+      {CheckRule::kNoIndex, parts_without_index},
+      {CheckRule::kUnclearChoice, two_models},
   };
 }
 

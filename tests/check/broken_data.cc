@@ -13,7 +13,7 @@
 namespace shardtool::test {
 namespace {
 
-using check::Rule;
+using check::CheckRule;
 
 /// Makes one F32 tensor [2, 2] with these bytes.
 auto values(const std::string& data) {
@@ -127,15 +127,15 @@ std::vector<Broken> broken_data() {
   const std::string nan("\0\0\xc0\x7f", 4);
   const std::string infinite("\0\0\x80\x7f", 4);
   return {
-      {Rule::kNan, values(one + one + nan + one)},
-      {Rule::kInfinite, values(one + infinite + one + one)},
-      {Rule::kZeroTensor, values(std::string(16, '\0'))},
-      {Rule::kZeroShard, zero_part},
-      {Rule::kDigest, other_digest},
-      {Rule::kShardHash, flipped_bit},
-      {Rule::kReplicasDiffer, other_replica},
-      {Rule::kFileHash, other_file},
-      {Rule::kBlobName, other_blob},
+      {CheckRule::kNan, values(one + one + nan + one)},
+      {CheckRule::kInfinite, values(one + infinite + one + one)},
+      {CheckRule::kZeroTensor, values(std::string(16, '\0'))},
+      {CheckRule::kZeroShard, zero_part},
+      {CheckRule::kDigest, other_digest},
+      {CheckRule::kShardHash, flipped_bit},
+      {CheckRule::kReplicasDiffer, other_replica},
+      {CheckRule::kFileHash, other_file},
+      {CheckRule::kBlobName, other_blob},
   };
 }
 

@@ -7,7 +7,7 @@ namespace shardtool::test {
 namespace {
 
 namespace fs = std::filesystem;
-using check::Rule;
+using check::CheckRule;
 
 api::CheckOptions for_the_hub(std::string source) {
   api::CheckOptions options = options_for(std::move(source));
@@ -65,10 +65,10 @@ api::CheckOptions own_code(const TempFolder& folder) {
 
 std::vector<Broken> broken_folders() {
   return {
-      {Rule::kFileTooLarge, large_file},  {Rule::kTooManyFiles, many_files},
-      {Rule::kFileName, odd_name},        {Rule::kPickle, pickle_beside},
-      {Rule::kLinkOutside, link_outside}, {Rule::kPathTraversal, path_outside},
-      {Rule::kRemoteCode, own_code},
+      {CheckRule::kFileTooLarge, large_file},  {CheckRule::kTooManyFiles, many_files},
+      {CheckRule::kFileName, odd_name},        {CheckRule::kPickle, pickle_beside},
+      {CheckRule::kLinkOutside, link_outside}, {CheckRule::kPathTraversal, path_outside},
+      {CheckRule::kRemoteCode, own_code},
   };
 }
 

@@ -5,7 +5,7 @@
 namespace shardtool::test {
 namespace {
 
-using check::Rule;
+using check::CheckRule;
 
 /// Makes a checkpoint with these tensors (and this config.json), checked with a mapping of this
 /// text.
@@ -49,40 +49,42 @@ std::vector<Broken> broken_mappings() {
   const std::string companion =
       R"(, "companions": [{"of": "**.weight", "is": "**.scale", "kind": "block_scale", "block": [4, 4]}])";
   return {
-      {Rule::kMappingSyntax, mapped(kOne, "{")},
-      {Rule::kMappingSchema, mapped(kOne, rules(cut("w"), R"(, "colour": 1)"))},
-      {Rule::kNotDivisible, mapped({{"w", "F32", {3, 4}}},
-                                   R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
+      {CheckRule::kMappingSyntax, mapped(kOne, "{")},
+      {CheckRule::kMappingSchema, mapped(kOne, rules(cut("w"), R"(, "colour": 1)"))},
+      {CheckRule::kNotDivisible, mapped({{"w", "F32", {3, 4}}},
+                                        R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
                   "axes": {"rows": {"mesh": "tp", "uneven": "error"}},
                   "rules": [{"match": "w", "dims": ["rows", null]}]})")},
-      {Rule::kUnusedRule, mapped(kOne, rules(cut("w") + "," + cut("v")))},
-      {Rule::kNoRule, mapped({{"w", "F32", {4}}, {"v", "F32", {4}}}, rules(cut("w")))},
-      {Rule::kAmbiguousRule, mapped(kOne, rules(cut("w") + "," + cut("*")))},
-      {Rule::kUnknownName, mapped(kOne, rules(R"({"match": "w", "dims": ["rows", null]})"))},
-      {Rule::kRuleShape, mapped(kOne, rules(R"({"match": "w", "dims": [null, null, null]})"))},
-      {Rule::kMeshAxisReused, mapped(kOne, R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
+      {CheckRule::kUnusedRule, mapped(kOne, rules(cut("w") + "," + cut("v")))},
+      {CheckRule::kNoRule, mapped({{"w", "F32", {4}}, {"v", "F32", {4}}}, rules(cut("w")))},
+      {CheckRule::kAmbiguousRule, mapped(kOne, rules(cut("w") + "," + cut("*")))},
+      {CheckRule::kUnknownName, mapped(kOne, rules(R"({"match": "w", "dims": ["rows", null]})"))},
+      {CheckRule::kRuleShape, mapped(kOne, rules(R"({"match": "w", "dims": [null, null, null]})"))},
+      {CheckRule::kMeshAxisReused,
+       mapped(kOne, R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
                         "axes": {"a": {"mesh": "tp"}, "b": {"mesh": "tp"}},
                         "rules": [{"match": "w", "dims": ["a", "b"]}]})")},
-      {Rule::kEmptyShard, mapped({{"w", "F32", {1, 4}}}, rules(cut("w")))},
-      {Rule::kSizeExpression, mapped(kOne, R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
+      {CheckRule::kEmptyShard, mapped({{"w", "F32", {1, 4}}}, rules(cut("w")))},
+      {CheckRule::kSizeExpression,
+       mapped(kOne, R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
                         "axes": {"a": {"mesh": "tp", "size": "config.rows"}},
                         "rules": [{"match": "w", "dims": ["a", null]}]})",
-                                     R"({"model_type": "x"})")},
-      {Rule::kExtends, mapped(kOne, rules(cut("w"), R"(, "extends": ["../other.json"])"))},
-      {Rule::kGroups, mapped({{"q", "F32", {12, 2}}, {"k", "F32", {6, 2}}}, kHeads)},
-      {Rule::kMesh, mapped(kOne, R"({"version": 1, "rules": [{"match": "w",
+              R"({"model_type": "x"})")},
+      {CheckRule::kExtends, mapped(kOne, rules(cut("w"), R"(, "extends": ["../other.json"])"))},
+      {CheckRule::kGroups, mapped({{"q", "F32", {12, 2}}, {"k", "F32", {6, 2}}}, kHeads)},
+      {CheckRule::kMesh, mapped(kOne, R"({"version": 1, "rules": [{"match": "w",
                                      "strategy": "replicate"}]})")},
-      {Rule::kAssertion,
+      {CheckRule::kAssertion,
        mapped(kOne, rules(R"({"match": "w", "strategy": "replicate", "dtype": "BF16"})"))},
-      {Rule::kStrategy, mapped({{"w", "F32", {3, 4}}}, rules(R"({"match": "w",
+      {CheckRule::kStrategy, mapped({{"w", "F32", {3, 4}}}, rules(R"({"match": "w",
           "strategy": {"type": "gate_up", "axis": 0, "over": "tp"}})"))},
-      {Rule::kSubByteCut, mapped({{"w", "F4", {1, 2}}}, rules(cut("w", "columnwise")))},
-      {Rule::kTied,
+      {CheckRule::kSubByteCut, mapped({{"w", "F4", {1, 2}}}, rules(cut("w", "columnwise")))},
+      {CheckRule::kTied,
        mapped({{"w", "F32", {4, 4}}, {"v", "F32", {4, 4}}},
               rules(cut("w") + "," + cut("v", "columnwise"), R"(, "tied": [["w", "v"]])"))},
-      {Rule::kBlockStraddle, mapped({{"a.weight", "U8", {12, 4}}, {"a.scale", "F32", {3, 1}}},
-                                    rules(cut("a.weight"), companion), block_config)},
-      {Rule::kMappingConfig,
+      {CheckRule::kBlockStraddle, mapped({{"a.weight", "U8", {12, 4}}, {"a.scale", "F32", {3, 1}}},
+                                         rules(cut("a.weight"), companion), block_config)},
+      {CheckRule::kMappingConfig,
        [](const TempFolder& folder) {
          write_tensors(folder, "model.safetensors", {{"w", "F32", {4}}});
          api::CheckOptions options = options_for(folder.path());
@@ -90,9 +92,9 @@ std::vector<Broken> broken_mappings() {
          options.mapping->mesh = mesh::parse_mesh("tp=2");
          return options;
        }},
-      {Rule::kUneven, mapped({{"w", "F32", {3, 4}}}, rules(cut("w")))},
-      {Rule::kDoubtfulCut, mapped({{"b.0.qkv", "F32", {12, 4}}}, rules(cut("b.*.qkv")))},
-      {Rule::kMappingWarning,
+      {CheckRule::kUneven, mapped({{"w", "F32", {3, 4}}}, rules(cut("w")))},
+      {CheckRule::kDoubtfulCut, mapped({{"b.0.qkv", "F32", {12, 4}}}, rules(cut("b.*.qkv")))},
+      {CheckRule::kMappingWarning,
        mapped(kOne, rules(cut("w"), R"(, "when": {"architectures": ["LlamaForCausalLM"]})"),
               R"({"architectures": ["GPT2LMHeadModel"]})")},
   };

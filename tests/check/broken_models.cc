@@ -6,7 +6,7 @@
 namespace shardtool::test {
 namespace {
 
-using check::Rule;
+using check::CheckRule;
 
 /// Makes a copy of the sample with one text of its config.json replaced.
 auto configured(const std::string& from, const std::string& to) {
@@ -44,39 +44,41 @@ const std::string kBlocks =
 
 std::vector<Broken> broken_models() {
   return {
-      {Rule::kHeads, configured(R"("num_key_value_heads": 2)", R"("num_key_value_heads": 4)")},
-      {Rule::kHiddenSize, configured(R"("hidden_size": 64)", R"("hidden_size": 128)")},
-      {Rule::kVocabSize, configured(R"("vocab_size": 1000)", R"("vocab_size": 1001)")},
-      {Rule::kVocabPadding, configured(R"("vocab_size": 1000)", R"("vocab_size": 999)")},
-      {Rule::kMissingLayer, configured(R"("num_hidden_layers": 2)", R"("num_hidden_layers": 3)")},
-      {Rule::kExtraLayer, configured(R"("num_hidden_layers": 2)", R"("num_hidden_layers": 1)")},
-      {Rule::kLayerTensor, model({{"model.layers.0.a", "F32", {1}},
-                                  {"model.layers.0.b", "F32", {1}},
-                                  {"model.layers.1.a", "F32", {1}}})},
-      {Rule::kMissingExpert, model({{"model.layers.0.mlp.experts.0.w", "F32", {1}},
-                                    {"model.layers.0.mlp.experts.2.w", "F32", {1}}},
-                                   R"({"num_experts": 3})")},
-      {Rule::kTiedTwice,
+      {CheckRule::kHeads, configured(R"("num_key_value_heads": 2)", R"("num_key_value_heads": 4)")},
+      {CheckRule::kHiddenSize, configured(R"("hidden_size": 64)", R"("hidden_size": 128)")},
+      {CheckRule::kVocabSize, configured(R"("vocab_size": 1000)", R"("vocab_size": 1001)")},
+      {CheckRule::kVocabPadding, configured(R"("vocab_size": 1000)", R"("vocab_size": 999)")},
+      {CheckRule::kMissingLayer,
+       configured(R"("num_hidden_layers": 2)", R"("num_hidden_layers": 3)")},
+      {CheckRule::kExtraLayer,
+       configured(R"("num_hidden_layers": 2)", R"("num_hidden_layers": 1)")},
+      {CheckRule::kLayerTensor, model({{"model.layers.0.a", "F32", {1}},
+                                       {"model.layers.0.b", "F32", {1}},
+                                       {"model.layers.1.a", "F32", {1}}})},
+      {CheckRule::kMissingExpert, model({{"model.layers.0.mlp.experts.0.w", "F32", {1}},
+                                         {"model.layers.0.mlp.experts.2.w", "F32", {1}}},
+                                        R"({"num_experts": 3})")},
+      {CheckRule::kTiedTwice,
        configured(R"("tie_word_embeddings": false)", R"("tie_word_embeddings": true)")},
-      {Rule::kHeadMissing, model({{"model.embed_tokens.weight", "F32", {2, 2}}},
-                                 R"({"architectures": ["XForCausalLM"],
+      {CheckRule::kHeadMissing, model({{"model.embed_tokens.weight", "F32", {2, 2}}},
+                                      R"({"architectures": ["XForCausalLM"],
                                      "tie_word_embeddings": false})")},
-      {Rule::kScaleAlone, model({{"a.weight_scale_inv", "F32", {1, 1}}})},
-      {Rule::kScaleAlone, model({{"a.scale", "F8_E8M0", {1, 1}}})},
-      {Rule::kScaleMissing, model({{"a.weight", "F8_E4M3", {4, 4}}}, kBlocks)},
-      {Rule::kScaleMissing, model({{"a.weight", "I8", {4, 4}}}, kBlocks)},
-      {Rule::kScaleShape,
+      {CheckRule::kScaleAlone, model({{"a.weight_scale_inv", "F32", {1, 1}}})},
+      {CheckRule::kScaleAlone, model({{"a.scale", "F8_E8M0", {1, 1}}})},
+      {CheckRule::kScaleMissing, model({{"a.weight", "F8_E4M3", {4, 4}}}, kBlocks)},
+      {CheckRule::kScaleMissing, model({{"a.weight", "I8", {4, 4}}}, kBlocks)},
+      {CheckRule::kScaleShape,
        model({{"a.weight", "F8_E4M3", {6, 4}}, {"a.weight_scale_inv", "F32", {1, 1}}}, kBlocks)},
-      {Rule::kScaleShape,
+      {CheckRule::kScaleShape,
        model({{"a.weight", "F8_E4M3", {6, 4}}, {"a.scale", "F8_E8M0", {1, 1}}}, kBlocks)},
-      {Rule::kBlockSizes, model({{"l.mlp.gate_proj.weight", "F8_E4M3", {12, 4}},
-                                 {"l.mlp.gate_proj.weight_scale_inv", "F32", {3, 1}}},
-                                kBlocks)},
-      {Rule::kIntermediateSize,
+      {CheckRule::kBlockSizes, model({{"l.mlp.gate_proj.weight", "F8_E4M3", {12, 4}},
+                                      {"l.mlp.gate_proj.weight_scale_inv", "F32", {3, 1}}},
+                                     kBlocks)},
+      {CheckRule::kIntermediateSize,
        configured(R"("intermediate_size": 176)", R"("intermediate_size": 192)")},
-      {Rule::kSize, configured_golden("qwen3_moe", R"("moe_intermediate_size": 12)",
-                                      R"("moe_intermediate_size": 16)")},
-      {Rule::kConfigInvalid, configured("\"vocab_size\": 1000,", "\"vocab_size\": 1000,,")},
+      {CheckRule::kSize, configured_golden("qwen3_moe", R"("moe_intermediate_size": 12)",
+                                           R"("moe_intermediate_size": 16)")},
+      {CheckRule::kConfigInvalid, configured("\"vocab_size\": 1000,", "\"vocab_size\": 1000,,")},
   };
 }
 

@@ -7,7 +7,7 @@ namespace shardtool::test {
 namespace {
 
 namespace fs = std::filesystem;
-using check::Rule;
+using check::CheckRule;
 
 constexpr const char* kRank0 = "/model-rank-0-part-0.safetensors";
 constexpr const char* kRank1 = "/model-rank-1-part-0.safetensors";
@@ -58,67 +58,67 @@ void repeat_rows(const std::string& output) {
 
 std::vector<Broken> broken_shards() {
   return {
-      {Rule::kCoverageGap, split_and(repeat_rows)},
-      {Rule::kMissingRank,
+      {CheckRule::kCoverageGap, split_and(repeat_rows)},
+      {CheckRule::kMissingRank,
        [](const TempFolder& folder) { return options_for(split_sample(folder, {0})); }},
-      {Rule::kRankFileMissing, split_and([](const auto& o) { fs::remove(o + kRank1); })},
-      {Rule::kExtraFile, split_and([](const auto& o) {
+      {CheckRule::kRankFileMissing, split_and([](const auto& o) { fs::remove(o + kRank1); })},
+      {CheckRule::kExtraFile, split_and([](const auto& o) {
          fs::copy(o + kRank0, o + "/model-rank-2-part-0.safetensors");
        })},
-      {Rule::kManifestInvalid,
+      {CheckRule::kManifestInvalid,
        split_and([](const auto& o) { fs::resize_file(o + kManifest, 100); })},
-      {Rule::kFileSize, split_and([](const auto& o) {
+      {CheckRule::kFileSize, split_and([](const auto& o) {
          fs::resize_file(o + kRank1, fs::file_size(o + kRank1) + 1);
        })},
-      {Rule::kHeaderChanged,
+      {CheckRule::kHeaderChanged,
        split_and([](const auto& o) { edit(o + kRank0, R"("format":"pt")", R"("format":"tf")"); })},
-      {Rule::kShardDiffers, split_and([](const auto& o) {
+      {CheckRule::kShardDiffers, split_and([](const auto& o) {
          edit(o + kManifest, R"("dtype":"BF16")", R"("dtype":"F16")");
        })},
-      {Rule::kShardMissing, split_and([](const auto& o) {
+      {CheckRule::kShardMissing, split_and([](const auto& o) {
          edit(o + kManifest, R"("model.norm.weight")", R"("model.norm.weighs")");
        })},
-      {Rule::kShardUnrecorded, split_and([](const auto& o) {
+      {CheckRule::kShardUnrecorded, split_and([](const auto& o) {
          edit(o + kManifest, R"("model.norm.weight")", R"("model.norm.weighs")");
        })},
-      {Rule::kShardLink, split_and([](const auto& o) {
+      {CheckRule::kShardLink, split_and([](const auto& o) {
          fs::rename(o + kRank1, o + "/../elsewhere");
          fs::create_symlink("../elsewhere", o + kRank1);
        })},
-      {Rule::kRankShape, foreign({{"w", "F32", {4, 2}}}, {{"w", "F32", {2, 2}}})},
-      {Rule::kRankDtype, foreign({{"w", "F32", {2, 2}}}, {{"w", "F16", {2, 2}}})},
-      {Rule::kMixedCheckpoints,
+      {CheckRule::kRankShape, foreign({{"w", "F32", {4, 2}}}, {{"w", "F32", {2, 2}}})},
+      {CheckRule::kRankDtype, foreign({{"w", "F32", {2, 2}}}, {{"w", "F16", {2, 2}}})},
+      {CheckRule::kMixedCheckpoints,
        [](const TempFolder& folder) {
          write_tensors(folder, "model-00001-of-00002.safetensors", {{"a", "U8", {1}}});
          write_tensors(folder, "model-00001-of-00003.safetensors", {{"b", "U8", {1}}});
          return options_for(folder.path());
        }},
-      {Rule::kNoDigest, split_and([](const auto& o) { drop_digest(o, "model.norm.weight"); })},
-      {Rule::kManifestInvalid,
+      {CheckRule::kNoDigest, split_and([](const auto& o) { drop_digest(o, "model.norm.weight"); })},
+      {CheckRule::kManifestInvalid,
        split_and([](const auto& o) { edit(o + kManifest, "\"xxh3\":\"", "\"xxh4\":\""); })},
-      {Rule::kShardDiffers, file_of_split([](const auto& file) {
+      {CheckRule::kShardDiffers, file_of_split([](const auto& file) {
          const TempFolder other;
          write_tensors(other, "file", {{"model.norm.weight", "BF16", {32}}});
          fs::copy(other / "file", file, fs::copy_options::overwrite_existing);
        })},
-      {Rule::kHeaderChanged,
+      {CheckRule::kHeaderChanged,
        file_of_split([](const auto& o) { edit(o, R"("format":"pt")", R"("format":"tf")"); })},
-      {Rule::kFileSize,
+      {CheckRule::kFileSize,
        file_of_split([](const auto& o) { fs::resize_file(o, fs::file_size(o) + 1); })},
-      {Rule::kExtraFile,
+      {CheckRule::kExtraFile,
        [](const TempFolder& folder) {
          const std::string output = split_sample(folder);
          fs::copy(output + kRank0, output + "/other.safetensors");
          return options_for(output + "/other.safetensors");
        }},
-      {Rule::kNoDigest,
+      {CheckRule::kNoDigest,
        [](const TempFolder& folder) {
          const std::string output = split_sample(folder);
          drop_digest(output, "model.norm.weight");  // a tensor that each file has whole
          return options_for(output + kRank1);
        }},
-      {Rule::kUnproved, foreign({{"w", "F32", {2, 2}}, {"n", "F32", {3}}},
-                                {{"w", "F32", {2, 2}}, {"n", "F32", {3}}})},
+      {CheckRule::kUnproved, foreign({{"w", "F32", {2, 2}}, {"n", "F32", {3}}},
+                                     {{"w", "F32", {2, 2}}, {"n", "F32", {3}}})},
   };
 }
 

@@ -22,7 +22,7 @@ TEST_CASE("models of every family contradict neither their config.json nor thems
   for (const mapping::Fixture& fixture : mapping::fixtures()) {
     CAPTURE(fixture.family);
     check::Findings findings{check::Profile("")};
-    const check::Model model{fixture.tensors, fixture.config, "config.json"};
+    const check::CheckedModel model{fixture.tensors, fixture.config, "config.json"};
     check::check_model(model, findings);
     check::check_quantised(model, findings);
     for (const check::Finding& finding : findings.all()) {
@@ -42,7 +42,7 @@ TEST_CASE("layers that attend to another one's keys lack those and nothing else"
   check::Findings findings{check::Profile("")};
   check::check_model({tensors, fixture.config, "config.json"}, findings);
   REQUIRE(findings.all().size() == 1);
-  CHECK(findings.all()[0].rule == check::Rule::kLayerTensor);
+  CHECK(findings.all()[0].rule == check::CheckRule::kLayerTensor);
   CHECK(findings.all()[0].tensor == lost);
 }
 
@@ -93,10 +93,10 @@ TEST_CASE("a config of another model is found in families that are Llama but for
     CAPTURE(family);
     const mapping::Fixture& fixture = mapping::fixture(family);
     for (const auto& [key, rule] :
-         {std::pair("vocab_size", check::Rule::kVocabSize),
-          std::pair("hidden_size", check::Rule::kHiddenSize),
-          std::pair("num_key_value_heads", check::Rule::kHeads),
-          std::pair("intermediate_size", check::Rule::kIntermediateSize)}) {
+         {std::pair("vocab_size", check::CheckRule::kVocabSize),
+          std::pair("hidden_size", check::CheckRule::kHiddenSize),
+          std::pair("num_key_value_heads", check::CheckRule::kHeads),
+          std::pair("intermediate_size", check::CheckRule::kIntermediateSize)}) {
       CAPTURE(key);
       auto config = nlohmann::json::parse(fixture.config_text);
       config[key] = config.at(key).get<i64>() * 2;

@@ -55,7 +55,7 @@ TEST_CASE("every model of every family fits its own shards on every mesh that it
       const auto data = check::check_foreign_shards(shards, resolve, findings);
       CHECK(data.size() == resolution.tensors.size());
       for (const check::Finding& finding : findings.all()) {
-        if (finding.rule == check::Rule::kUnproved) continue;
+        if (finding.rule == check::CheckRule::kUnproved) continue;
         FAIL_CHECK(check::rule_info(finding.rule).id << " " << finding.tensor << " "
                                                      << finding.found);
       }

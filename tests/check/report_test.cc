@@ -14,10 +14,10 @@
 namespace shardtool::test {
 namespace {
 
-using check::Rule;
+using check::CheckRule;
 using check::Severity;
 
-i64 count_of(const api::CheckReport& report, Rule rule) {
+i64 count_of(const api::CheckReport& report, CheckRule rule) {
   for (const check::RuleCount& row : report.rules) {
     if (row.rule == rule) return row.count;
   }
@@ -36,8 +36,9 @@ TEST_CASE("everything that is wrong is found at once, in all files") {
                R"({"weight_map":{"a":"1.safetensors","b":"2.safetensors","c":"3.safetensors",)"
                R"("d":"3.safetensors","e":"4.safetensors","f":"../5.safetensors"}})");
   const api::CheckReport report = api::check(options_for(folder.path()));
-  for (const Rule rule : {Rule::kHeaderLength, Rule::kDtype, Rule::kTensorSize, Rule::kHole,
-                          Rule::kTrailingBytes, Rule::kFileMissing, Rule::kPathTraversal}) {
+  for (const CheckRule rule :
+       {CheckRule::kHeaderLength, CheckRule::kDtype, CheckRule::kTensorSize, CheckRule::kHole,
+        CheckRule::kTrailingBytes, CheckRule::kFileMissing, CheckRule::kPathTraversal}) {
     CAPTURE(check::rule_info(rule).id);
     CHECK(count_of(report, rule) == 1);
   }
@@ -58,9 +59,9 @@ TEST_CASE("of many findings the first are kept and all are counted") {
           {"match": "w*", "strategy": "replicate"},
           {"match": "*", "strategy": "replicate"}]})");
   const api::CheckReport report = api::check(options);
-  CHECK(count_of(report, Rule::kAmbiguousRule) == 3000);
+  CHECK(count_of(report, CheckRule::kAmbiguousRule) == 3000);
   CHECK(std::count_if(report.findings.begin(), report.findings.end(), [](const auto& finding) {
-          return finding.rule == Rule::kAmbiguousRule;
+          return finding.rule == CheckRule::kAmbiguousRule;
         }) == check::Findings::kKeptPerRule);
 }
 
@@ -81,8 +82,8 @@ TEST_CASE("a baseline leaves out what it knows, and nothing else") {
   edit(model + "/config.json", R"("hidden_size": 64)", R"("hidden_size": 63)");
   const api::CheckReport worse = api::check(options);
   CHECK(worse.known == 1);
-  CHECK(count_of(worse, Rule::kHiddenSize) > 0);
-  CHECK(count_of(worse, Rule::kVocabSize) == 0);
+  CHECK(count_of(worse, CheckRule::kHiddenSize) > 0);
+  CHECK(count_of(worse, CheckRule::kVocabSize) == 0);
   options.baseline = folder.write("baseline.json", "{}");
   CHECK_ERROR(kUsage, api::check(options));
 }
@@ -149,18 +150,18 @@ TEST_CASE("profiles and --ignore change what a rule weighs") {
   const check::Profile none("");
   const check::Profile strict("strict");
   const check::Profile vllm("vllm");
-  CHECK(none.severity(Rule::kUneven) == Severity::kNote);
-  CHECK(strict.severity(Rule::kUneven) == Severity::kWarning);
-  CHECK(strict.severity(Rule::kFileTooLarge) == Severity::kNote);
-  CHECK(vllm.severity(Rule::kUneven) == Severity::kError);
-  CHECK(none.severity(Rule::kFileTooLarge) == Severity::kOff);
+  CHECK(none.severity(CheckRule::kUneven) == Severity::kNote);
+  CHECK(strict.severity(CheckRule::kUneven) == Severity::kWarning);
+  CHECK(strict.severity(CheckRule::kFileTooLarge) == Severity::kNote);
+  CHECK(vllm.severity(CheckRule::kUneven) == Severity::kError);
+  CHECK(none.severity(CheckRule::kFileTooLarge) == Severity::kOff);
   CHECK_ERROR(kUsage, check::Profile("vlm"));
   check::Profile some("");
   some.ignore("st04");
   some.ignore("ST0301");
-  CHECK(some.severity(Rule::kHeads) == Severity::kOff);
-  CHECK(some.severity(Rule::kCoverageGap) == Severity::kOff);
-  CHECK(some.severity(Rule::kPartialOverlap) == Severity::kWarning);
+  CHECK(some.severity(CheckRule::kHeads) == Severity::kOff);
+  CHECK(some.severity(CheckRule::kCoverageGap) == Severity::kOff);
+  CHECK(some.severity(CheckRule::kPartialOverlap) == Severity::kWarning);
   CHECK_ERROR(kUsage, (some.ignore("ST"), 0));
   CHECK_ERROR(kUsage, (some.ignore("ST9"), 0));
 }
@@ -224,13 +225,13 @@ TEST_CASE("names of ranks are read in the ways of several engines") {
 TEST_CASE("parts of one split in folders of their own are checked together") {
   const TempFolder folder;
   api::CheckOptions options = options_for(split_sample(folder, {0}));
-  CHECK(count_of(api::check(options), Rule::kMissingRank) == 1);
+  CHECK(count_of(api::check(options), CheckRule::kMissingRank) == 1);
   options.sources.push_back(split_sample(folder, {1}));
   const api::CheckReport both = api::check(reading(options));
   CHECK(both.findings.empty());
   CHECK(both.files == 2);
   options.sources.push_back(options.sources.front());
-  CHECK(count_of(api::check(options), Rule::kMixedCheckpoints) == 1);
+  CHECK(count_of(api::check(options), CheckRule::kMixedCheckpoints) == 1);
 }
 
 TEST_CASE("a rank that lost its file does not hide what is wrong with the others") {
@@ -248,8 +249,8 @@ TEST_CASE("a shard that ends outside its file is not read, the others are") {
   const std::string file = output + "/model-rank-1-part-0.safetensors";
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
   const api::CheckReport report = api::check(reading(options_for(output)));
-  CHECK(count_of(report, Rule::kTruncated) == 1);
-  CHECK(count_of(report, Rule::kShardHash) == 0);
+  CHECK(count_of(report, CheckRule::kTruncated) == 1);
+  CHECK(count_of(report, CheckRule::kShardHash) == 0);
   CHECK(report.bytes_read > 0);
 }
 
@@ -270,12 +271,12 @@ TEST_CASE(
   api::split(split);
   const api::CheckReport output = api::check(reading(options_for(split.write.output)));
   REQUIRE(output.findings.size() == 1);
-  CHECK(output.findings.front().rule == Rule::kUneven);
+  CHECK(output.findings.front().rule == CheckRule::kUneven);
   CHECK(output.findings.front().found == "parts of 59+59+58");
   CHECK(output.findings.front().axis == 0);
   api::CheckOptions mapped = options_for(SHARDTOOL_SAMPLE);
   mapped.mapping = split.mapping;
-  CHECK(count_of(api::check(mapped), Rule::kUneven) == 1);
+  CHECK(count_of(api::check(mapped), CheckRule::kUneven) == 1);
 }
 
 TEST_CASE("heads that devices share on purpose are no overlap, and must be equal") {
@@ -301,8 +302,8 @@ TEST_CASE("heads that devices share on purpose are no overlap, and must be equal
   bytes[at] = static_cast<char>(bytes[at] ^ 1);
   folder.write("tp3/model-rank-1-part-0.safetensors", bytes);
   const api::CheckReport damaged = api::check(reading(options_for(split.write.output)));
-  CHECK(count_of(damaged, Rule::kShardHash) == 1);
-  CHECK(count_of(damaged, Rule::kReplicasDiffer) == 1);
+  CHECK(count_of(damaged, CheckRule::kShardHash) == 1);
+  CHECK(count_of(damaged, CheckRule::kReplicasDiffer) == 1);
 }
 
 TEST_CASE("a weights file behind a link out of the folder is told") {
@@ -311,7 +312,7 @@ TEST_CASE("a weights file behind a link out of the folder is told") {
   const std::string file = model + "/model-00001-of-00002.safetensors";
   std::filesystem::rename(file, folder / "elsewhere");
   std::filesystem::create_symlink("../elsewhere", file);
-  CHECK(count_of(api::check(options_for(model)), Rule::kLinkOutside) == 1);
+  CHECK(count_of(api::check(options_for(model)), CheckRule::kLinkOutside) == 1);
 }
 
 TEST_CASE("whole shapes are found for shards without a manifest, replicated heads included") {
@@ -328,7 +329,7 @@ TEST_CASE("whole shapes are found for shards without a manifest, replicated head
   const api::CheckReport good = api::check(options);
   CHECK(good.errors == 0);
   CHECK(good.warnings == 0);
-  CHECK(count_of(good, Rule::kUnproved) == 1);
+  CHECK(count_of(good, CheckRule::kUnproved) == 1);
   CHECK(good.bytes_read == good.bytes);
   // Compares the replicas that the shapes imply.
   const std::string file = split.write.output + "/model-rank-7-part-0.safetensors";
@@ -336,7 +337,7 @@ TEST_CASE("whole shapes are found for shards without a manifest, replicated head
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   folder.write("tp8/model-rank-7-part-0.safetensors", bytes);
   const api::CheckReport damaged = api::check(options);
-  CHECK(count_of(damaged, Rule::kReplicasDiffer) == 1);
+  CHECK(count_of(damaged, CheckRule::kReplicasDiffer) == 1);
   CHECK(damaged.findings.size() == 2);
 }
 

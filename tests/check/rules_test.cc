@@ -12,8 +12,8 @@
 namespace shardtool::test {
 namespace {
 
+using check::CheckRule;
 using check::Finding;
-using check::Rule;
 
 std::vector<Broken> all_broken() {
   std::vector<Broken> all;
@@ -25,10 +25,10 @@ std::vector<Broken> all_broken() {
 }
 
 /// Rules that no whole checkpoint of this size breaks; each has its own test case.
-const std::set<Rule> kCasesOfTheirOwn{Rule::kPartialOverlap};
+const std::set<CheckRule> kCasesOfTheirOwn{CheckRule::kPartialOverlap};
 
 TEST_CASE("every rule is broken by some checkpoint, and found there") {
-  std::set<Rule> provoked = kCasesOfTheirOwn;
+  std::set<CheckRule> provoked = kCasesOfTheirOwn;
   for (const Broken& broken : all_broken()) {
     const check::RuleInfo& info = check::rule_info(broken.rule);
     CAPTURE(info.id);
@@ -67,7 +67,7 @@ TEST_CASE("holders that share rows without being replicas overlap in part") {
   check::Findings findings{check::Profile("")};
   check::check_coverage(held, "manifest.json", findings);
   REQUIRE(findings.all().size() == 1);
-  CHECK(findings.all().front().rule == Rule::kPartialOverlap);
+  CHECK(findings.all().front().rule == CheckRule::kPartialOverlap);
 }
 
 TEST_CASE("ids are unique, belong to a family and are found in any case") {

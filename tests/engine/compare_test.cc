@@ -20,14 +20,16 @@ Placed<float> on_rank_3(std::vector<float> numbers) {
 
 TEST_CASE("bits differ where numbers are equal, and are equal where no number is") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Difference zeros = compare_bits(on_rank_3({1, 0.0F, 2, 0}), on_rank_3({1, -0.0F, 2, 0}), 1);
+  const ValueDifference zeros =
+      compare_bits(on_rank_3({1, 0.0F, 2, 0}), on_rank_3({1, -0.0F, 2, 0}), 1);
   CHECK(zeros.checked == 3);
   CHECK(zeros.mismatches == 1);
   CHECK(zeros.worst == 0);
   CHECK(zeros.rank == 3);
   CHECK(zeros.token == 0);
   CHECK(zeros.feature == 5);
-  const Difference same = compare_bits(on_rank_3({1, nan, 2, 0}), on_rank_3({1, nan, 2, 0}), 1);
+  const ValueDifference same =
+      compare_bits(on_rank_3({1, nan, 2, 0}), on_rank_3({1, nan, 2, 0}), 1);
   CHECK(same.mismatches == 0);
   CHECK(same.has_nan);
 }

@@ -1,4 +1,4 @@
-#include "lib/exec/appender.h"
+#include "lib/exec/files/appender.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

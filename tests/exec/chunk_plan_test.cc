@@ -1,4 +1,4 @@
-#include "lib/exec/chunk_plan.h"
+#include "lib/exec/chunks/chunk_plan.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "lib/exec/copy.h"
-#include "lib/exec/stored_box.h"
+#include "lib/exec/files/stored_box.h"
 #include "tests/exec/moved_files.h"
 
 namespace shardtool::exec {
@@ -135,7 +135,7 @@ TEST_CASE("a box of a tensor is read from whichever holders have it") {
         expected.insert(expected.end(), whole.begin() + e * width, whole.begin() + (e + 1) * width);
     }
     Bytes found(expected.size());
-    const Side side{std::make_shared<const index::HolderSet>(layout.holders()), packed.slots};
+    const MoveSide side{std::make_shared<const index::HolderSet>(layout.holders()), packed.slots};
     read_box({"t", dtype, shape}, side, begin, sizes, files,
              std::as_writable_bytes(std::span(found)));
     RC_ASSERT(found == expected);

@@ -1,4 +1,4 @@
-#include "lib/exec/data_file.h"
+#include "lib/exec/files/data_file.h"
 
 #include <doctest/doctest.h>
 

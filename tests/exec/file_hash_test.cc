@@ -1,4 +1,4 @@
-#include "lib/exec/file_hash.h"
+#include "lib/exec/files/file_hash.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

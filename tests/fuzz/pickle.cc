@@ -10,7 +10,7 @@ namespace {
 namespace torch = format::torch;
 
 /// Uses every part of a value once.
-size_t parts_of(torch::Value value) {
+size_t parts_of(torch::PickleValue value) {
   size_t parts = value.size() + value.entries();
   for (size_t i = 0; i < value.size(); ++i) parts += value[i].id() & 1;
   for (size_t i = 0; i < value.entries(); ++i) {

@@ -13,8 +13,8 @@ using index::AxisCell;
 using index::AxisIndex;
 using index::AxisMap;
 using index::Claim;
+using index::HolderJoin;
 using index::HolderSet;
-using index::Join;
 using index::Region;
 
 namespace {
@@ -151,22 +151,22 @@ TEST_CASE("holders cover a tensor when every element is in one of them") {
 }
 
 TEST_CASE("every wanted element of any holders is in exactly one box, with the right source") {
-  CHECK(rc::check("Join == element by element", [] {
+  CHECK(rc::check("HolderJoin == element by element", [] {
     const Shape shape = *gen::shape();
     const auto src = any_regions(shape);
     const auto dst = any_regions(shape);
     const HolderSet sources = HolderSet::of(shape, src);
     const HolderSet destinations = HolderSet::of(shape, dst);
-    const Join join(sources, destinations);
+    const HolderJoin join(sources, destinations);
     std::map<std::pair<int, std::vector<i64>>, int> times_written;
-    join.for_each_box([&](Join::Box box) {
+    join.for_each_box([&](HolderJoin::Box box) {
       std::vector<i64> origin;
       std::vector<i64> sizes;
       for (const AxisCell* cell : box) {
         origin.push_back(cell->begin);
         sizes.push_back(cell->size);
       }
-      const Join::Located source = join.source_of(box);
+      const HolderJoin::Located source = join.source_of(box);
       const auto wanted_by = join.destinations_of(box);
       for (const auto& step : reference::tuples(sizes)) {
         const auto element = moved(origin, step);
@@ -192,9 +192,9 @@ TEST_CASE("every wanted element of any holders is in exactly one box, with the r
 
 TEST_CASE("a scalar is one box that every holder has") {
   const HolderSet one = HolderSet::whole({});
-  const Join join(one, one);
+  const HolderJoin join(one, one);
   int boxes = 0;
-  join.for_each_box([&](Join::Box box) {
+  join.for_each_box([&](HolderJoin::Box box) {
     ++boxes;
     CHECK(box.empty());
     CHECK(join.source_of(box).holders.size() == 1);
@@ -206,10 +206,10 @@ TEST_CASE("a scalar is one box that every holder has") {
 TEST_CASE("an empty tensor has no boxes") {
   const HolderSet empty = HolderSet::whole({3, 0});
   int boxes = 0;
-  Join(empty, empty).for_each_box([&](Join::Box) { ++boxes; });
+  HolderJoin(empty, empty).for_each_box([&](HolderJoin::Box) { ++boxes; });
   CHECK(boxes == 0);
 }
 
 TEST_CASE("tensors of different shapes are not joined") {
-  CHECK_ERROR(kInternal, Join(HolderSet::whole({4}), HolderSet::whole({5})));
+  CHECK_ERROR(kInternal, HolderJoin(HolderSet::whole({4}), HolderSet::whole({5})));
 }

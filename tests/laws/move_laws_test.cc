@@ -8,8 +8,8 @@
 
 using namespace shardtool;
 using index::AxisCell;
+using index::HolderJoin;
 using index::HolderSet;
-using index::Join;
 using layout::Layout;
 using reference::Bytes;
 
@@ -34,7 +34,7 @@ Shards empty_shards(const HolderSet& holders, int bits) {
   return shards;
 }
 
-std::vector<i64> sizes_of(Join::Box box) {
+std::vector<i64> sizes_of(HolderJoin::Box box) {
   std::vector<i64> sizes;
   for (const AxisCell* cell : box) sizes.push_back(cell->size);
   return sizes;
@@ -57,14 +57,14 @@ void copy_by_element(const std::vector<i64>& sizes, index::BoxSide from, index::
 /// its caller, element by element.
 Shards move(const HolderSet& sources, const HolderSet& destinations, const Shards& src, int bits) {
   Shards dst = empty_shards(destinations, bits);
-  const Join join(sources, destinations);
-  join.for_each_box([&](Join::Box box) {
+  const HolderJoin join(sources, destinations);
+  join.for_each_box([&](HolderJoin::Box box) {
     const auto sizes = sizes_of(box);
-    const Join::Located from = join.source_of(box);
+    const HolderJoin::Located from = join.source_of(box);
     RC_ASSERT(!from.holders.empty());
     const int source = from.holders.front();
     const Shape src_extents = local_shape(sources.region(source));
-    for (const Join::Located& to : join.destinations_of(box)) {
+    for (const HolderJoin::Located& to : join.destinations_of(box)) {
       for (const int holder : to.holders) {
         const Shape dst_extents = local_shape(destinations.region(holder));
         const index::BoxSide here{from.local, src_extents};
@@ -105,9 +105,9 @@ TEST_CASE("split, merge and reshard are the reference's, byte for byte") {
 TEST_CASE("a layout moved to itself stays where it is") {
   CHECK(rc::check("every box is at one place on both sides", [] {
     const Layout a = *gen::layout(*gen::shape());
-    const Join join(a.holders(), a.holders());
-    join.for_each_box([&](Join::Box box) {
-      for (const Join::Located& wanted : join.destinations_of(box)) {
+    const HolderJoin join(a.holders(), a.holders());
+    join.for_each_box([&](HolderJoin::Box box) {
+      for (const HolderJoin::Located& wanted : join.destinations_of(box)) {
         const auto region = a.holders().region(wanted.holders.front());
         for (size_t axis = 0; axis < box.size(); ++axis) {
           RC_ASSERT(region[axis](wanted.local[axis]) == box[axis]->begin);

@@ -183,9 +183,9 @@ TEST_CASE("an axis is even when every device has the same extent of it") {
 TEST_CASE("10 rows from 4 devices to 3: 4 rows change places") {
   const Layout four = one_axis(tp(4), split(10, kTp));
   const Layout three = one_axis(tp(3), split(10, kTp));
-  const index::Join join(four.holders(), three.holders());
+  const index::HolderJoin join(four.holders(), three.holders());
   i64 rows_fetched = 0;
-  join.for_each_box([&](index::Join::Box box) {
+  join.for_each_box([&](index::HolderJoin::Box box) {
     const int from = join.source_of(box).holders.front();
     for (const auto& to : join.destinations_of(box)) {
       if (to.holders.front() != from) rows_fetched += box[0]->size;

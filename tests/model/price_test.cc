@@ -17,11 +17,11 @@ using doctest::Approx;
 using mapping::Fixture;
 using mapping::fixture;
 using model::Price;
-using model::Workload;
+using model::ReplicaWorkload;
 
 namespace {
 
-Price price_of(const model::Published& m, const std::string& mesh, const Workload& workload,
+Price price_of(const model::Published& m, const std::string& mesh, const ReplicaWorkload& workload,
                const char* profile = nullptr) {
   const auto resolution = m.on(mesh);
   std::optional<plan::HardwareProfile> hardware;
@@ -42,7 +42,8 @@ std::string comm(const std::vector<model::CommRow>& rows) {
 }
 
 /// Price of a fixture with its own preset.
-Price price_of(const std::string& family, const std::string& mesh, const Workload& workload) {
+Price price_of(const std::string& family, const std::string& mesh,
+               const ReplicaWorkload& workload) {
   const Fixture& f = fixture(family);
   std::string why_not;
   const auto bound = model::bind_model(model::find_graph(f.config, why_not), f.config, f.tensors);
@@ -137,7 +138,7 @@ TEST_CASE(
 
 TEST_CASE("sequence parallel moves the bytes of all_reduce in two halves, where tokens suffice") {
   const auto m = model::llama_3_70b();
-  Workload workload{.batch = 1, .prompt_len = 8192, .context = 8192};
+  ReplicaWorkload workload{.batch = 1, .prompt_len = 8192, .context = 8192};
   const Price whole = price_of(m, "tp=8", workload);
   workload.sequence_parallel = true;
   const Price cut = price_of(m, "tp=8", workload);
@@ -285,7 +286,7 @@ TEST_CASE("a window to both sides bounds what an encoder's tokens attend to") {
       "intermediate_size": 96, "num_hidden_layers": 1, "vocab_size": 128,
       "layer_types": ["sliding_attention"], "local_attention": {}}})",
                                                 window));
-    const Workload workload{.prompt_len = context, .context = context};
+    const ReplicaWorkload workload{.prompt_len = context, .context = context};
     return price_of(m, "tp=1", workload).prefill.amounts.flops.front();
   };
   // 10 tokens with a window of 2 + 1 + 2: the first and the last see three, their neighbours four;

@@ -18,9 +18,9 @@ inline Shape even_shape(const mesh::Mesh& mesh, int rank) {
 
 /// Elements of their new parts that devices lack, from the join of the two layouts.
 inline i64 elements_lacking(const layout::Layout& from, const layout::Layout& to) {
-  const index::Join join(from.holders(), to.holders());
+  const index::HolderJoin join(from.holders(), to.holders());
   i64 lacking = 0;
-  join.for_each_box([&](index::Join::Box box) {
+  join.for_each_box([&](index::HolderJoin::Box box) {
     i64 volume = 1;
     for (const index::AxisCell* cell : box) volume *= cell->size;
     const auto have = join.source_of(box).holders;

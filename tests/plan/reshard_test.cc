@@ -33,7 +33,7 @@ struct Case {
     return list;
   }
   ReshardPlan plan() const {
-    plan::ReshardOptions options;
+    plan::TrafficOptions options;
     options.from_devices = from_devices;
     options.to_devices = to_devices;
     return plan_reshard(tensors(), options);
@@ -166,7 +166,7 @@ TEST_CASE("above a limit the largest overlaps are kept first, and a bound says w
   const layout::Layout quarters = cut({8}, 4);
   const layout::Layout halves = cut({8}, 2);
   const std::vector<ReshardTensor> tensors{{"t", 16, holders_of(quarters), holders_of(halves)}};
-  plan::ReshardOptions options{.from_devices = 4, .to_devices = 2};
+  plan::TrafficOptions options{.from_devices = 4, .to_devices = 2};
   const auto best = plan_reshard(tensors, options).renumbering;
   options.best_numbering_limit = 1;
   const auto greedy = plan_reshard(tensors, options).renumbering;
@@ -183,7 +183,7 @@ TEST_CASE("above a limit the largest overlaps are kept first, and a bound says w
 TEST_CASE("renumbered by one, nothing has to move") {
   const layout::Layout from = cut({8}, 4);
   const std::vector<i64> turned{1, 2, 3, 0};
-  plan::ReshardOptions options;
+  plan::TrafficOptions options;
   options.from_devices = options.to_devices = 4;
   const std::vector<ReshardTensor> tensors{{"t", 16, holders_of(from), {&from.holders(), turned}}};
   const ReshardPlan got = plan_reshard(tensors, options);
@@ -196,7 +196,7 @@ TEST_CASE("from files everything is read, nobody sends, and there is nothing to 
   const Shape shape{6};
   const auto file = index::HolderSet::whole(shape);
   const layout::Layout to = cut(shape, 3);
-  plan::ReshardOptions options;
+  plan::TrafficOptions options;
   options.to_devices = 3;
   const std::vector<ReshardTensor> tensors{{"t", 8, {&file, {}}, holders_of(to)}};
   const ReshardPlan got = plan_reshard(tensors, options);
@@ -221,7 +221,7 @@ TEST_CASE("a tensor that nobody has all of is named") {
   const auto half = index::HolderSet::of(
       shape, std::vector<index::Region>(1, {index::AxisMap::slice(8, {0, 4})}));
   const layout::Layout to = cut(shape, 2);
-  plan::ReshardOptions options;
+  plan::TrafficOptions options;
   options.from_devices = options.to_devices = 2;
   const std::vector<ReshardTensor> tensors{{"lost", 16, {&half, ranks}, holders_of(to)}};
   const auto error = testing::error_of([&] { return plan_reshard(tensors, options); });

@@ -27,7 +27,7 @@ ReshardPlan plan_of(const layout::Layout& from, const layout::Layout& to, i64 fr
   const plan::Holders having =
       from_devices == 0 ? plan::Holders{&from.holders(), {}} : holders_of(from);
   const std::vector<plan::ReshardTensor> tensors{{"t", 16, having, holders_of(to)}};
-  plan::ReshardOptions options;
+  plan::TrafficOptions options;
   options.from_devices = from_devices;
   options.to_devices = 4;
   options.node_size = 2;

@@ -8,12 +8,12 @@
 #include "tests/support/generators.h"
 
 using namespace shardtool;
-using plan::Step;
+using plan::MemoryStep;
 
 namespace {
 
-std::vector<Step> any_steps(i64 most) {
-  std::vector<Step> steps;
+std::vector<MemoryStep> any_steps(i64 most) {
+  std::vector<MemoryStep> steps;
   const i64 count = *gen::between(1, most);
   for (i64 i = 0; i < count; ++i) {
     const i64 source = *gen::between(0, 9);
@@ -31,8 +31,9 @@ std::vector<size_t> in_order(size_t n) {
 }
 
 /// Splits steps into single tensors.
-std::vector<Step> one_by_one(const std::vector<Step>& steps, const std::vector<size_t>& order) {
-  std::vector<Step> single;
+std::vector<MemoryStep> one_by_one(const std::vector<MemoryStep>& steps,
+                                   const std::vector<size_t>& order) {
+  std::vector<MemoryStep> single;
   for (const size_t i : order) {
     for (i64 n = 0; n < steps[i].tensors; ++n)
       single.push_back({steps[i].source, steps[i].destination, steps[i].extra, 1});
@@ -42,7 +43,7 @@ std::vector<Step> one_by_one(const std::vector<Step>& steps, const std::vector<s
 
 TEST_CASE("no order has a lower peak than the best order") {
   CHECK(rc::check("best_order", [] {
-    const std::vector<Step> steps = any_steps(6);
+    const std::vector<MemoryStep> steps = any_steps(6);
     std::vector<size_t> order = in_order(steps.size());
     i64 least = plan::peak_bytes(steps, order);
     while (std::next_permutation(order.begin(), order.end()))
@@ -53,21 +54,21 @@ TEST_CASE("no order has a lower peak than the best order") {
 
 TEST_CASE("tensors that are alike peak as they do one by one") {
   CHECK(rc::check("tensors > 1", [] {
-    std::vector<Step> steps = any_steps(4);
-    for (Step& step : steps) step.tensors = *gen::between(1, 4);
+    std::vector<MemoryStep> steps = any_steps(4);
+    for (MemoryStep& step : steps) step.tensors = *gen::between(1, 4);
     const std::vector<size_t> order = plan::best_order(steps);
-    const std::vector<Step> single = one_by_one(steps, order);
+    const std::vector<MemoryStep> single = one_by_one(steps, order);
     RC_ASSERT(plan::peak_bytes(steps, order) == plan::peak_bytes(single, in_order(single.size())));
   }));
 }
 
 TEST_CASE("a schedule for many devices keeps to its bound and tells each one's peak") {
   CHECK(rc::check("schedule", [] {
-    std::vector<std::vector<Step>> devices(static_cast<size_t>(*gen::between(1, 4)));
-    const std::vector<Step> first = any_steps(5);
+    std::vector<std::vector<MemoryStep>> devices(static_cast<size_t>(*gen::between(1, 4)));
+    const std::vector<MemoryStep> first = any_steps(5);
     for (auto& device : devices) {
       device = first;
-      for (Step& step : device) {
+      for (MemoryStep& step : device) {
         step.source = *gen::between(0, 9);
         step.destination = *gen::between(0, 9);
         step.extra = step.destination;
@@ -84,14 +85,14 @@ TEST_CASE("a schedule for many devices keeps to its bound and tells each one's p
 }
 
 TEST_CASE("what shrinks goes first, what grows goes last") {
-  const std::vector<Step> steps{{1, 8, 8, 1}, {8, 1, 1, 1}};
+  const std::vector<MemoryStep> steps{{1, 8, 8, 1}, {8, 1, 1, 1}};
   CHECK(plan::best_order(steps) == std::vector<size_t>{1, 0});
   CHECK(plan::peak_bytes(steps, std::vector<size_t>{1, 0}) == 10);
   CHECK(plan::peak_bytes(steps, std::vector<size_t>{0, 1}) == 17);
 }
 
 TEST_CASE("what stays as it is needs no more room") {
-  const std::vector<Step> steps{{5, 5, 0, 3}};
+  const std::vector<MemoryStep> steps{{5, 5, 0, 3}};
   CHECK(plan::peak_bytes(steps, std::vector<size_t>{0}) == 15);
 }
 

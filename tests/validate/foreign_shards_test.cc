@@ -28,7 +28,8 @@ api::ValidateReport validated(const ShardSet& shards, const std::string& mesh) {
   return api::validate(options_for(shards, mesh));
 }
 
-bool has_finding(const api::ValidateReport& report, check::Rule rule, const std::string& tensor) {
+bool has_finding(const api::ValidateReport& report, check::CheckRule rule,
+                 const std::string& tensor) {
   return std::ranges::any_of(report.findings, [&](const check::Finding& finding) {
     return finding.rule == rule && finding.tensor == tensor;
   });
@@ -65,8 +66,9 @@ TEST_CASE("shards that the mapping does not cut so are named, and not run") {
   const auto report = validated(shards, "tp=4");
   CHECK(report.outcome == engine::Outcome::kFail);
   CHECK(report.tiers.at(1).outcome == engine::Outcome::kNotRun);
-  CHECK(has_finding(report, check::Rule::kMissingRank, ""));
-  CHECK(has_finding(report, check::Rule::kRankShape, "model.layers.0.self_attn.o_proj.weight"));
+  CHECK(has_finding(report, check::CheckRule::kMissingRank, ""));
+  CHECK(
+      has_finding(report, check::CheckRule::kRankShape, "model.layers.0.self_attn.o_proj.weight"));
 }
 
 TEST_CASE("a tensor that a rank lacks, or has under another name, is named") {
@@ -79,8 +81,8 @@ TEST_CASE("a tensor that a rank lacks, or has under another name, is named") {
   const auto report = validated(shards, "tp=4");
   CHECK(report.outcome == engine::Outcome::kFail);
   CHECK(report.tiers.at(1).outcome == engine::Outcome::kNotRun);
-  CHECK(has_finding(report, check::Rule::kShardMissing, kNorm));
-  CHECK(has_finding(report, check::Rule::kMixedCheckpoints, "model.layers.0.other.weight"));
+  CHECK(has_finding(report, check::CheckRule::kShardMissing, kNorm));
+  CHECK(has_finding(report, check::CheckRule::kMixedCheckpoints, "model.layers.0.other.weight"));
 }
 
 TEST_CASE("shards without a manifest need a mapping and the whole model") {

@@ -1,6 +1,6 @@
 // Without a reference the shards are compared with the hashes of their manifest: bytes that `split`
 // did not write never pass.
-#include "lib/api/transfer/recorded_bytes.h"
+#include "lib/api/transfer/sources/recorded_bytes.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

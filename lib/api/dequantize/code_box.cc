@@ -6,8 +6,8 @@
 
 #include "kernels/digest/placed_crc64.h"
 #include "lib/base/error.h"
+#include "lib/exec/files/stored_box.h"
 #include "lib/exec/shifted.h"
-#include "lib/exec/stored_box.h"
 #include "lib/index/strided_copy.h"
 
 namespace shardtool::api {

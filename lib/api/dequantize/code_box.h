@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/api/dequantize/quantised_weight.h"
-#include "lib/exec/computed.h"
+#include "lib/exec/chunks/computed.h"
 
 namespace shardtool::api {
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 
 namespace shardtool::api {
 

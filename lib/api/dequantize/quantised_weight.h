@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/unpack/unpack.h"
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/mapping/document/config.h"
 
 namespace shardtool::api {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 
 namespace shardtool::api {
 

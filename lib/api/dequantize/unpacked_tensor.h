@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "lib/api/dequantize/quantised_weight.h"
-#include "lib/exec/computed.h"
+#include "lib/exec/chunks/computed.h"
 #include "lib/format/manifest/manifest.h"
 
 namespace shardtool::api {

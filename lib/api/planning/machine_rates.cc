@@ -20,7 +20,7 @@
 #include "lib/base/error.h"
 #include "lib/base/median.h"
 #include "lib/base/text.h"
-#include "lib/exec/raw_transfer.h"
+#include "lib/exec/files/raw_transfer.h"
 #include "lib/exec/workers.h"
 #include "lib/store/local/file.h"
 #include "lib/store/local/page_cache.h"

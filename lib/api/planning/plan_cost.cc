@@ -46,7 +46,7 @@ Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& s
 }
 
 CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<const model::Graph> own,
-                        const AppliedMapping& applied, const model::Workload& workload,
+                        const AppliedMapping& applied, const model::ReplicaWorkload& workload,
                         const plan::HardwareProfile* profile) {
   CostReport report;
   report.workload = workload;

@@ -19,7 +19,7 @@ struct CostReport {
   std::string family;   ///< of the graph; empty without a graph
   std::string why_not;  ///< why there is no price; else empty
   std::optional<model::Price> price;
-  model::Workload workload;
+  model::ReplicaWorkload workload;
   std::string profile;              ///< name of the profile; empty without one
   std::vector<std::string> unread;  ///< tensors that the graph does not read, such as scales
 };
@@ -33,7 +33,7 @@ model::StoredWeights weights_of(const PlacedTensors& placed, const mapping::Reso
 /// price. `own` is a user's graph; null: the family's. `config` may be null. Throws kUsage for an
 /// impossible workload.
 CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<const model::Graph> own,
-                        const AppliedMapping& applied, const model::Workload& workload,
+                        const AppliedMapping& applied, const model::ReplicaWorkload& workload,
                         const plan::HardwareProfile* profile);
 
 /// Returns the dtype of activations: that of the model's first norm that has a weight, since

@@ -239,7 +239,7 @@ plan::ReshardPlan recount(const PlanRecipe& recipe, const LogicalCheckpoint& sou
                        {from.side.holders.get(), from.ranks},
                        {tensor.holders.get(), tensor.ranks}});
   }
-  plan::ReshardOptions options;
+  plan::TrafficOptions options;
   if (source.is_sharded()) options.from_devices = source.parts.front().manifest->mesh.size();
   options.to_devices = target.mesh.size();
   options.node_size = recipe.node_size;

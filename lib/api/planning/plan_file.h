@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/api/mapping_choice.h"
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transfer/target_layout.h"
 #include "lib/format/manifest/manifest.h"
 #include "lib/plan/reshard.h"

@@ -9,7 +9,7 @@ namespace shardtool::api {
 
 CostReport planned_cost(const mapping::ModelConfig* config, const AppliedMapping& applied,
                         const PlanOptions& options) {
-  model::Workload workload;
+  model::ReplicaWorkload workload;
   workload.batch = options.workload.batch;
   workload.prompt_len = std::max<i64>(options.workload.prompt_len, 1);
   workload.context = std::max<i64>(options.workload.context, 1);

@@ -5,7 +5,7 @@
 
 #include "lib/api/mapping_choice.h"
 #include "lib/api/plan.h"
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 
 namespace shardtool::api {
 

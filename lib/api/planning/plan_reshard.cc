@@ -90,7 +90,7 @@ plan::ReshardPlan plan_move(const LogicalCheckpoint& source, const AppliedMappin
     tensors.push_back(
         {spec.name, bits(spec.dtype), sides[target.tensor], holders_of(*target.layout)});
   }
-  plan::ReshardOptions ask;
+  plan::TrafficOptions ask;
   ask.from_devices = devices_of(source, from);
   ask.to_devices = to.resolution.mesh.size();
   ask.node_size = options.node_size;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "lib/api/mapping_choice.h"
-#include "lib/api/transfer/foreign_checkpoint.h"
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/foreign_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/engine/side.h"
 
 namespace shardtool::api {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "lib/api/proof/weight_files.h"
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/base/error.h"
 
 namespace shardtool::api {

@@ -52,7 +52,7 @@ void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& sh
                      std::vector<check::Finding>& findings) {
   std::map<std::string, const TensorSpec*> expected;
   for (const LogicalTensor& tensor : whole.tensors) expected[tensor.spec.name] = &tensor.spec;
-  const auto add = [&](check::Rule rule, const std::string& name, std::string message,
+  const auto add = [&](check::CheckRule rule, const std::string& name, std::string message,
                        std::string found, std::string wanted) {
     check::Finding finding;
     finding.rule = rule;
@@ -76,21 +76,22 @@ void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& sh
     const auto found = expected.find(spec.name);
     if (found == expected.end()) {
       if (unasked.contains(spec.name)) continue;
-      add(check::Rule::kMixedCheckpoints, spec.name,
+      add(check::CheckRule::kMixedCheckpoints, spec.name,
           "the shards have a tensor that the reference lacks", "", "");
     } else if (found->second->shape != spec.shape) {
-      add(check::Rule::kRankShape, spec.name,
+      add(check::CheckRule::kRankShape, spec.name,
           "a tensor of the shards has another shape than the reference's", to_string(spec.shape),
           to_string(found->second->shape));
     } else if (found->second->dtype != spec.dtype && !compares_values) {
-      add(check::Rule::kRankDtype, spec.name,
+      add(check::CheckRule::kRankDtype, spec.name,
           "a tensor of the shards has another dtype than the reference's",
           std::string(to_string(spec.dtype)), std::string(to_string(found->second->dtype)));
     }
   }
   for (const auto& [name, spec] : expected) {
     if (seen.count(name) > 0) continue;
-    add(check::Rule::kMixedCheckpoints, name, "the shards lack a tensor of the reference", "", "");
+    add(check::CheckRule::kMixedCheckpoints, name, "the shards lack a tensor of the reference", "",
+        "");
   }
 }
 

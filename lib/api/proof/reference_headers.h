@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/check/finding.h"
 
 namespace shardtool::api {

@@ -8,10 +8,10 @@
 #include "kernels/cast/cast.h"
 #include "lib/api/dequantize/unpacked_tensor.h"
 #include "lib/base/error.h"
-#include "lib/exec/cast_chunk.h"
-#include "lib/exec/chunk_plan.h"
-#include "lib/exec/chunk_reader.h"
-#include "lib/exec/stored_box.h"
+#include "lib/exec/chunks/cast_chunk.h"
+#include "lib/exec/chunks/chunk_plan.h"
+#include "lib/exec/chunks/chunk_reader.h"
+#include "lib/exec/files/stored_box.h"
 
 namespace shardtool::api {
 namespace {
@@ -133,8 +133,9 @@ void read_values(const LogicalTensor& tensor, const index::AxisMap& wanted,
 
 /// Reads a region of a tensor from the holders of `from`, zeros where it is padding. Throws
 /// kCoverage if they lack some of it.
-void read_region(const LogicalTensor& tensor, const exec::Side& from, const index::Region& wanted,
-                 std::span<const exec::SourceFile> files, std::span<std::byte> bytes) {
+void read_region(const LogicalTensor& tensor, const exec::MoveSide& from,
+                 const index::Region& wanted, std::span<const exec::SourceFile> files,
+                 std::span<std::byte> bytes) {
   std::ranges::fill(bytes, std::byte{0});
   if (has_addends(tensor)) return read_values(tensor, wanted.front(), files, bytes);
   exec::TensorMove move;
@@ -188,7 +189,7 @@ GatheredFiles::GatheredFiles(const LogicalCheckpoint& shards, Layouts stored, La
       files_(exec::open_sources(shards.files)) {}
 
 /// Returns the holders of a tensor, the nearest to the rank first: its own shard is always read.
-exec::Side GatheredFiles::senders(size_t tensor, i64 rank) const {
+exec::MoveSide GatheredFiles::senders(size_t tensor, i64 rank) const {
   const LogicalTensor& gathered = shards_.tensors[tensor];
   const mesh::Mesh& mesh = stored_[tensor]->mesh();
   std::vector<size_t> order(gathered.ranks.size());

@@ -3,9 +3,9 @@
 #include <memory>
 #include <vector>
 
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/engine/weights/weight_source.h"
-#include "lib/exec/data_file.h"
+#include "lib/exec/files/data_file.h"
 #include "lib/layout/layout.h"
 
 namespace shardtool::api {
@@ -61,7 +61,7 @@ class GatheredFiles final : public engine::WeightSource {
 
  private:
   bool is_gathered(size_t tensor) const { return stored_[tensor] != computed_[tensor]; }
-  exec::Side senders(size_t tensor, i64 rank) const;
+  exec::MoveSide senders(size_t tensor, i64 rank) const;
 
   const LogicalCheckpoint& shards_;
   Layouts stored_;

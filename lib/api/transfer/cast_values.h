@@ -1,6 +1,6 @@
 #pragma once
 
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 
 namespace shardtool::api {
 

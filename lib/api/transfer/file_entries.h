@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transfer/target_layout.h"
 
 namespace shardtool::api {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "lib/api/dequantize/unpacked_tensor.h"
-#include "lib/api/transfer/boxes.h"
+#include "lib/api/transfer/sources/boxes.h"
 
 namespace shardtool::api {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lib/api/transfer/file_entries.h"
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transfer/target_layout.h"
 #include "lib/api/transform.h"
 #include "lib/exec/copy.h"

@@ -9,7 +9,7 @@
 #include "kernels/xxh3/xxh3.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
-#include "lib/exec/read_back.h"
+#include "lib/exec/files/read_back.h"
 
 namespace shardtool::api {
 namespace {
@@ -123,8 +123,9 @@ void check_same_run(const store::OutputClaim& claim, const RunIdentity& run) {
   }
 }
 
-TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::FinishedTensors finished,
-                std::span<const exec::TargetFile> files, const exec::Resources& resources) {
+TakenUp take_up(const WriteRun& run, const std::vector<bool>& is_mine,
+                exec::FinishedTensors finished, std::span<const exec::TargetFile> files,
+                const exec::Resources& resources) {
   TakenUp taken;
   taken.tensors = std::move(finished);
   std::erase_if(taken.tensors, [&](const auto& entry) {
@@ -152,7 +153,7 @@ TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::Finished
   return taken;
 }
 
-void keep_for_resume(Error& error, const Run& run, const RunIdentity& identity,
+void keep_for_resume(Error& error, const WriteRun& run, const RunIdentity& identity,
                      store::OutputFolder& folder, i64 worth_keeping) noexcept {
   if (!leaves_data_alone(error.code())) return folder.give_up();
   i64 bytes = 0;

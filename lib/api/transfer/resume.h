@@ -34,8 +34,9 @@ struct TakenUp {
 
 /// Verifies the tensors that `is_mine` selects and the journals list as `finished`, and returns
 /// those whose bytes all read back as written. Throws the errors of reading, and kInterrupted.
-TakenUp take_up(const Run& run, const std::vector<bool>& is_mine, exec::FinishedTensors finished,
-                std::span<const exec::TargetFile> files, const exec::Resources& resources);
+TakenUp take_up(const WriteRun& run, const std::vector<bool>& is_mine,
+                exec::FinishedTensors finished, std::span<const exec::TargetFile> files,
+                const exec::Resources& resources);
 
 /// Returns the tensors that these journals of a run list as finished. Throws the errors of reading.
 exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
@@ -43,7 +44,7 @@ exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
 
 /// After a failure: keeps the hidden folder if it has enough finished data and the failure did not
 /// affect it, and adds the way to resume to the error. Never throws.
-void keep_for_resume(Error& error, const Run& run, const RunIdentity& identity,
+void keep_for_resume(Error& error, const WriteRun& run, const RunIdentity& identity,
                      store::OutputFolder& folder, i64 worth_keeping) noexcept;
 
 }  // namespace shardtool::api

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "lib/api/transfer/logical_checkpoint.h"
 #include "lib/api/transfer/output_plan.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transfer/target_layout.h"
 
 namespace shardtool::api {

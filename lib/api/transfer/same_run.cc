@@ -45,7 +45,7 @@ comm::Facts source_facts(const LogicalCheckpoint& source) {
   return facts;
 }
 
-comm::Facts target_facts(const Run& run) {
+comm::Facts target_facts(const WriteRun& run) {
   comm::Facts facts{{"mesh", to_string(run.target.mesh)}, {"mapping", hash_of(run.target.mapping)}};
   for (const format::PlannedFile& file : run.plan.files) {
     facts.emplace_back(file.name, format_count(file.size) + " bytes");
@@ -62,7 +62,7 @@ void require_same(Team& team, const comm::Facts& facts, const comm::Facts& hash,
 
 }  // namespace
 
-void require_same_run(Team& team, const Run& run, const RunIdentity& identity) {
+void require_same_run(Team& team, const WriteRun& run, const RunIdentity& identity) {
   const auto all = team.comm().all_gather(identity.text());
   const auto is_same = [&](const std::string& one) { return one == all.front(); };
   if (std::ranges::all_of(all, is_same)) return;

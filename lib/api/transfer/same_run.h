@@ -9,6 +9,6 @@ namespace shardtool::api {
 /// Throws in every process of the team if one of them would do another run than the first:
 /// kInputChanged if it sees other source files, kUsage if it would write another output. The error
 /// names the process and the difference. Every process calls this.
-void require_same_run(Team& team, const Run& run, const RunIdentity& identity);
+void require_same_run(Team& team, const WriteRun& run, const RunIdentity& identity);
 
 }  // namespace shardtool::api

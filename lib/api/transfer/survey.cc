@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "lib/api/transfer/foreign_source.h"
+#include "lib/api/transfer/sources/foreign_source.h"
 #include "lib/base/error.h"
 #include "lib/check/container.h"
 #include "lib/check/folder.h"
@@ -104,7 +104,7 @@ Surveyed joined_if_one(std::vector<Checkpoint> parts, Findings& findings) {
   try {
     return joined(parts);
   } catch (const Error& error) {
-    findings.add(check::finding_of(check::Rule::kMixedCheckpoints, error));
+    findings.add(check::finding_of(check::CheckRule::kMixedCheckpoints, error));
     parts.resize(1);
     return joined(std::move(parts));
   }

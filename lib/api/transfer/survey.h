@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/check/findings.h"
 #include "lib/check/foreign_shards.h"
 

@@ -9,8 +9,8 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "lib/api/transfer/boxes.h"
-#include "lib/api/transfer/chunks.h"
+#include "lib/api/transfer/sources/boxes.h"
+#include "lib/api/transfer/sources/chunks.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/index/holder_set_pool.h"

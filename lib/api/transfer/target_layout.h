@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/api/mapping_choice.h"
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/exec/shifted.h"
 #include "lib/format/manifest/manifest.h"
 #include "lib/layouts/engine_layout.h"

@@ -14,10 +14,10 @@
 #include "lib/api/dequantize/unpacked_tensor.h"
 #include "lib/api/team.h"
 #include "lib/api/transfer/output_plan.h"
-#include "lib/api/transfer/replicas.h"
 #include "lib/api/transfer/resume.h"
 #include "lib/api/transfer/run_identity.h"
 #include "lib/api/transfer/same_run.h"
+#include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/transfer/write_files.h"
 #include "lib/api/verify.h"
 #include "lib/base/error.h"
@@ -226,7 +226,8 @@ void begin_output(std::optional<store::OutputFolder>& folder, const WriteOptions
 /// leads: it owns the folder and completes it.
 class SharedRun {
  public:
-  SharedRun(const Run& run, std::span<const int> owners, const WriteOptions& options, Team& team)
+  SharedRun(const WriteRun& run, std::span<const int> owners, const WriteOptions& options,
+            Team& team)
       : run_(run),
         identity_(run_identity(run_.source, run_.target, run_.plan)),
         options_(options),
@@ -359,7 +360,7 @@ class SharedRun {
     report.written->shared_bytes = team_.sum(shared);
   }
 
-  const Run& run_;
+  const WriteRun& run_;
   RunIdentity identity_;
   const WriteOptions& options_;
   Team& team_;
@@ -376,7 +377,7 @@ class SharedRun {
 };
 
 /// Returns true if all processes find the output complete. Verifies it if the options request that.
-bool was_complete(const Run& run, const WriteOptions& options, Team& team,
+bool was_complete(const WriteRun& run, const WriteOptions& options, Team& team,
                   TransformReport& report) {
   const auto manifest =
       complete_output(options.output, run.source, run.target, run.plan, options.sha256);
@@ -404,7 +405,7 @@ TransformReport transfer(const std::function<Task()>& open_task, const WriteOpti
   TransformReport report = planned->report(options);
   if (options.dry_run) return report;
 
-  const Run run{source, target, plan, moves, order, wants_whole, extents};
+  const WriteRun run{source, target, plan, moves, order, wants_whole, extents};
   if (options.resume && was_complete(run, options, team, report)) return report;
   SharedRun(run, owners, options, team).go(compare_replicas, report);
 

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "lib/api/transfer/logical_checkpoint.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transfer/target_layout.h"
 #include "lib/api/transform.h"
 

@@ -8,13 +8,13 @@
 
 #include "lib/api/dequantize/dequantize.h"
 #include "lib/api/transfer/config_text.h"
-#include "lib/api/transfer/replicas.h"
+#include "lib/api/transfer/sources/replicas.h"
 #include "lib/base/error.h"
-#include "lib/exec/appender.h"
 #include "lib/exec/copy.h"
-#include "lib/exec/file_hash.h"
+#include "lib/exec/files/appender.h"
+#include "lib/exec/files/file_hash.h"
+#include "lib/exec/files/range_hash.h"
 #include "lib/exec/fill.h"
-#include "lib/exec/range_hash.h"
 #include "lib/index/region.h"
 
 namespace shardtool::api {
@@ -53,7 +53,7 @@ i64 write_pieces(const exec::TargetFile& file,
   return bytes;
 }
 
-store::WrittenFile write_output_summary(const Run& run, exec::IoMode mode,
+store::WrittenFile write_output_summary(const WriteRun& run, exec::IoMode mode,
                                         store::OutputFolder& folder) {
   const std::string& name = run.plan.summary_name;
   const exec::TargetFile file(folder.create(name), mode);
@@ -88,7 +88,8 @@ store::WrittenFile write_config(const std::string& path, const ConfigChanges& ch
 
 /// Copies the files beside the weights. config.json is the one that decided the layout, so that the
 /// output's mapping resolves to the same layout again.
-std::vector<store::WrittenFile> copy_all_side_files(const Run& run, const ConfigChanges& changes,
+std::vector<store::WrittenFile> copy_all_side_files(const WriteRun& run,
+                                                    const ConfigChanges& changes,
                                                     store::OutputFolder& folder) {
   const format::Checkpoint& first = run.source.parts.front();
   std::vector<std::string> names = first.side_files;
@@ -171,7 +172,7 @@ void add_file_hashes(format::Manifest& manifest, const std::string& folder,
 }
 
 /// Returns the size of the manifest.
-i64 write_manifest(const Run& run, const format::Manifest& head,
+i64 write_manifest(const WriteRun& run, const format::Manifest& head,
                    std::span<const exec::CopiedTensor> copied, const exec::TargetFile& file) {
   return write_pieces(file, [&](const format::safetensors::Sink& write) {
     write_json(
@@ -182,7 +183,7 @@ i64 write_manifest(const Run& run, const format::Manifest& head,
 }
 
 /// Throws kInternal if a byte may be missing, so that an incomplete output is never published.
-void check_complete(const Run& run, std::span<const exec::CopiedTensor> copied) {
+void check_complete(const WriteRun& run, std::span<const exec::CopiedTensor> copied) {
   for (size_t t = 0; t < copied.size(); ++t) {
     if (is_complete(run, t, copied[t])) continue;
     throw Error(ErrorCode::kInternal, "a tensor was not wholly written: nothing was published")
@@ -193,12 +194,12 @@ void check_complete(const Run& run, std::span<const exec::CopiedTensor> copied) 
 
 }  // namespace
 
-bool is_complete(const Run& run, size_t t, const exec::CopiedTensor& copied) {
+bool is_complete(const WriteRun& run, size_t t, const exec::CopiedTensor& copied) {
   const exec::TensorMove& move = run.moves[t];
   return copied.xxh3.size() == move.to.slots.size() && copied.is_whole == run.wants_whole[t];
 }
 
-void add_ranges(const Run& run, size_t t, std::span<const kernels::Hash128> xxh3,
+void add_ranges(const WriteRun& run, size_t t, std::span<const kernels::Hash128> xxh3,
                 std::vector<exec::WrittenRange>& ranges) {
   const exec::TensorMove& move = run.moves[t];
   for (size_t h = 0; h < xxh3.size(); ++h) {
@@ -231,7 +232,7 @@ std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
   return order;
 }
 
-std::vector<exec::TargetFile> create_files(const Run& run, exec::IoMode mode,
+std::vector<exec::TargetFile> create_files(const WriteRun& run, exec::IoMode mode,
                                            store::OutputFolder& folder) {
   std::vector<exec::TargetFile> targets;
   exec::Appender appender;
@@ -263,12 +264,12 @@ std::vector<exec::TargetFile> open_files(const OutputPlan& plan, exec::IoMode mo
   return targets;
 }
 
-void clear_padded_shards(const Run& run, const std::vector<bool>& is_mine,
+void clear_padded_shards(const WriteRun& run, const std::vector<bool>& is_mine,
                          const exec::FinishedTensors& finished,
                          std::span<const exec::TargetFile> targets) {
   for (size_t t = 0; t < run.moves.size(); ++t) {
     if (!is_mine[t] || finished.contains(t)) continue;
-    const exec::Side& to = run.moves[t].to;
+    const exec::MoveSide& to = run.moves[t].to;
     for (int h = 0; h < to.holders->size(); ++h) {
       const i64 elements = element_count(to.holders->local_shape(h)).value_or(0);
       if (index::image_size(to.holders->region(h)) == elements) continue;
@@ -279,7 +280,7 @@ void clear_padded_shards(const Run& run, const std::vector<bool>& is_mine,
   }
 }
 
-exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_mine,
+exec::FinishedTensors copy_tensors(const WriteRun& run, const std::vector<bool>& is_mine,
                                    const exec::FinishedTensors& finished,
                                    std::span<const exec::SourceFile> sources,
                                    std::span<const exec::TargetFile> targets,
@@ -306,7 +307,7 @@ exec::FinishedTensors copy_tensors(const Run& run, const std::vector<bool>& is_m
   return copied;
 }
 
-std::vector<store::WrittenFile> complete_files(const Run& run,
+std::vector<store::WrittenFile> complete_files(const WriteRun& run,
                                                std::span<const exec::SourceFile> sources,
                                                std::span<const exec::TargetFile> targets,
                                                std::vector<exec::CopiedTensor>& copied,

@@ -82,7 +82,7 @@ void ByteEquality::add_rows(bool of_shards, size_t tensor, i64 rank, i64 outer, 
   }
 }
 
-void ByteEquality::add(bool of_shards, const Product& product, i64 begin, i64 end,
+void ByteEquality::add(bool of_shards, const MatrixProduct& product, i64 begin, i64 end,
                        std::span<const std::byte> bytes) {
   begin += product.above;
   end += product.above;

@@ -25,7 +25,7 @@ class ByteEquality {
   ByteEquality(const Side& whole, const Side& shards) : whole_(whole), shards_(shards) {}
 
   /// Adds rows [begin, end) of a product's matrix on one side; every row must be added once.
-  void add(bool of_shards, const Product& product, i64 begin, i64 end,
+  void add(bool of_shards, const MatrixProduct& product, i64 begin, i64 end,
            std::span<const std::byte> bytes);
   /// Adds a device's whole part of a tensor; repeated calls are ignored.
   void add_all(bool of_shards, size_t tensor, i64 rank, std::span<const std::byte> bytes);

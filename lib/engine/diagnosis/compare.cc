@@ -45,7 +45,8 @@ struct Look {
   bool is_mismatch = false;
 };
 template <class N, class Function>
-void look_at(i64 rank, const Part<N>& part, i64 tokens, const Function& look, Difference& found) {
+void look_at(i64 rank, const Part<N>& part, i64 tokens, const Function& look,
+             ValueDifference& found) {
   for (i64 t = 0; t < tokens; ++t) {
     for (const index::Piece& piece : part.features.pieces()) {
       for (i64 i = 0; i < piece.size; ++i) {
@@ -65,8 +66,9 @@ void look_at(i64 rank, const Part<N>& part, i64 tokens, const Function& look, Di
 }  // namespace
 
 template <class N>
-Difference compare(const Part<N>& whole, const Placed<N>& parts, i64 tokens, double tolerance) {
-  Difference found;
+ValueDifference compare(const Part<N>& whole, const Placed<N>& parts, i64 tokens,
+                        double tolerance) {
+  ValueDifference found;
   MeanSquare<N> square;
   square.add(whole);
   const double scale = square.root();
@@ -81,8 +83,8 @@ Difference compare(const Part<N>& whole, const Placed<N>& parts, i64 tokens, dou
 }
 
 template <class N>
-Difference compare_bits(const Placed<N>& expected, const Placed<N>& parts, i64 tokens) {
-  Difference found;
+ValueDifference compare_bits(const Placed<N>& expected, const Placed<N>& parts, i64 tokens) {
+  ValueDifference found;
   MeanSquare<N> square;
   for (const auto& [rank, part] : expected) square.add(part);
   const double scale = square.root();
@@ -103,9 +105,9 @@ Difference compare_bits(const Placed<N>& expected, const Placed<N>& parts, i64 t
   return found;
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                              \
-  template Difference compare(const Part<N>&, const Placed<N>&, i64, double); \
-  template Difference compare_bits(const Placed<N>&, const Placed<N>&, i64);
+#define SHARDTOOL_INSTANTIATE(N)                                                   \
+  template ValueDifference compare(const Part<N>&, const Placed<N>&, i64, double); \
+  template ValueDifference compare_bits(const Placed<N>&, const Placed<N>&, i64);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)
 SHARDTOOL_INSTANTIATE(float)

@@ -6,7 +6,7 @@
 namespace shardtool::engine {
 
 /// Differences between the parts of a value and the whole value.
-struct Difference {
+struct ValueDifference {
   i64 checked = 0;
   i64 mismatches = 0;
   double worst = 0;  ///< floats: largest |difference| over the root mean square of the whole
@@ -20,12 +20,12 @@ struct Difference {
 /// mismatch if they differ by more than `tolerance` times the root mean square. NaN equals no
 /// number.
 template <class N>
-Difference compare(const Part<N>& whole, const Placed<N>& parts, i64 tokens, double tolerance);
+ValueDifference compare(const Part<N>& whole, const Placed<N>& parts, i64 tokens, double tolerance);
 
 /// Compares every part with the expected part of its device bit by bit, ignoring padding; a NaN
 /// equals one with the same bits. `worst` is relative to the root mean square of all expected
 /// parts. Throws kUnsupported if there is no expected part with the same features.
 template <class N>
-Difference compare_bits(const Placed<N>& expected, const Placed<N>& parts, i64 tokens);
+ValueDifference compare_bits(const Placed<N>& expected, const Placed<N>& parts, i64 tokens);
 
 }  // namespace shardtool::engine

@@ -22,7 +22,8 @@ std::set<size_t> small_tensors(const Side& side, const ops::BoundOp& op,
                                std::span<const i64> ranks) {
   std::set<size_t> streamed;
   for (const i64 rank : ranks) {
-    for (const Product& product : products_of(side, op, rank)) streamed.insert(product.tensor);
+    for (const MatrixProduct& product : products_of(side, op, rank))
+      streamed.insert(product.tensor);
   }
   std::set<size_t> small;
   for (const ops::BoundWeight& weight : op.weights) {

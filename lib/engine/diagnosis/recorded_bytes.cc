@@ -10,7 +10,7 @@ namespace shardtool::engine {
 namespace {
 
 /// Byte offset in a part of row `begin` of a product's matrix.
-i64 offset_of(const Side& side, const Product& product, i64 begin) {
+i64 offset_of(const Side& side, const MatrixProduct& product, i64 begin) {
   i64 row = product.above + begin;
   if (product.outer >= 0) {
     row += product.outer * side.region(product.tensor, product.rank)[1].local_size();
@@ -20,7 +20,7 @@ i64 offset_of(const Side& side, const Product& product, i64 begin) {
 
 }  // namespace
 
-void RecordedByteCheck::add(bool of_shards, const Product& product, i64 begin, i64 end,
+void RecordedByteCheck::add(bool of_shards, const MatrixProduct& product, i64 begin, i64 end,
                             std::span<const std::byte> bytes) {
   if (product.tensor >= recorded_.tensors || begin >= end) return;
   const Side& side = of_shards ? shards_ : whole_;

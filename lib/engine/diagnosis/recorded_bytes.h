@@ -37,7 +37,7 @@ class RecordedByteCheck {
       : whole_(whole), shards_(shards), recorded_(recorded) {}
 
   /// Adds rows [begin, end) of a product's matrix on one side.
-  void add(bool of_shards, const Product& product, i64 begin, i64 end,
+  void add(bool of_shards, const MatrixProduct& product, i64 begin, i64 end,
            std::span<const std::byte> bytes);
   /// Adds a device's whole part of a tensor.
   void add_all(bool of_shards, size_t tensor, i64 rank, std::span<const std::byte> bytes);

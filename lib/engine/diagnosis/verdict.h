@@ -83,12 +83,12 @@ struct ComparedBytes {
 /// Comparison of stored bytes with a manifest's hashes.
 struct RecordedBytes {
   static constexpr i64 kWhole = -1;  ///< instead of a rank: all shards together
-  struct Difference {
+  struct DifferentPart {
     std::string tensor;
     i64 rank = kWhole;
     std::string found, expected;  ///< "XXH3-128 ..." for a part, "CRC-64 ..." for a whole tensor
   };
-  std::vector<Difference> different;
+  std::vector<DifferentPart> different;
   /// Tensors with a part that was not read from front to back, and so not compared.
   std::set<size_t> unread;
 };

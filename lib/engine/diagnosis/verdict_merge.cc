@@ -31,7 +31,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComputedBy, library, kernels)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OddWeight, tensor, is_shard, rank, nan, infinite)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes::Part, tensor, rank)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes, parts, differing, different, tensors)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RecordedBytes::Difference, tensor, rank, found, expected)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RecordedBytes::DifferentPart, tensor, rank, found, expected)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RecordedBytes, different, unread)
 
 using nlohmann::json;

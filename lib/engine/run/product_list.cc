@@ -11,7 +11,7 @@
 namespace shardtool::engine {
 namespace {
 
-using Role = Product::Role;
+using Role = MatrixProduct::Role;
 
 /// Folds all axes after the first into one, if they are not cut.
 index::Region with_columns(const index::Region& region) {
@@ -25,7 +25,8 @@ index::Region with_columns(const index::Region& region) {
 
 /// Returns the matrix of a tensor's last two axes; `outer` is the index on the axis before, if
 /// there are three.
-Product matrix(const Side& side, size_t tensor, const index::Region& region, i64 rank, i64 outer) {
+MatrixProduct matrix(const Side& side, size_t tensor, const index::Region& region, i64 rank,
+                     i64 outer) {
   const TensorSpec& spec = side.tensors[tensor];
   const bool has_axes = std::ssize(region) == (outer < 0 ? 2 : 3);
   if (!has_axes || !kernels::is_computable(spec.dtype)) {
@@ -33,7 +34,7 @@ Product matrix(const Side& side, size_t tensor, const index::Region& region, i64
         .tensor(spec.name)
         .note("found", fmt::format("{} {}", to_string(spec.dtype), to_string(spec.shape)));
   }
-  Product product;
+  MatrixProduct product;
   product.tensor = tensor;
   product.rank = rank;
   product.outer = outer;
@@ -44,7 +45,7 @@ Product matrix(const Side& side, size_t tensor, const index::Region& region, i64
 }
 
 /// Exchanges rows and columns if the tensor is read transposed.
-Product as_stored(const Side& side, Product product) {
+MatrixProduct as_stored(const Side& side, MatrixProduct product) {
   if (!side.is_turned(product.tensor)) return product;
   if (product.above > 0) {
     throw Error(ErrorCode::kUnsupported, "experts below each other are packed along their inputs")
@@ -55,12 +56,12 @@ Product as_stored(const Side& side, Product product) {
   return product;
 }
 
-Product only(const Side& side, const ops::BoundOp& op, i64 rank, bool is_in_out) {
+MatrixProduct only(const Side& side, const ops::BoundOp& op, i64 rank, bool is_in_out) {
   const size_t tensor = op.weights.front().front();
   const index::Region region = side.region(tensor, rank);
   const bool is_only_of_stack = std::holds_alternative<ops::Embed>(op.op->kind) &&
                                 ops::features_axis(op.op->weights.front()) == 1;
-  Product product =
+  MatrixProduct product =
       is_only_of_stack
           ? matrix(side, tensor, region, rank, 0)
           : matrix(side, tensor, region.size() > 2 ? with_columns(region) : region, rank, -1);
@@ -69,7 +70,7 @@ Product only(const Side& side, const ops::BoundOp& op, i64 rank, bool is_in_out)
 }
 
 /// Sets the groups of a matrix whose rows are in groups, each with its own input features.
-Product in_groups(Product product, i64 groups, const TensorSpec& spec) {
+MatrixProduct in_groups(MatrixProduct product, i64 groups, const TensorSpec& spec) {
   const i64 rows = product.rows.global_size() / groups;
   const auto had = index::coarsen(product.rows, rows);
   if (!had || product.is_in_out) {
@@ -90,8 +91,8 @@ std::vector<Role> roles_of(const ops::Experts::Form& form) {
 
 /// Returns the expert's rows of a matrix in which the experts follow each other, or nullopt if the
 /// device has none.
-std::optional<Product> rows_of_expert(Product all, i64 expert, i64 experts,
-                                      const TensorSpec& spec) {
+std::optional<MatrixProduct> rows_of_expert(MatrixProduct all, i64 expert, i64 experts,
+                                            const TensorSpec& spec) {
   const i64 size = all.rows.global_size() / experts;
   const index::AxisMap where = index::inverse(all.rows);
   std::optional<i64> first, last;
@@ -113,9 +114,9 @@ std::optional<Product> rows_of_expert(Product all, i64 expert, i64 experts,
 }
 
 /// Returns one matrix of an expert, or nullopt if the device lacks it.
-std::optional<Product> find_expert(const Side& side, const ops::Experts::Form& form,
-                                   const ops::BoundWeight& weight, i64 expert, i64 experts,
-                                   i64 rank) {
+std::optional<MatrixProduct> find_expert(const Side& side, const ops::Experts::Form& form,
+                                         const ops::BoundWeight& weight, i64 expert, i64 experts,
+                                         i64 rank) {
   const size_t tensor = form.per_expert ? weight[static_cast<size_t>(expert)] : weight.front();
   const auto region = side.layouts(tensor).region(rank);
   if (!region) return std::nullopt;
@@ -131,12 +132,12 @@ std::optional<Product> find_expert(const Side& side, const ops::Experts::Form& f
   return std::nullopt;
 }
 
-std::vector<Product> experts(const Side& side, const ops::Experts& op, const ops::BoundOp& bound,
-                             i64 rank) {
+std::vector<MatrixProduct> experts(const Side& side, const ops::Experts& op,
+                                   const ops::BoundOp& bound, i64 rank) {
   const ops::Experts::Form& form = *bound.form;
   const std::vector<Role> roles = roles_of(form);
   const i64 all = side.model->size(op.experts);
-  std::vector<Product> products;
+  std::vector<MatrixProduct> products;
   for (i64 expert = 0; expert < all; ++expert) {
     size_t had = 0;
     for (size_t i = 0; i < roles.size(); ++i) {
@@ -163,7 +164,7 @@ index::Interval share(index::Interval all, i64 part, i64 parts) {
 
 }  // namespace
 
-std::vector<GroupBlock> by_group(const Product& product, const MatrixBlock& block) {
+std::vector<GroupBlock> by_group(const MatrixProduct& product, const MatrixBlock& block) {
   if (product.group_rows == 0) return {{block, 0}};
   std::vector<GroupBlock> groups;
   for (i64 r = block.rows.begin; r < block.rows.end;) {
@@ -178,8 +179,8 @@ std::vector<GroupBlock> by_group(const Product& product, const MatrixBlock& bloc
   return groups;
 }
 
-MatrixBlock share_of_work(const Product& product, index::Interval rows, const std::byte* bytes,
-                          i64 part, i64 parts) {
+MatrixBlock share_of_work(const MatrixProduct& product, index::Interval rows,
+                          const std::byte* bytes, i64 part, i64 parts) {
   MatrixBlock block{rows, {0, product.columns.local_size()}, bytes, product.columns.local_size()};
   if (product.is_in_out) {
     block.columns = share(block.columns, part, parts);
@@ -191,11 +192,11 @@ MatrixBlock share_of_work(const Product& product, index::Interval rows, const st
   return block;
 }
 
-std::vector<Product> products_of(const Side& side, const ops::BoundOp& bound, i64 rank) {
+std::vector<MatrixProduct> products_of(const Side& side, const ops::BoundOp& bound, i64 rank) {
   const auto& kind = bound.op->kind;
   if (std::holds_alternative<ops::Embed>(kind)) return {only(side, bound, rank, true)};
   if (const auto* linear = std::get_if<ops::Linear>(&kind)) {
-    Product product = only(side, bound, rank, linear->kernel == layout::Kernel::kInOut);
+    MatrixProduct product = only(side, bound, rank, linear->kernel == layout::Kernel::kInOut);
     if (!linear->groups) return {std::move(product)};
     const TensorSpec& spec = side.tensors[product.tensor];
     return {in_groups(std::move(product), side.model->size(*linear->groups), spec)};

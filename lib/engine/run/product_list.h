@@ -7,7 +7,7 @@
 namespace shardtool::engine {
 
 /// A stored matrix that one device multiplies by in one op. It is read in one piece or in chunks.
-struct Product {
+struct MatrixProduct {
   enum class Role { kOnly, kGate, kUp, kDown };  ///< kGate: gate, or gate and up in one
 
   size_t tensor = 0;
@@ -47,16 +47,16 @@ struct GroupBlock {
   i64 first_input = 0;
 };
 /// Splits a block into one per group; returns the block itself if there are no groups.
-std::vector<GroupBlock> by_group(const Product& product, const MatrixBlock& block);
+std::vector<GroupBlock> by_group(const MatrixProduct& product, const MatrixBlock& block);
 
 /// Returns the block of part `part` of `parts` of the work on consecutive rows: its share of the
 /// outputs, and all inputs that they sum over.
-MatrixBlock share_of_work(const Product& product, index::Interval rows, const std::byte* bytes,
-                          i64 part, i64 parts);
+MatrixBlock share_of_work(const MatrixProduct& product, index::Interval rows,
+                          const std::byte* bytes, i64 part, i64 parts);
 
 /// Returns the products of an op on one device, in the order of computation; empty for an op
 /// without matrices. Throws kUnsupported for a dtype smaller than a byte, for a tensor with other
 /// axes, and if a device has only some of an expert's matrices.
-std::vector<Product> products_of(const Side& side, const ops::BoundOp& op, i64 rank);
+std::vector<MatrixProduct> products_of(const Side& side, const ops::BoundOp& op, i64 rank);
 
 }  // namespace shardtool::engine

@@ -37,7 +37,7 @@ bool is_stretch(const index::AxisMap& columns) {
 
 /// Copies the block's rows in `row` and all columns of the device into `room`, with zeros for
 /// padding.
-MatrixBlock packed(const MatrixBlock& block, const Product& part, const index::Piece& row,
+MatrixBlock packed(const MatrixBlock& block, const MatrixProduct& part, const index::Piece& row,
                    std::vector<std::byte>& room) {
   const i64 element = bits(part.dtype) / 8;
   const index::Interval rows = both(row, block.rows);
@@ -78,7 +78,7 @@ void Reference<N>::begin_step(size_t step) {
   const ops::Step& one = layer_->flow.steps[step];
   parts_.clear();
   for (const i64 rank : layer_->devices) {
-    for (Product& part : products_of(side_, *one.op, rank)) {
+    for (MatrixProduct& part : products_of(side_, *one.op, rank)) {
       parts_[{part.role, part.expert}].push_back(std::move(part));
     }
   }
@@ -86,29 +86,30 @@ void Reference<N>::begin_step(size_t step) {
 }
 
 template <class N>
-void Reference<N>::begin(const Product& whole) {
-  for (Product& part : parts_[{whole.role, whole.expert}]) {
+void Reference<N>::begin(const MatrixProduct& whole) {
+  for (MatrixProduct& part : parts_[{whole.role, whole.expert}]) {
     part.is_looked_up = whole.is_looked_up;
     run_.begin(part);
   }
 }
 
 template <class N>
-void Reference<N>::multiply(const Product& whole, const MatrixBlock& block) {
-  for (const Product& part : parts_.at({whole.role, whole.expert})) multiply_part(part, block);
+void Reference<N>::multiply(const MatrixProduct& whole, const MatrixBlock& block) {
+  for (const MatrixProduct& part : parts_.at({whole.role, whole.expert}))
+    multiply_part(part, block);
 }
 
 /// The whole model runs on one device, which has the whole matrix.
 template <class N>
-void Reference<N>::multiply_there(const Product& whole, const MatrixBlock& block,
+void Reference<N>::multiply_there(const MatrixProduct& whole, const MatrixBlock& block,
                                   const std::byte* there) {
-  for (const Product& part : parts_.at({whole.role, whole.expert})) {
+  for (const MatrixProduct& part : parts_.at({whole.role, whole.expert})) {
     run_.multiply_there(part, block, there);
   }
 }
 
 template <class N>
-void Reference<N>::multiply_part(const Product& part, const MatrixBlock& block) {
+void Reference<N>::multiply_part(const MatrixProduct& part, const MatrixBlock& block) {
   const bool takes_any_columns = part.is_in_out || is_stretch(part.columns);
   std::vector<std::byte> room;
   for (const index::Piece& row : part.rows.pieces()) {
@@ -125,8 +126,8 @@ void Reference<N>::multiply_part(const Product& part, const MatrixBlock& block) 
 }
 
 template <class N>
-void Reference<N>::end(const Product& whole) {
-  for (const Product& part : parts_[{whole.role, whole.expert}]) run_.end(part);
+void Reference<N>::end(const MatrixProduct& whole) {
+  for (const MatrixProduct& part : parts_[{whole.role, whole.expert}]) run_.end(part);
 }
 
 template <class N>

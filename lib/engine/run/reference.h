@@ -27,10 +27,10 @@ class Reference {
   void begin_layer(const SideLayer& layer, const Wholes<N>& values);
   void begin_step(size_t step);
   /// Products of the whole model, and blocks of their matrices; as in Run.
-  void begin(const Product& whole);
-  void multiply(const Product& whole, const MatrixBlock& block);
-  void multiply_there(const Product& whole, const MatrixBlock& block, const std::byte* there);
-  void end(const Product& whole);
+  void begin(const MatrixProduct& whole);
+  void multiply(const MatrixProduct& whole, const MatrixBlock& block);
+  void multiply_there(const MatrixProduct& whole, const MatrixBlock& block, const std::byte* there);
+  void end(const MatrixProduct& whole);
   void end_step(size_t step);
 
   const Run<N>& run() const { return run_; }
@@ -39,16 +39,16 @@ class Reference {
   Part<N> whole_of(Placed<N> parts, const std::vector<plan::Placement>& on);
 
  private:
-  using Key = std::pair<Product::Role, i64>;  ///< role and expert
+  using Key = std::pair<MatrixProduct::Role, i64>;  ///< role and expert
 
-  void multiply_part(const Product& part, const MatrixBlock& block);
+  void multiply_part(const MatrixProduct& part, const MatrixBlock& block);
 
   const Side& side_;
   const Inputs& inputs_;
   Fabric fabric_;
   Run<N> run_;
   const SideLayer* layer_ = nullptr;
-  std::map<Key, std::vector<Product>> parts_;  ///< products of the step, one per device
+  std::map<Key, std::vector<MatrixProduct>> parts_;  ///< products of the step, one per device
 };
 
 }  // namespace shardtool::engine

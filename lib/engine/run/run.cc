@@ -103,7 +103,7 @@ void Run<N>::begin_step(const ops::Step& step) {
 /// Multiplies the table by random numbers per row instead of looking tokens up, so that every row
 /// is tested. Used for residues if no other product reads the table.
 template <class N>
-void Run<N>::embed_probe(const Product& product, Part<N>& x) const {
+void Run<N>::embed_probe(const MatrixProduct& product, Part<N>& x) const {
   if constexpr (is_field<N>) {
     const auto& op = std::get<ops::Embed>(step_->op->op->kind);
     const std::uint64_t table = kernels::hashed(inputs_.seed, static_cast<std::uint64_t>(op.by));
@@ -120,7 +120,7 @@ void Run<N>::embed_probe(const Product& product, Part<N>& x) const {
 }
 
 template <class N>
-void Run<N>::begin(const Product& product) {
+void Run<N>::begin(const MatrixProduct& product) {
   Open& open = open_[product.rank];
   open.scales = BlockScales<N>::of(side_, inputs_.map, product);
   open.y = empty_part<N>(product.outputs(), inputs_.rows());
@@ -138,7 +138,7 @@ void Run<N>::begin(const Product& product) {
 }
 
 template <class N>
-bool Run<N>::is_look_up(const Product& product) const {
+bool Run<N>::is_look_up(const MatrixProduct& product) const {
   const bool is_table = std::holds_alternative<ops::Embed>(step_->op->op->kind);
   return is_table && (!is_field<N> || product.is_looked_up);
 }
@@ -146,7 +146,7 @@ bool Run<N>::is_look_up(const Product& product) const {
 /// Looks up the table's rows for tokens, positions or segments. Tokens beyond the end of a smaller
 /// table get its first row.
 template <class N>
-void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
+void Run<N>::look_up(const MatrixProduct& product, const MatrixBlock& block) {
   const auto& op = std::get<ops::Embed>(step_->op->op->kind);
   const auto by = op.by;
   const auto offset = static_cast<i64>(mapping::value_of(op.offset, side_.model->config));
@@ -167,7 +167,8 @@ void Run<N>::look_up(const Product& product, const MatrixBlock& block) {
 }
 
 template <class N>
-i64 Run<N>::row_of_patch(const ops::Patches& patches, const Product& product, i64 token) const {
+i64 Run<N>::row_of_patch(const ops::Patches& patches, const MatrixProduct& product,
+                         i64 token) const {
   const i64 position = token % inputs_.length;
   const i64 others = patches.has_class ? 1 : 0;
   if (patches.has_class && position + 1 == inputs_.length) return 0;
@@ -178,7 +179,7 @@ i64 Run<N>::row_of_patch(const ops::Patches& patches, const Product& product, i6
 }
 
 template <class N>
-void Run<N>::multiply(const Product& product, const MatrixBlock& block) {
+void Run<N>::multiply(const MatrixProduct& product, const MatrixBlock& block) {
   if (is_look_up(product)) return look_up(product, block);
   for (const GroupBlock& one : by_group(product, block)) {
     multiply_group(product, one.block, one.first_input);
@@ -187,7 +188,8 @@ void Run<N>::multiply(const Product& product, const MatrixBlock& block) {
 
 /// Multiplies by a block whose inputs begin at `first_input`.
 template <class N>
-void Run<N>::multiply_group(const Product& product, const MatrixBlock& block, i64 first_input) {
+void Run<N>::multiply_group(const MatrixProduct& product, const MatrixBlock& block,
+                            i64 first_input) {
   Open& open = open_.at(product.rank);
   if (open.scales) return multiply_scaled(product, block, first_input);
   const i64 tokens = inputs_.rows();
@@ -205,7 +207,8 @@ void Run<N>::multiply_group(const Product& product, const MatrixBlock& block, i6
 /// Multiplies by a block of a quantised matrix q * s. A scale per row multiplies the output; scales
 /// per block multiply x, once for all rows with the same scales.
 template <class N>
-void Run<N>::multiply_scaled(const Product& product, const MatrixBlock& block, i64 first_input) {
+void Run<N>::multiply_scaled(const MatrixProduct& product, const MatrixBlock& block,
+                             i64 first_input) {
   Open& open = open_.at(product.rank);
   const BlockScales<N>& scales = *open.scales;
   const i64 tokens = inputs_.rows();
@@ -236,7 +239,7 @@ void Run<N>::multiply_scaled(const Product& product, const MatrixBlock& block, i
 }
 
 template <class N>
-void Run<N>::end(const Product& product) {
+void Run<N>::end(const MatrixProduct& product) {
   end_there(product);
   Part<N> y = std::move(open_.extract(product.rank).mapped().y);
   if (product.expert >= 0) return end_expert(product, std::move(y));
@@ -433,11 +436,11 @@ void Run<N>::end_step(const ops::Step& step) {
   template std::vector<i64> Run<N>::holders_of(const ops::BoundWeight&) const;                   \
   template void Run<N>::begin_layer(const model::Layer&, PlacedValues<N>, std::span<const i64>); \
   template void Run<N>::begin_step(const ops::Step&);                                            \
-  template void Run<N>::begin(const Product&);                                                   \
-  template bool Run<N>::is_look_up(const Product&) const;                                        \
-  template void Run<N>::look_up(const Product&, const MatrixBlock&);                             \
-  template void Run<N>::multiply(const Product&, const MatrixBlock&);                            \
-  template void Run<N>::end(const Product&);                                                     \
+  template void Run<N>::begin(const MatrixProduct&);                                             \
+  template bool Run<N>::is_look_up(const MatrixProduct&) const;                                  \
+  template void Run<N>::look_up(const MatrixProduct&, const MatrixBlock&);                       \
+  template void Run<N>::multiply(const MatrixProduct&, const MatrixBlock&);                      \
+  template void Run<N>::end(const MatrixProduct&);                                               \
   template void Run<N>::round(const std::string&);                                               \
   template void Run<N>::end_step(const ops::Step&);
 SHARDTOOL_INSTANTIATE(Field)

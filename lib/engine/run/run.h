@@ -42,15 +42,16 @@ class Run {
   /// `entry` has the layer's inputs on the devices of this process.
   void begin_layer(const model::Layer& layer, PlacedValues<N> entry, std::span<const i64> devices);
   void begin_step(const ops::Step& step);
-  void begin(const Product& product);
+  void begin(const MatrixProduct& product);
   /// Multiplies by a block of the product's matrix. The block has all columns, unless is_in_out;
   /// then blocks must come in the order of their rows. Calls for different outputs may run in
   /// parallel.
-  void multiply(const Product& product, const MatrixBlock& block);
+  void multiply(const MatrixProduct& product, const MatrixBlock& block);
   /// Like multiply, for a block of all columns whose first element is at `there` on the
   /// accelerator. Returns before the work is done. Only one product may be open.
-  void multiply_there(const Product& product, const MatrixBlock& block, const std::byte* there);
-  void end(const Product& product);
+  void multiply_there(const MatrixProduct& product, const MatrixBlock& block,
+                      const std::byte* there);
+  void end(const MatrixProduct& product);
   void end_step(const ops::Step& step);
 
   bool has(const std::string& name) const { return values_.count(name) > 0; }
@@ -76,24 +77,25 @@ class Run {
   N share_of_bias(const ops::BoundWeight& weight, i64 rank) const;
   std::vector<i64> holders_of(const ops::BoundWeight& weight) const;
   void make(const std::string& name, i64 rank, Part<N> part);
-  bool is_look_up(const Product& product) const;
-  void embed_probe(const Product& product, Part<N>& x) const;
-  void look_up(const Product& product, const MatrixBlock& block);
-  i64 row_of_patch(const ops::Patches& patches, const Product& product, i64 token) const;
-  void multiply_group(const Product& product, const MatrixBlock& block, i64 first_input);
-  void multiply_scaled(const Product& product, const MatrixBlock& block, i64 first_input);
-  void begin_there(const Product& product);
-  bool is_for_library(const Product& product) const;
-  void multiply_group_there(const Product& product, const MatrixBlock& block,
+  bool is_look_up(const MatrixProduct& product) const;
+  void embed_probe(const MatrixProduct& product, Part<N>& x) const;
+  void look_up(const MatrixProduct& product, const MatrixBlock& block);
+  i64 row_of_patch(const ops::Patches& patches, const MatrixProduct& product, i64 token) const;
+  void multiply_group(const MatrixProduct& product, const MatrixBlock& block, i64 first_input);
+  void multiply_scaled(const MatrixProduct& product, const MatrixBlock& block, i64 first_input);
+  void begin_there(const MatrixProduct& product);
+  bool is_for_library(const MatrixProduct& product) const;
+  void multiply_group_there(const MatrixProduct& product, const MatrixBlock& block,
                             const std::byte* there, i64 first_input);
-  void multiply_by_library(const Product& product, const MatrixBlock& block, const std::byte* there,
-                           i64 first_input);
-  void multiply_scaled_there(const Product& product, const MatrixBlock& block,
+  void multiply_by_library(const MatrixProduct& product, const MatrixBlock& block,
+                           const std::byte* there, i64 first_input);
+  void multiply_scaled_there(const MatrixProduct& product, const MatrixBlock& block,
                              const std::byte* there, i64 first_input);
-  void end_there(const Product& product);
-  Part<N> expert_input(const Product& product);
-  void end_expert(const Product& product, Part<N> y);
-  std::vector<N> expert_bias(size_t weight, const Product& product, const index::AxisMap& features);
+  void end_there(const MatrixProduct& product);
+  Part<N> expert_input(const MatrixProduct& product);
+  void end_expert(const MatrixProduct& product, Part<N> y);
+  std::vector<N> expert_bias(size_t weight, const MatrixProduct& product,
+                             const index::AxisMap& features);
   void add_bias(const ops::BoundWeight& weight, i64 rank, Part<N>& part);
   void run_op(i64 rank);
   void route(const ops::Router& op, i64 rank);
@@ -122,7 +124,7 @@ class Run {
   };
   std::map<i64, Open> open_;  ///< by device
   /// Gate and up of the open experts, by device.
-  std::map<i64, std::map<Product::Role, Part<N>>> expert_;
+  std::map<i64, std::map<MatrixProduct::Role, Part<N>>> expert_;
   kernels::Workbench bench_;
   ComputedBy computed_by_;
 

@@ -9,7 +9,7 @@ namespace shardtool::engine {
 namespace {
 
 using index::AxisMap;
-using Role = Product::Role;
+using Role = MatrixProduct::Role;
 using Form = ops::Experts::Form;
 
 /// Indices of the biases among a form's weights, after the matrices.
@@ -49,7 +49,8 @@ Part<N> times_gates(Part<N> x, const Part<N>& gates, i64 expert) {
 
 /// Returns the bias of one expert for the features of its summand; empty if it has none.
 template <class N>
-std::vector<N> Run<N>::expert_bias(size_t weight, const Product& product, const AxisMap& features) {
+std::vector<N> Run<N>::expert_bias(size_t weight, const MatrixProduct& product,
+                                   const AxisMap& features) {
   const auto& weights = step_->op->weights;
   if (weights.size() <= weight || weights[weight].empty()) return {};
   const size_t tensor = weights[weight].front();
@@ -70,7 +71,7 @@ std::vector<N> Run<N>::expert_bias(size_t weight, const Product& product, const 
 /// Returns the input of an expert's matrix: the layer's input, or for the last matrix the result of
 /// the others.
 template <class N>
-Part<N> Run<N>::expert_input(const Product& product) {
+Part<N> Run<N>::expert_input(const MatrixProduct& product) {
   const i64 rows = inputs_.rows();
   const std::string& name = side_.tensors[product.tensor].name;
   const auto& op = std::get<ops::Experts>(step_->op->op->kind);
@@ -107,7 +108,7 @@ Part<N> Run<N>::expert_input(const Product& product) {
 }
 
 template <class N>
-void Run<N>::end_expert(const Product& product, Part<N> y) {
+void Run<N>::end_expert(const MatrixProduct& product, Part<N> y) {
   const i64 rows = inputs_.rows();
   if (product.role != Role::kDown) {
     const bool is_fused = step_->op->form->order != ops::Experts::Order::kSeparate;
@@ -147,10 +148,10 @@ void Run<N>::end_expert(const Product& product, Part<N> y) {
   }
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                             \
-  template Part<N> Run<N>::expert_input(const Product&);     \
-  template void Run<N>::end_expert(const Product&, Part<N>); \
-  template std::vector<N> Run<N>::expert_bias(size_t, const Product&, const index::AxisMap&);
+#define SHARDTOOL_INSTANTIATE(N)                                   \
+  template Part<N> Run<N>::expert_input(const MatrixProduct&);     \
+  template void Run<N>::end_expert(const MatrixProduct&, Part<N>); \
+  template std::vector<N> Run<N>::expert_bias(size_t, const MatrixProduct&, const index::AxisMap&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)
 SHARDTOOL_INSTANTIATE(float)

@@ -6,13 +6,13 @@ namespace shardtool::engine {
 
 /// True if the library computes the product. Our kernels compute scaled matrices and 8-bit formats.
 template <class N>
-bool Run<N>::is_for_library(const Product& product) const {
+bool Run<N>::is_for_library(const MatrixProduct& product) const {
   return inputs_.uses_library && kernels::is_float_storage(product.dtype) &&
          !open_.at(product.rank).scales;
 }
 
 template <class N>
-void Run<N>::begin_there(const Product& product) {
+void Run<N>::begin_there(const MatrixProduct& product) {
   if (bench_.accelerator() == nullptr || is_look_up(product)) return;
   Open& open = open_.at(product.rank);
   open.y_there = bench_.in_out(open.y.data);
@@ -33,7 +33,7 @@ void Run<N>::begin_there(const Product& product) {
 }
 
 template <class N>
-void Run<N>::multiply_there(const Product& product, const MatrixBlock& block,
+void Run<N>::multiply_there(const MatrixProduct& product, const MatrixBlock& block,
                             const std::byte* there) {
   if (is_look_up(product)) return look_up(product, block);
   for (const GroupBlock& one : by_group(product, block)) {
@@ -43,7 +43,7 @@ void Run<N>::multiply_there(const Product& product, const MatrixBlock& block,
 }
 
 template <class N>
-void Run<N>::multiply_group_there(const Product& product, const MatrixBlock& block,
+void Run<N>::multiply_group_there(const MatrixProduct& product, const MatrixBlock& block,
                                   const std::byte* there, i64 first_in) {
   const Open& open = open_.at(product.rank);
   if (open.stored_there != nullptr) return multiply_by_library(product, block, there, first_in);
@@ -67,7 +67,7 @@ void Run<N>::multiply_group_there(const Product& product, const MatrixBlock& blo
 }
 
 template <class N>
-void Run<N>::multiply_by_library(const Product& product, const MatrixBlock& block,
+void Run<N>::multiply_by_library(const MatrixProduct& product, const MatrixBlock& block,
                                  const std::byte* there, i64 first_in) {
   if constexpr (std::is_same_v<N, float>) {
     const Open& open = open_.at(product.rank);
@@ -87,7 +87,7 @@ void Run<N>::multiply_by_library(const Product& product, const MatrixBlock& bloc
 
 /// Multiplies one row of blocks after another, each with x scaled for it.
 template <class N>
-void Run<N>::multiply_scaled_there(const Product& product, const MatrixBlock& block,
+void Run<N>::multiply_scaled_there(const MatrixProduct& product, const MatrixBlock& block,
                                    const std::byte* there, i64 first_in) {
   const Open& open = open_.at(product.rank);
   const i64 tokens = inputs_.rows();
@@ -108,7 +108,7 @@ void Run<N>::multiply_scaled_there(const Product& product, const MatrixBlock& bl
 }
 
 template <class N>
-void Run<N>::end_there(const Product& product) {
+void Run<N>::end_there(const MatrixProduct& product) {
   if (bench_.accelerator() == nullptr || is_look_up(product)) return;
   bench_.finish();
   Open& open = open_.at(product.rank);
@@ -118,17 +118,18 @@ void Run<N>::end_there(const Product& product) {
   }
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                                                   \
-  template bool Run<N>::is_for_library(const Product&) const;                                      \
-  template void Run<N>::begin_there(const Product&);                                               \
-  template void Run<N>::multiply_group_there(const Product&, const MatrixBlock&, const std::byte*, \
-                                             i64);                                                 \
-  template void Run<N>::multiply_by_library(const Product&, const MatrixBlock&, const std::byte*,  \
-                                            i64);                                                  \
-  template void Run<N>::multiply_there(const Product&, const MatrixBlock&, const std::byte*);      \
-  template void Run<N>::multiply_scaled_there(const Product&, const MatrixBlock&,                  \
-                                              const std::byte*, i64);                              \
-  template void Run<N>::end_there(const Product&);
+#define SHARDTOOL_INSTANTIATE(N)                                                        \
+  template bool Run<N>::is_for_library(const MatrixProduct&) const;                     \
+  template void Run<N>::begin_there(const MatrixProduct&);                              \
+  template void Run<N>::multiply_group_there(const MatrixProduct&, const MatrixBlock&,  \
+                                             const std::byte*, i64);                    \
+  template void Run<N>::multiply_by_library(const MatrixProduct&, const MatrixBlock&,   \
+                                            const std::byte*, i64);                     \
+  template void Run<N>::multiply_there(const MatrixProduct&, const MatrixBlock&,        \
+                                       const std::byte*);                               \
+  template void Run<N>::multiply_scaled_there(const MatrixProduct&, const MatrixBlock&, \
+                                              const std::byte*, i64);                   \
+  template void Run<N>::end_there(const MatrixProduct&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)
 SHARDTOOL_INSTANTIATE(float)

@@ -45,7 +45,7 @@ struct ScalePlaces {
   bool is_per_row() const { return !has_columns && width == 1; }
 };
 
-ScalePlaces places_of(const Side& side, const Product& product, size_t tensor) {
+ScalePlaces places_of(const Side& side, const MatrixProduct& product, size_t tensor) {
   const TensorSpec& spec = side.tensors[tensor];
   const TensorSpec& matrix = side.tensors[product.tensor];
   if (spec.shape.size() > 2) throw unknown_shape(spec, matrix);
@@ -85,7 +85,7 @@ std::vector<size_t> stored_behind(const Side& side, size_t tensor) {
 
 template <class N>
 std::optional<BlockScales<N>> BlockScales<N>::of(const Side& side, kernels::NumberMap map,
-                                                 const Product& product) {
+                                                 const MatrixProduct& product) {
   const auto tensor =
       bits(product.dtype) == 8 ? scale_tensor_of(side, product.tensor) : std::nullopt;
   if (!tensor) return std::nullopt;

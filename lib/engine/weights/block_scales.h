@@ -19,7 +19,7 @@ class BlockScales {
   /// scales of another shape, for a matrix stored as [in, out] or with an outer axis, and if the
   /// device lacks the scale of one of its blocks.
   static std::optional<BlockScales> of(const Side& side, kernels::NumberMap map,
-                                       const Product& product);
+                                       const MatrixProduct& product);
 
   /// True if every row has one scale for all columns, which then also scales its product.
   bool is_per_row() const { return is_per_row_; }

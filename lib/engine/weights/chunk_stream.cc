@@ -1,7 +1,7 @@
 #include "lib/engine/weights/chunk_stream.h"
 
 #include "lib/base/error.h"
-#include "lib/exec/data_file.h"
+#include "lib/exec/files/data_file.h"
 
 namespace shardtool::engine {
 namespace {

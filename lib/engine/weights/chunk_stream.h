@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "lib/engine/weights/weight_source.h"
-#include "lib/exec/page_buffer.h"
+#include "lib/exec/files/page_buffer.h"
 
 namespace shardtool::engine {
 

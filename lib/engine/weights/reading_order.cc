@@ -51,7 +51,7 @@ bool ReadingOrder::is_multiplied_elsewhere(size_t layer, size_t step) const {
   return false;
 }
 
-std::vector<Product> ReadingOrder::products(bool of_shards, size_t layer, size_t step) const {
+std::vector<MatrixProduct> ReadingOrder::products(bool of_shards, size_t layer, size_t step) const {
   const LayerPair& pair = scope_.layers[layer];
   const Side& side = of_shards ? scope_.shards : scope_.whole;
   const auto& flow = of_shards ? pair.shards.flow : pair.whole.flow;
@@ -61,9 +61,9 @@ std::vector<Product> ReadingOrder::products(bool of_shards, size_t layer, size_t
   } else if (scope_.reads_whole) {
     ranks.push_back(0);
   }
-  std::vector<Product> all;
+  std::vector<MatrixProduct> all;
   for (const i64 rank : ranks) {
-    for (Product& product : products_of(side, *flow.steps[step].op, rank)) {
+    for (MatrixProduct& product : products_of(side, *flow.steps[step].op, rank)) {
       product.is_looked_up = looked_up_.contains({layer, step});
       all.push_back(std::move(product));
     }
@@ -71,7 +71,8 @@ std::vector<Product> ReadingOrder::products(bool of_shards, size_t layer, size_t
   return all;
 }
 
-std::optional<index::Interval> ReadingOrder::looked_up_from(const Product& product, i64 row) const {
+std::optional<index::Interval> ReadingOrder::looked_up_from(const MatrixProduct& product,
+                                                            i64 row) const {
   const index::AxisMap where = index::inverse(product.rows);
   std::optional<i64> first;
   for (const i64 token : scope_.tokens) {
@@ -82,7 +83,8 @@ std::optional<index::Interval> ReadingOrder::looked_up_from(const Product& produ
   return index::Interval{*first, *first + 1};
 }
 
-std::optional<index::Interval> ReadingOrder::rows_from(const Product& product, i64 row) const {
+std::optional<index::Interval> ReadingOrder::rows_from(const MatrixProduct& product,
+                                                       i64 row) const {
   if (product.is_looked_up) return looked_up_from(product, row);
   const i64 rows = product.rows.local_size();
   if (row >= rows) return std::nullopt;
@@ -92,7 +94,7 @@ std::optional<index::Interval> ReadingOrder::rows_from(const Product& product, i
 std::optional<ReadRequest> ReadingOrder::next() {
   while (true) {
     if (product_ < products_.size()) {
-      const Product& product = products_[product_];
+      const MatrixProduct& product = products_[product_];
       if (const auto rows = rows_from(product, row_)) {
         row_ = rows->end;
         return ReadRequest{(of_shards_ ? scope_.shards : scope_.whole).weights,

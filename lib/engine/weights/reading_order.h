@@ -34,16 +34,16 @@ class ReadingOrder {
   explicit ReadingOrder(const Scope& scope);
 
   /// Returns the products of one step on one side, in order.
-  std::vector<Product> products(bool of_shards, size_t layer, size_t step) const;
+  std::vector<MatrixProduct> products(bool of_shards, size_t layer, size_t step) const;
   /// Returns the rows of a product's matrix to read together from `row` on; for a lookup, from the
   /// next looked-up row. Nullopt at the end.
-  std::optional<index::Interval> rows_from(const Product& product, i64 row) const;
+  std::optional<index::Interval> rows_from(const MatrixProduct& product, i64 row) const;
   /// Returns the next read; nullopt at the end.
   std::optional<ReadRequest> next();
 
  private:
   bool is_multiplied_elsewhere(size_t layer, size_t step) const;
-  std::optional<index::Interval> looked_up_from(const Product& product, i64 row) const;
+  std::optional<index::Interval> looked_up_from(const MatrixProduct& product, i64 row) const;
   bool next_products();
 
   const Scope scope_;
@@ -53,7 +53,7 @@ class ReadingOrder {
   bool of_shards_ = false;
   size_t layer_ = 0;
   size_t step_ = 0;
-  std::vector<Product> products_;
+  std::vector<MatrixProduct> products_;
   size_t product_ = 0;
   i64 row_ = 0;
 };

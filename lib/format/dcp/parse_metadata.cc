@@ -16,7 +16,7 @@
 namespace shardtool::format::dcp {
 namespace {
 
-using torch::Value;
+using torch::PickleValue;
 using torch::ValueKind;
 
 constexpr size_t kObject = static_cast<size_t>(-1);
@@ -35,14 +35,14 @@ class Parser {
  public:
   explicit Parser(const std::string& path) : path_(path) {}
 
-  Metadata parse(const Value& root) {
+  Metadata parse(const PickleValue& root) {
     if (!is_object(root, kMetadataModule, "Metadata"))
       throw malformed("the pickle is not a checkpoint's");
-    const Value entries = dict(field(root, "state_dict_metadata"), "state_dict_metadata");
+    const PickleValue entries = dict(field(root, "state_dict_metadata"), "state_dict_metadata");
     for (size_t i = 0; i < entries.entries(); ++i) {
       add_entry(std::string(text(entries.key(i))), entries.value(i));
     }
-    const Value storage = dict(field(root, "storage_data"), "storage_data");
+    const PickleValue storage = dict(field(root, "storage_data"), "storage_data");
     for (size_t i = 0; i < storage.entries(); ++i) {
       add_storage(storage.key(i), storage.value(i));
     }
@@ -72,12 +72,12 @@ class Parser {
     return Error(ErrorCode::kUnsupported, message).at({path_, 0, 0, ""});
   }
 
-  static bool is_object(const Value& value, std::string_view module, std::string_view name) {
+  static bool is_object(const PickleValue& value, std::string_view module, std::string_view name) {
     return value.is(ValueKind::kObject) && value.callable().is_global(module, name);
   }
 
   /// Field of an object's state.
-  Value field(const Value& object, std::string_view name) const {
+  PickleValue field(const PickleValue& object, std::string_view name) const {
     const auto state = object.is(ValueKind::kObject) ? object.state() : std::nullopt;
     if (state && state->is(ValueKind::kDict)) {
       if (const auto found = state->find(name)) return *found;
@@ -85,25 +85,25 @@ class Parser {
     throw malformed(fmt::format("an object of the checkpoint has no field '{}'", name));
   }
 
-  Value dict(const Value& value, std::string_view name) const {
+  PickleValue dict(const PickleValue& value, std::string_view name) const {
     if (value.is(ValueKind::kDict)) return value;
     throw malformed(fmt::format("'{}' is no dict", name)).note("found", kind(value));
   }
-  std::string_view text(const Value& value) const {
+  std::string_view text(const PickleValue& value) const {
     if (value.is(ValueKind::kText)) return value.text();
     throw malformed("a name is no text").note("found", kind(value));
   }
-  i64 size(const Value& value) const {
+  i64 size(const PickleValue& value) const {
     if (value.is(ValueKind::kInteger) && value.integer() >= 0) return value.integer();
     throw malformed("a size is no integer from 0 on").note("found", kind(value));
   }
-  static std::string kind(const Value& value) { return std::string(to_string(value.kind())); }
+  static std::string kind(const PickleValue& value) { return std::string(to_string(value.kind())); }
 
   /// Numbers of a torch.Size.
-  Shape sizes(const Value& value) const {
+  Shape sizes(const PickleValue& value) const {
     const bool is_size = is_object(value, "torch", "Size") && value.arguments().size() == 1;
     if (!is_size) throw malformed("a shape is no torch.Size").note("found", kind(value));
-    const Value numbers = value.arguments()[0];
+    const PickleValue numbers = value.arguments()[0];
     if (!numbers.is(ValueKind::kTuple) && !numbers.is(ValueKind::kList)) {
       throw malformed("a torch.Size has no numbers").note("found", kind(numbers));
     }
@@ -114,7 +114,7 @@ class Parser {
     return shape;
   }
 
-  void add_entry(std::string name, const Value& value) {
+  void add_entry(std::string name, const PickleValue& value) {
     const bool is_object_entry = is_object(value, kMetadataModule, "BytesStorageMetadata");
     const size_t number = is_object_entry ? kObject : metadata_.tensors.size();
     if (!numbers_.try_emplace(name, number).second) {
@@ -146,7 +146,7 @@ class Parser {
       all_chunks_ += chunks_[number].size();
       if (all_chunks_ > storage_.size()) throw malformed("a chunk is in no data file");
       for (size_t i = 0; i < chunks_[number].size(); ++i) {
-        const Value value = chunks_[number][i];
+        const PickleValue value = chunks_[number][i];
         Chunk chunk;
         chunk.begin = sizes(field(value, "offsets"));
         chunk.shape = sizes(field(value, "sizes"));
@@ -159,19 +159,19 @@ class Parser {
     }
   }
 
-  Dtype dtype_of(const Value& properties) const {
+  Dtype dtype_of(const PickleValue& properties) const {
     const auto state = is_object(properties, kMetadataModule, "TensorProperties")
                            ? properties.state()
                            : std::nullopt;
     if (!state || !state->is(ValueKind::kTuple) || state->size() < 2) {
       throw malformed("a tensor has no properties");
     }
-    const Value layout = (*state)[1];
+    const PickleValue layout = (*state)[1];
     const bool is_strided = is_object(layout, "torch.serialization", "_get_layout") &&
                             layout.arguments().size() == 1 &&
                             layout.arguments()[0].is_text("torch.strided");
     if (!is_strided) throw unsupported("a tensor is sparse or has another layout than strided");
-    const Value dtype = (*state)[0];
+    const PickleValue dtype = (*state)[0];
     if (dtype.is(ValueKind::kGlobal) && dtype.module() == "torch") {
       if (const auto known = dtype_of_torch(dtype.name())) return *known;
       throw unsupported("the dtype is not read").note("found", quote_for_message(dtype.name()));
@@ -179,7 +179,7 @@ class Parser {
     throw malformed("a dtype is no name of torch").note("found", kind(dtype));
   }
 
-  void add_storage(const Value& key, const Value& value) {
+  void add_storage(const PickleValue& key, const PickleValue& value) {
     if (!is_object(key, kMetadataModule, "MetadataIndex") ||
         !is_object(value, kFilesModule, "_StorageInfo")) {
       throw malformed("an entry of 'storage_data' is no place of a chunk");
@@ -255,8 +255,8 @@ class Parser {
 
   const std::string& path_;
   Metadata metadata_;
-  NameMap<size_t> numbers_;    ///< of the tensors, or kObject
-  std::vector<Value> chunks_;  ///< list per tensor
+  NameMap<size_t> numbers_;          ///< of the tensors, or kObject
+  std::vector<PickleValue> chunks_;  ///< list per tensor
   size_t all_chunks_ = 0;
   std::map<std::string, size_t> files_;
   std::map<Where, Storage> storage_;

@@ -14,7 +14,7 @@
 namespace shardtool::format::dcp {
 namespace {
 
-using torch::Value;
+using torch::PickleValue;
 using torch::ValueKind;
 using torch::ZipRecord;
 
@@ -80,21 +80,21 @@ class Blob {
   }
 
   /// Checks that the pickle is the tensor that `.metadata` has. Returns the key of its storage.
-  std::string check_tensor(const Value& root) const {
+  std::string check_tensor(const PickleValue& root) const {
     const bool is_v3 = is_call(root, "torch._utils", "_rebuild_tensor_v3");
     const bool is_v2 = is_call(root, "torch._utils", "_rebuild_tensor_v2");
     const size_t least = is_v3 ? 7 : 4;
     if ((!is_v2 && !is_v3) || root.arguments().size() < least) {
       throw malformed("a chunk is not a plain tensor");
     }
-    const Value arguments = root.arguments();
-    const Value storage =
+    const PickleValue arguments = root.arguments();
+    const PickleValue storage =
         arguments[0].is(ValueKind::kPersistent) ? arguments[0].persistent_id() : arguments[0];
     const bool has_key = storage.is(ValueKind::kTuple) && storage.size() >= 5 &&
                          storage[0].is_text("storage") && storage[2].is(ValueKind::kText) &&
                          storage[1].is(ValueKind::kGlobal);
     if (!has_key) throw malformed("a chunk has no storage");
-    const Value dtype = is_v3 ? arguments[6] : storage[1];
+    const PickleValue dtype = is_v3 ? arguments[6] : storage[1];
     const TorchNames* names = torch_names(dtype_);
     const std::string_view expected = is_v3 ? names->name : names->storage;
     if (!dtype.is_global("torch", expected)) throw malformed("a chunk has another dtype");
@@ -102,13 +102,13 @@ class Blob {
     return std::string(storage[2].text());
   }
 
-  static bool is_call(const Value& value, std::string_view module, std::string_view name) {
+  static bool is_call(const PickleValue& value, std::string_view module, std::string_view name) {
     return value.is(ValueKind::kObject) && value.callable().is_global(module, name) &&
            value.arguments().is(ValueKind::kTuple);
   }
 
   /// Checks first element, shape and strides.
-  void check_dense(const Value& arguments) const {
+  void check_dense(const PickleValue& arguments) const {
     const Shape& shape = chunk_.shape;
     if (!is_numbers(arguments[2], shape)) throw malformed("a chunk has another shape");
     const bool is_at_begin = arguments[1].is(ValueKind::kInteger) && arguments[1].integer() == 0;
@@ -119,7 +119,7 @@ class Blob {
         .help("save contiguous tensors: tensor.contiguous()");
   }
 
-  static bool is_numbers(const Value& value, const Shape& expected) {
+  static bool is_numbers(const PickleValue& value, const Shape& expected) {
     if (!value.is(ValueKind::kTuple) || value.size() != expected.size()) return false;
     for (size_t i = 0; i < expected.size(); ++i) {
       if (!value[i].is(ValueKind::kInteger) || value[i].integer() != expected[i]) return false;
@@ -128,13 +128,13 @@ class Blob {
   }
 
   /// An axis of one index may have any stride.
-  bool has_row_major_strides(const Value& strides) const {
+  bool has_row_major_strides(const PickleValue& strides) const {
     const Shape& shape = chunk_.shape;
     if (!strides.is(ValueKind::kTuple) || strides.size() != shape.size()) return false;
     if (element_count(shape) == 0) return true;
     i64 expected = 1;
     for (size_t axis = shape.size(); axis-- > 0;) {
-      const Value stride = strides[axis];
+      const PickleValue stride = strides[axis];
       const bool is_right = stride.is(ValueKind::kInteger) && stride.integer() == expected;
       if (!is_right && shape[axis] != 1) return false;
       expected *= shape[axis];

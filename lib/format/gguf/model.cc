@@ -88,7 +88,7 @@ void check_count(const ModelFile& file, const char* key, i64 expected, const Pro
           file.name});
 }
 
-void check_parts(const Model& model, size_t parts, const ProblemSink& report) {
+void check_parts(const ModelFiles& model, size_t parts, const ProblemSink& report) {
   i64 tensors = 0;
   for (const ModelFile& file : model.files) {
     tensors += std::ssize(file.header.tensors);
@@ -102,7 +102,7 @@ void check_parts(const Model& model, size_t parts, const ProblemSink& report) {
   }
 }
 
-void check_names(const Model& model, const ProblemSink& report) {
+void check_names(const ModelFiles& model, const ProblemSink& report) {
   std::map<std::string_view, const ModelFile*> known;
   for (const ModelFile& file : model.files) {
     for (const TensorInfo& tensor : file.header.tensors) {
@@ -150,9 +150,9 @@ std::vector<std::vector<std::string>> models_at(const std::string& location) {
   return models;
 }
 
-Model open_files(const std::string& folder, const std::vector<std::string>& names,
-                 const ProblemSink& report) {
-  Model model{folder, {}};
+ModelFiles open_files(const std::string& folder, const std::vector<std::string>& names,
+                      const ProblemSink& report) {
+  ModelFiles model{folder, {}};
   for (const std::string& name : names) {
     try {
       model.files.push_back(read_file(folder, name, report));
@@ -166,7 +166,7 @@ Model open_files(const std::string& folder, const std::vector<std::string>& name
   return model;
 }
 
-Model open_model(const std::string& location, const ProblemSink& report) {
+ModelFiles open_model(const std::string& location, const ProblemSink& report) {
   const auto models = models_at(location);
   if (models.size() == 1) return open_files(folder_of(location), models.front(), report);
   std::vector<std::string> firsts;

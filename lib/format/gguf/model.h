@@ -18,7 +18,7 @@ struct ModelFile {
 };
 
 /// A model in one file or in the parts name-00001-of-0000N.gguf of a split.
-struct Model {
+struct ModelFiles {
   std::string folder;
   std::vector<ModelFile> files;  ///< in the order of the parts; those that could be read
 
@@ -34,7 +34,7 @@ bool is_gguf(const std::string& location);
 /// goes to `report`: those of read_header, kFileMissing, kUnreadable, kTensorInTwoFiles, and
 /// kSplitParts for parts that count differently. Throws kUnsupported for a folder with several
 /// models.
-Model open_model(const std::string& location, const ProblemSink& report);
+ModelFiles open_model(const std::string& location, const ProblemSink& report);
 
 /// The location, or the folder of a file.
 std::string folder_of(const std::string& location);
@@ -43,7 +43,7 @@ std::string folder_of(const std::string& location);
 std::vector<std::vector<std::string>> models_at(const std::string& location);
 
 /// Opens these files of a folder as one model.
-Model open_files(const std::string& folder, const std::vector<std::string>& names,
-                 const ProblemSink& report);
+ModelFiles open_files(const std::string& folder, const std::vector<std::string>& names,
+                      const ProblemSink& report);
 
 }  // namespace shardtool::format::gguf

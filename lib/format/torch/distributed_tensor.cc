@@ -31,7 +31,7 @@ Error invalid_spec(const std::string& message) {
 }
 
 /// True for a class of PyTorch's distributed package. Its modules were renamed between versions.
-bool is_instance(Value value, std::string_view name) {
+bool is_instance(PickleValue value, std::string_view name) {
   if (!value.is(ValueKind::kObject) || !value.callable().is(ValueKind::kGlobal)) return false;
   return value.callable().name() == name &&
          value.callable().module().starts_with("torch.distributed.");
@@ -39,7 +39,7 @@ bool is_instance(Value value, std::string_view name) {
 
 /// The attribute of an object; nullopt if its state lacks it. A class with slots has a pair of
 /// states.
-std::optional<Value> attribute(Value object, std::string_view name) {
+std::optional<PickleValue> attribute(PickleValue object, std::string_view name) {
   auto state = object.is(ValueKind::kObject) ? object.state() : std::optional(object);
   if (state && state->is(ValueKind::kTuple) && state->size() == 2) state = (*state)[1];
   if (!state || !state->is(ValueKind::kDict)) return std::nullopt;
@@ -47,23 +47,23 @@ std::optional<Value> attribute(Value object, std::string_view name) {
   return found && !found->is(ValueKind::kNone) ? found : std::nullopt;
 }
 
-Value need(Value object, std::string_view name) {
+PickleValue need(PickleValue object, std::string_view name) {
   if (const auto found = attribute(object, name)) return *found;
   throw invalid_spec(fmt::format("a distributed tensor has no '{}'", name))
       .note("found", describe(object));
 }
 
-Shape numbers(const std::optional<Value>& value, std::string_view what) {
+Shape numbers(const std::optional<PickleValue>& value, std::string_view what) {
   const auto extents = value ? extents_of(*value) : std::nullopt;
   if (!extents) throw invalid_spec(fmt::format("a distributed tensor has no valid {}", what));
   return *extents;
 }
 
 /// Sizes of the axes of a mesh, from its layout (PyTorch 2.10 on) or the tensor of its ranks.
-Shape mesh_sizes(Value mesh) {
+Shape mesh_sizes(PickleValue mesh) {
   const auto layout = attribute(mesh, "_layout");
   if (!layout) {
-    const Value ranks = need(mesh, "mesh");
+    const PickleValue ranks = need(mesh, "mesh");
     const bool is_plain =
         is_tensor(ranks) && ranks.arguments().is(ValueKind::kTuple) && ranks.arguments().size() > 3;
     return numbers(is_plain ? std::optional(ranks.arguments()[2]) : std::nullopt, "mesh");
@@ -80,7 +80,7 @@ Shape mesh_sizes(Value mesh) {
   return sizes;
 }
 
-std::vector<MeshAxis> mesh_axes(Value mesh) {
+std::vector<MeshAxis> mesh_axes(PickleValue mesh) {
   const Shape sizes = mesh_sizes(mesh);
   const Shape coordinate = numbers(attribute(mesh, "_coordinate_on_dim"), "coordinate");
   if (sizes.size() != coordinate.size()) {
@@ -94,13 +94,13 @@ std::vector<MeshAxis> mesh_axes(Value mesh) {
   return axes;
 }
 
-i64 natural_number(Value object, std::string_view name) {
+i64 natural_number(PickleValue object, std::string_view name) {
   const auto value = attribute(object, name);
   if (value && value->is(ValueKind::kInteger) && value->integer() >= 0) return value->integer();
   throw invalid_spec(fmt::format("a placement has no valid '{}'", name));
 }
 
-Placement placement_of(Value value, size_t tensor_axes) {
+Placement placement_of(PickleValue value, size_t tensor_axes) {
   using Kind = Placement::Kind;
   if (is_instance(value, "Replicate")) return {};
   const bool is_strided = is_instance(value, "_StridedShard");
@@ -118,8 +118,8 @@ Placement placement_of(Value value, size_t tensor_axes) {
   return placement;
 }
 
-std::vector<Placement> placements_of(Value spec, size_t tensor_axes) {
-  const Value values = need(spec, "placements");
+std::vector<Placement> placements_of(PickleValue spec, size_t tensor_axes) {
+  const PickleValue values = need(spec, "placements");
   std::vector<Placement> placements;
   for (size_t i = 0; i < values.size(); ++i) {
     placements.push_back(placement_of(values[i], tensor_axes));
@@ -150,15 +150,15 @@ std::vector<size_t> order_of_cuts(const std::vector<Placement>& placements,
 }
 
 /// Throws if a spec records another order of cuts for an axis (PyTorch 2.10 on).
-void check_order(Value spec, size_t axis, const std::vector<size_t>& order) {
+void check_order(PickleValue spec, size_t axis, const std::vector<size_t>& order) {
   const auto entries = attribute(spec, "shard_order");
   for (size_t i = 0; entries && i < entries->size(); ++i) {
-    const Value entry = (*entries)[i];
+    const PickleValue entry = (*entries)[i];
     const bool is_entry = entry.is(ValueKind::kObject) && entry.arguments().is(ValueKind::kTuple) &&
                           entry.arguments().size() == 2 &&
                           entry.arguments()[0].is(ValueKind::kInteger);
     if (!is_entry) throw invalid_spec("a distributed tensor has no valid order of cuts");
-    const Value cut = entry.arguments()[0];
+    const PickleValue cut = entry.arguments()[0];
     if (!std::cmp_equal(cut.integer(), axis)) continue;
     const Shape recorded = numbers(entry.arguments()[1], "order of cuts");
     if (std::ranges::equal(recorded, order, [](i64 a, size_t b) { return std::cmp_equal(a, b); }))
@@ -181,7 +181,7 @@ void cut_axis(i64& begin, i64& size, const MeshAxis& mesh) {
 }
 
 /// The begin and the shape of the part that the rank holds.
-std::pair<Shape, Shape> part_of(const Shape& whole, Value spec) {
+std::pair<Shape, Shape> part_of(const Shape& whole, PickleValue spec) {
   const std::vector<MeshAxis> mesh = mesh_axes(need(spec, "mesh"));
   const std::vector<Placement> placements = placements_of(spec, whole.size());
   if (placements.size() != mesh.size()) {
@@ -201,29 +201,29 @@ std::pair<Shape, Shape> part_of(const Shape& whole, Value spec) {
 
 }  // namespace
 
-bool is_distributed(Value value) {
+bool is_distributed(PickleValue value) {
   if (!value.is(ValueKind::kObject)) return false;
-  const Value function = value.callable();
-  const Value arguments = value.arguments();
+  const PickleValue function = value.callable();
+  const PickleValue arguments = value.arguments();
   if (!function.is_global("torch._tensor", "_rebuild_from_type_v2") ||
       !arguments.is(ValueKind::kTuple) || arguments.size() != 4) {
     return false;
   }
-  const Value type = arguments[1];
+  const PickleValue type = arguments[1];
   return arguments[0].is_global("torch._utils", "_rebuild_wrapper_subclass") &&
          type.is(ValueKind::kGlobal) && type.name() == "DTensor" &&
          type.module().starts_with("torch.distributed.");
 }
 
-DistributedSlot distributed_slot(Value value, const Archive& archive) {
-  const Value wrapper = value.arguments()[2];
-  const Value state = value.arguments()[3];
+DistributedSlot distributed_slot(PickleValue value, const Archive& archive) {
+  const PickleValue wrapper = value.arguments()[2];
+  const PickleValue state = value.arguments()[3];
   const bool has_shape = wrapper.is(ValueKind::kTuple) && wrapper.size() > 2;
   const Shape whole = numbers(has_shape ? std::optional(wrapper[2]) : std::nullopt, "shape");
   if (!element_count(whole)) throw invalid_spec("a distributed tensor has too many elements");
   const bool is_pair = state.is(ValueKind::kTuple) && state.size() == 2;
-  const Value fields = is_pair ? state[1] : state;
-  const Value local = need(fields, "_local_tensor");
+  const PickleValue fields = is_pair ? state[1] : state;
+  const PickleValue local = need(fields, "_local_tensor");
   if (!is_tensor(local)) {
     throw Error(ErrorCode::kUnsupported, "the local part of a distributed tensor is not read")
         .note("found", describe(local));

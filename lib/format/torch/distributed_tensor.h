@@ -12,13 +12,13 @@ struct DistributedSlot {
 };
 
 /// True if the value is a DTensor (torch/distributed/tensor/_api.py, PyTorch 2.4 to 2.13).
-bool is_distributed(Value value);
+bool is_distributed(PickleValue value);
 
 /// Decodes the local tensor and its place, which follows from the mesh, the rank's coordinate on it
 /// and the placements: Shard cuts as torch.chunk does, _StridedShard is cut after the axes behind
 /// it. Requires is_distributed. Throws kUnsupported for pending sums and other placements,
 /// kTensorInvalid for contradictions such as a local tensor of another shape, and the errors of
 /// tensor_slot.
-DistributedSlot distributed_slot(Value value, const Archive& archive);
+DistributedSlot distributed_slot(PickleValue value, const Archive& archive);
 
 }  // namespace shardtool::format::torch

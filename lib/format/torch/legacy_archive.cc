@@ -98,8 +98,8 @@ void check_origin(const store::File& file, PickleReader& in) {
 }
 
 /// True for a persistent id of a class: the legacy form names classes of modules with their source.
-bool is_class(Value persistent) {
-  const Value id = persistent.persistent_id();
+bool is_class(PickleValue persistent) {
+  const PickleValue id = persistent.persistent_id();
   return id.is(ValueKind::kTuple) && id.size() > 0 && id[0].is_text("module");
 }
 
@@ -139,7 +139,7 @@ Archive read_legacy_archive(const store::File& file, i64 size) {
   std::map<std::string, StorageName> names = named_storages(file, archive.tree);
   i64 offset = in.offset();
   for (size_t i = 0; i < keys.root().size(); ++i) {
-    const Value key = keys.root()[i];
+    const PickleValue key = keys.root()[i];
     const auto name = key.is(ValueKind::kText) ? names.find(std::string(key.text())) : names.end();
     if (name == names.end()) {
       throw malformed(file, "the file holds a storage that its object does not name, or it twice");

@@ -21,91 +21,91 @@ const std::vector<PickleTree::Id>* PickleTree::list(const Node& node, ObjectSlot
   return number == 0 ? nullptr : &lists_[number - 1];
 }
 
-ValueKind Value::kind() const {
+ValueKind PickleValue::kind() const {
   return tree_->node(id_).kind;
 }
 
-bool Value::is_global(std::string_view module, std::string_view name) const {
+bool PickleValue::is_global(std::string_view module, std::string_view name) const {
   return is(ValueKind::kGlobal) && this->name() == name && this->module() == module;
 }
 
-bool Value::is_text(std::string_view text) const {
+bool PickleValue::is_text(std::string_view text) const {
   return is(ValueKind::kText) && this->text() == text;
 }
 
-bool Value::boolean() const {
+bool PickleValue::boolean() const {
   return tree_->node(id_).payload != 0;
 }
 
-i64 Value::integer() const {
+i64 PickleValue::integer() const {
   return static_cast<i64>(tree_->node(id_).payload);
 }
 
-double Value::number() const {
+double PickleValue::number() const {
   return std::bit_cast<double>(tree_->node(id_).payload);
 }
 
-std::string_view Value::text() const {
+std::string_view PickleValue::text() const {
   const auto& node = tree_->node(id_);
   return std::string_view(tree_->text_).substr(node.payload, node.count);
 }
 
-std::string_view Value::module() const {
-  return Value(*tree_, tree_->slots_[tree_->node(id_).payload]).text();
+std::string_view PickleValue::module() const {
+  return PickleValue(*tree_, tree_->slots_[tree_->node(id_).payload]).text();
 }
 
-std::string_view Value::name() const {
-  return Value(*tree_, tree_->slots_[tree_->node(id_).payload + 1]).text();
+std::string_view PickleValue::name() const {
+  return PickleValue(*tree_, tree_->slots_[tree_->node(id_).payload + 1]).text();
 }
 
-size_t Value::size() const {
+size_t PickleValue::size() const {
   const auto& node = tree_->node(id_);
   if (node.kind == ValueKind::kTuple) return node.count;
   const auto* list = tree_->list(node, PickleTree::kElements);
   return list == nullptr ? 0 : list->size();
 }
 
-Value Value::operator[](size_t i) const {
+PickleValue PickleValue::operator[](size_t i) const {
   const auto& node = tree_->node(id_);
   if (node.kind == ValueKind::kTuple) return {*tree_, tree_->slots_[node.payload + i]};
   return {*tree_, (*tree_->list(node, PickleTree::kElements))[i]};
 }
 
-size_t Value::entries() const {
+size_t PickleValue::entries() const {
   const auto* list = tree_->list(tree_->node(id_), PickleTree::kEntries);
   return list == nullptr ? 0 : list->size() / 2;
 }
 
-Value Value::key(size_t i) const {
+PickleValue PickleValue::key(size_t i) const {
   return {*tree_, (*tree_->list(tree_->node(id_), PickleTree::kEntries))[2 * i]};
 }
 
-Value Value::value(size_t i) const {
+PickleValue PickleValue::value(size_t i) const {
   return {*tree_, (*tree_->list(tree_->node(id_), PickleTree::kEntries))[2 * i + 1]};
 }
 
-std::optional<Value> Value::find(std::string_view key) const {
+std::optional<PickleValue> PickleValue::find(std::string_view key) const {
   for (size_t i = entries(); i-- > 0;) {
     if (this->key(i).is_text(key)) return value(i);
   }
   return std::nullopt;
 }
 
-Value Value::callable() const {
+PickleValue PickleValue::callable() const {
   return {*tree_, tree_->slots_[tree_->node(id_).payload + PickleTree::kCallable]};
 }
 
-Value Value::arguments() const {
+PickleValue PickleValue::arguments() const {
   return {*tree_, tree_->slots_[tree_->node(id_).payload + PickleTree::kArguments]};
 }
 
-std::optional<Value> Value::state() const {
+std::optional<PickleValue> PickleValue::state() const {
   const auto state = tree_->slots_[tree_->node(id_).payload + PickleTree::kState];
   if (state == PickleTree::kNoValue) return std::nullopt;
-  return Value(*tree_, state);
+  return PickleValue(*tree_, state);
 }
 
-Value Value::persistent_id() const {
+PickleValue PickleValue::persistent_id() const {
   return {*tree_, static_cast<std::uint32_t>(tree_->node(id_).payload)};
 }
 

@@ -35,9 +35,9 @@ class PickleTree;
 
 /// Reference to a value of a PickleTree, which must outlive it. Copying is cheap. Values can be
 /// shared and can contain themselves: code that walks a tree must bound its depth and its steps.
-class Value {
+class PickleValue {
  public:
-  Value(const PickleTree& tree, std::uint32_t id) : tree_(&tree), id_(id) {}
+  PickleValue(const PickleTree& tree, std::uint32_t id) : tree_(&tree), id_(id) {}
 
   ValueKind kind() const;
   bool is(ValueKind wanted) const { return kind() == wanted; }
@@ -57,19 +57,19 @@ class Value {
 
   /// Elements of a tuple, list or set, and what was appended to an object.
   size_t size() const;
-  Value operator[](size_t i) const;
+  PickleValue operator[](size_t i) const;
 
   /// Entries of a dict, and the items that were set on an object, in the order of the pickle.
   size_t entries() const;
-  Value key(size_t i) const;
-  Value value(size_t i) const;
+  PickleValue key(size_t i) const;
+  PickleValue value(size_t i) const;
   /// Value of the last entry with this text as its key, as Python keeps it.
-  std::optional<Value> find(std::string_view key) const;
+  std::optional<PickleValue> find(std::string_view key) const;
 
-  Value callable() const;              ///< kObject
-  Value arguments() const;             ///< kObject: usually a tuple
-  std::optional<Value> state() const;  ///< kObject: the operand of BUILD
-  Value persistent_id() const;         ///< kPersistent
+  PickleValue callable() const;              ///< kObject
+  PickleValue arguments() const;             ///< kObject: usually a tuple
+  std::optional<PickleValue> state() const;  ///< kObject: the operand of BUILD
+  PickleValue persistent_id() const;         ///< kPersistent
 
  private:
   const PickleTree* tree_;
@@ -79,13 +79,13 @@ class Value {
 /// The values of one pickle. Texts point into the pickle, which the tree owns.
 class PickleTree {
  public:
-  Value root() const { return {*this, root_}; }
+  PickleValue root() const { return {*this, root_}; }
   /// Number of values. `at` gives each of them once, in the order of the pickle.
   size_t size() const { return nodes_.size(); }
-  Value at(size_t i) const { return {*this, static_cast<std::uint32_t>(i)}; }
+  PickleValue at(size_t i) const { return {*this, static_cast<std::uint32_t>(i)}; }
 
  private:
-  friend class Value;
+  friend class PickleValue;
   friend class Unpickler;
   using Id = std::uint32_t;
 

@@ -26,23 +26,23 @@ bool is_utf8(std::string_view text) {
 }
 
 /// True for a dict and for an object of a class that only adds behaviour to dicts.
-bool is_dict(Value value) {
+bool is_dict(PickleValue value) {
   if (value.is(ValueKind::kDict)) return true;
   if (!value.is(ValueKind::kObject)) return false;
-  const Value callable = value.callable();
+  const PickleValue callable = value.callable();
   return callable.is_global("collections", "OrderedDict") ||
          callable.is_global("collections", "defaultdict") ||
          callable.is_global("__builtin__", "dict") || callable.is_global("builtins", "dict");
 }
 
-bool is_sequence(Value value) {
+bool is_sequence(PickleValue value) {
   return value.is(ValueKind::kList) || value.is(ValueKind::kTuple);
 }
 
 /// Calls `visit` for every part of a value, except the name of a class. Returns true as soon as it
 /// does.
 template <class Visit>
-bool any_part(Value value, const Visit& visit) {
+bool any_part(PickleValue value, const Visit& visit) {
   for (size_t i = 0; i < value.size(); ++i) {
     if (visit(value[i])) return true;
   }
@@ -64,7 +64,7 @@ class Walk {
   }
 
   StateDict run() {
-    const Value root = archive_.tree.root();
+    const PickleValue root = archive_.tree.root();
     if (!holds_data(root, 0)) {
       throw error(ErrorCode::kUnsupported, "the file holds no tensor")
           .note("found", describe(root))
@@ -91,18 +91,19 @@ class Walk {
 
   /// True if a tensor or a storage is below the value. Each value is looked into once. A value that
   /// contains itself is not looked into again.
-  bool holds_data(Value value, int depth) {
+  bool holds_data(PickleValue value, int depth) {
     Answer& known = holds_data_[value.id()];
     if (known != Answer::kUnknown) return known == Answer::kYes;
     if (depth > kMaxDepth) throw error(ErrorCode::kLimit, "the saved object nests too deep");
     known = Answer::kNo;
-    const bool found = is_tensor(value) || value.is(ValueKind::kPersistent) ||
-                       any_part(value, [&](Value part) { return holds_data(part, depth + 1); });
+    const bool found =
+        is_tensor(value) || value.is(ValueKind::kPersistent) ||
+        any_part(value, [&](PickleValue part) { return holds_data(part, depth + 1); });
     if (found) holds_data_[value.id()] = Answer::kYes;
     return found;
   }
 
-  void visit(const std::string& name, Value value, int depth) {
+  void visit(const std::string& name, PickleValue value, int depth) {
     if (steps_left_-- == 0) {
       throw error(ErrorCode::kLimit, "the saved object shares its values at too many places");
     }
@@ -122,7 +123,7 @@ class Walk {
     }
   }
 
-  void visit_entries(const std::string& name, Value dict, int depth) {
+  void visit_entries(const std::string& name, PickleValue dict, int depth) {
     if (dict.is(ValueKind::kObject) && dict.state() && holds_data(*dict.state(), 0)) {
       refuse_object(name, dict);
     }
@@ -136,7 +137,7 @@ class Walk {
   }
 
   /// The part of a name that a key gives. Only texts and integers give one.
-  std::string key_text(const std::string& name, Value key, Value value) {
+  std::string key_text(const std::string& name, PickleValue key, PickleValue value) {
     if (key.is(ValueKind::kInteger)) return std::to_string(key.integer());
     if (key.is(ValueKind::kText) && is_utf8(key.text())) return std::string(key.text());
     if (!holds_data(value, 0) && !holds_data(key, 0)) return fmt::format("<{}>", describe(key));
@@ -146,7 +147,7 @@ class Walk {
         .note("expected", "a text or an integer");
   }
 
-  void add_tensor(const std::string& name, Value value) {
+  void add_tensor(const std::string& name, PickleValue value) {
     try {
       if (!is_distributed(value)) {
         result_.tensors.push_back({name, tensor_slot(value, archive_)});
@@ -161,7 +162,7 @@ class Walk {
     }
   }
 
-  [[noreturn]] void refuse_object(const std::string& name, Value value) const {
+  [[noreturn]] void refuse_object(const std::string& name, PickleValue value) const {
     throw error(ErrorCode::kUnsupported, "the file holds tensors inside an object that is no dict")
         .note("entry", quote_for_message(name))
         .note("found", describe(value))

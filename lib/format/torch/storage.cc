@@ -14,7 +14,7 @@ Error malformed(const std::string& found) {
       .note("expected", "('storage', class, key, location, number of elements)");
 }
 
-Error unsupported(Value storage_class) {
+Error unsupported(PickleValue storage_class) {
   const bool is_quantised = storage_class.name().starts_with("Q");
   return Error(ErrorCode::kUnsupported, is_quantised ? "quantised tensors of torch are not read"
                                                      : "the element type is not supported")
@@ -22,27 +22,27 @@ Error unsupported(Value storage_class) {
       .help("convert the tensor in torch and save the checkpoint again");
 }
 
-bool is_legacy_view(Value id) {
+bool is_legacy_view(PickleValue id) {
   constexpr size_t kWithView = 6;
   return id.size() == kWithView && !id[kWithView - 1].is(ValueKind::kNone);
 }
 
 }  // namespace
 
-std::string name_for_message(Value global) {
+std::string name_for_message(PickleValue global) {
   return quote_for_message(fmt::format("{}.{}", global.module(), global.name()));
 }
 
-std::string describe(Value value) {
+std::string describe(PickleValue value) {
   if (value.is(ValueKind::kGlobal)) return name_for_message(value);
   if (!value.is(ValueKind::kObject)) return std::string(to_string(value.kind()));
-  const Value callable = value.callable();
+  const PickleValue callable = value.callable();
   return callable.is(ValueKind::kGlobal) ? name_for_message(callable) : "an object";
 }
 
-StorageName storage_name(Value persistent) {
+StorageName storage_name(PickleValue persistent) {
   if (!persistent.is(ValueKind::kPersistent)) throw malformed(describe(persistent));
-  const Value id = persistent.persistent_id();
+  const PickleValue id = persistent.persistent_id();
   if (!id.is(ValueKind::kTuple) || id.size() < 5 || id.size() > 6 || !id[0].is_text("storage") ||
       !id[1].is(ValueKind::kGlobal) || !id[2].is(ValueKind::kText) ||
       !id[4].is(ValueKind::kInteger) || id[4].integer() < 0) {

@@ -20,12 +20,12 @@ struct StorageName {
 /// Decodes the persistent id ("storage", class, key, location, numel[, view]). Throws kUnsupported
 /// for quantised storages, dtypes that safetensors lacks and legacy views, kMalformed for another
 /// form.
-StorageName storage_name(Value persistent);
+StorageName storage_name(PickleValue persistent);
 
 /// Formats a global as "torch.FloatStorage", escaped for a message.
-std::string name_for_message(Value global);
+std::string name_for_message(PickleValue global);
 
 /// Short description of any value for a message: "an integer", "argparse.Namespace".
-std::string describe(Value value);
+std::string describe(PickleValue value);
 
 }  // namespace shardtool::format::torch

@@ -48,27 +48,27 @@ Error invalid(const std::string& message) {
 
 /// A tensor's function and the arguments of the call, without the wrappers around it.
 struct Call {
-  Value function;
-  Value arguments;
+  PickleValue function;
+  PickleValue arguments;
 };
 
-bool is_rebuild(Value function) {
+bool is_rebuild(PickleValue function) {
   return function.is(ValueKind::kGlobal) && function.module() == kUtils &&
          function.name().starts_with("_rebuild_");
 }
 
-bool is_from_type(Value function) {
+bool is_from_type(PickleValue function) {
   return function.is_global("torch._tensor", "_rebuild_from_type_v2") ||
          function.is_global("torch._tensor", "_rebuild_from_type");
 }
 
 /// Follows parameters and subclasses to the call that rebuilds the plain tensor.
-Call plain_call(Value value) {
+Call plain_call(PickleValue value) {
   constexpr int kMostWrappers = 8;
   for (int i = 0; i < kMostWrappers; ++i) {
     if (!is_tensor(value)) break;
-    const Value function = value.callable();
-    const Value arguments = value.arguments();
+    const PickleValue function = value.callable();
+    const PickleValue arguments = value.arguments();
     const bool is_parameter = function.name().starts_with("_rebuild_parameter");
     const bool has_type = is_from_type(function);
     if (!is_parameter && !has_type) return {function, arguments};
@@ -94,7 +94,7 @@ void refuse_other(const Call& call) {
 }
 
 /// Throws if the bytes are not the values: torch notes a pending conjugation or negation.
-void refuse_pending(Value arguments) {
+void refuse_pending(PickleValue arguments) {
   constexpr size_t kMetadata = 6;
   if (arguments.size() <= kMetadata || !arguments[kMetadata].is(ValueKind::kDict)) return;
   for (const std::string_view flag : {"conj", "neg"}) {
@@ -121,7 +121,7 @@ void refuse_gaps(const Shape& shape, const Shape& stride) {
 }
 
 /// Dtype of a tensor: its storage's, or the last argument beside an untyped storage.
-Dtype dtype_of_tensor(const StorageName& storage, Value arguments) {
+Dtype dtype_of_tensor(const StorageName& storage, PickleValue arguments) {
   constexpr size_t kDtype = 6;
   if (storage.dtype) return *storage.dtype;
   if (arguments.size() <= kDtype) throw invalid("a tensor of an untyped storage has no dtype");
@@ -145,7 +145,7 @@ StoragePlace place_of(const StorageName& storage, const Archive& archive) {
       .note("expected", fmt::format("{} bytes", storage.bytes));
 }
 
-TensorSlot slot_in(const StorageName& storage, Value arguments, const Archive& archive) {
+TensorSlot slot_in(const StorageName& storage, PickleValue arguments, const Archive& archive) {
   const auto shape = extents_of(arguments[2]);
   const auto stride = extents_of(arguments[3]);
   const bool has_offset = arguments[1].is(ValueKind::kInteger) && arguments[1].integer() >= 0;
@@ -172,9 +172,9 @@ TensorSlot slot_in(const StorageName& storage, Value arguments, const Archive& a
 
 }  // namespace
 
-std::optional<Shape> extents_of(Value value) {
+std::optional<Shape> extents_of(PickleValue value) {
   if (value.is(ValueKind::kObject)) {
-    const Value arguments = value.arguments();
+    const PickleValue arguments = value.arguments();
     const bool is_size = value.callable().is_global("torch", "Size") &&
                          arguments.is(ValueKind::kTuple) && arguments.size() == 1 &&
                          arguments[0].is(ValueKind::kTuple);
@@ -189,18 +189,18 @@ std::optional<Shape> extents_of(Value value) {
   return extents;
 }
 
-bool is_tensor(Value value) {
+bool is_tensor(PickleValue value) {
   if (!value.is(ValueKind::kObject)) return false;
   return is_rebuild(value.callable()) || is_from_type(value.callable());
 }
 
-TensorSlot tensor_slot(Value value, const Archive& archive) {
+TensorSlot tensor_slot(PickleValue value, const Archive& archive) {
   const Call call = plain_call(value);
   const bool is_plain = call.function.name() == "_rebuild_tensor_v2" ||
                         call.function.name() == "_rebuild_tensor_v3" ||
                         call.function.name() == "_rebuild_tensor";
   if (!is_plain) refuse_other(call);
-  const Value arguments = call.arguments;
+  const PickleValue arguments = call.arguments;
   if (!arguments.is(ValueKind::kTuple) || arguments.size() < 4) {
     throw invalid("the tensor lacks arguments").note("found", describe(arguments));
   }

@@ -18,15 +18,15 @@ struct TensorSlot {
 
 /// Extents of a tuple, a list or a torch.Size of integers that are not negative; nullopt for other
 /// values.
-std::optional<Shape> extents_of(Value value);
+std::optional<Shape> extents_of(PickleValue value);
 
 /// True if the value is a tensor of torch, of any kind.
-bool is_tensor(Value value);
+bool is_tensor(PickleValue value);
 
 /// Decodes a tensor: its dtype, its shape and its bytes inside of a storage. Requires is_tensor.
 /// Throws kUnsupported for tensors that are not row-major without gaps, and for sparse, quantised,
 /// conjugated, nested, meta and distributed ones; kTensorInvalid for a tensor that leaves its
 /// storage or a storage that is not in the file as the pickle says.
-TensorSlot tensor_slot(Value value, const Archive& archive);
+TensorSlot tensor_slot(PickleValue value, const Archive& archive);
 
 }  // namespace shardtool::format::torch

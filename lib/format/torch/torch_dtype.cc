@@ -36,13 +36,13 @@ constexpr auto kDtypes = std::to_array<TorchDtype>({
     {kF8E5M2Fnuz, "float8_e5m2fnuz", ""},
 });
 
-bool is_of_torch(Value value) {
+bool is_of_torch(PickleValue value) {
   return value.is(ValueKind::kGlobal) && value.module() == "torch";
 }
 
 }  // namespace
 
-std::optional<Dtype> dtype_of(Value global) {
+std::optional<Dtype> dtype_of(PickleValue global) {
   if (!is_of_torch(global)) return std::nullopt;
   for (const TorchDtype& row : kDtypes) {
     if (row.name == global.name()) return row.dtype;
@@ -50,7 +50,7 @@ std::optional<Dtype> dtype_of(Value global) {
   return std::nullopt;
 }
 
-std::optional<Dtype> storage_dtype_of(Value global) {
+std::optional<Dtype> storage_dtype_of(PickleValue global) {
   if (!is_of_torch(global)) return std::nullopt;
   for (const TorchDtype& row : kDtypes) {
     if (!row.storage.empty() && row.storage == global.name()) return row.dtype;

@@ -48,7 +48,7 @@ struct Term {
   std::string unknown;
 };
 
-Term term_of(const Dim& dim, const Product& section, const DeclaredSize& declared) {
+Term term_of(const Dim& dim, const FoldedAxes& section, const DeclaredSize& declared) {
   Term term;
   for (const Factor& factor : section.factors) {
     const auto size = factor.axis.empty() ? std::optional(factor.literal) : declared(factor.axis);
@@ -76,7 +76,7 @@ struct Total {
 
 Total total_of(const Dim& dim, const DeclaredSize& declared) {
   Total total;
-  for (const Product& section : dim.sections) {
+  for (const FoldedAxes& section : dim.sections) {
     const Term term = term_of(dim, section, declared);
     i64& sum = term.unknown.empty() ? total.known : total.coefficient;
     sum = in_range(checked_add(sum, term.coefficient), dim);
@@ -101,7 +101,7 @@ Error unfit(const std::string& message) {
 
 std::string with_sizes(const Dim& dim, const DeclaredSize& declared) {
   std::string text;
-  for (const Product& section : dim.sections) {
+  for (const FoldedAxes& section : dim.sections) {
     if (!text.empty()) text += " + ";
     for (size_t f = 0; f < section.factors.size(); ++f) {
       const Factor& factor = section.factors[f];
@@ -118,7 +118,7 @@ Dim parse_dim(std::string_view text) {
   constexpr std::array<std::string_view, 1> kOps{"*"};
   Dim dim{std::string(text), {}, {}};
   for (const FormulaProduct& section : split_formula(text, kOps)) {
-    Product& product = dim.sections.emplace_back();
+    FoldedAxes& product = dim.sections.emplace_back();
     for (const FormulaTerm& term : section)
       product.factors.push_back(factor_of(text, term.operand));
   }
@@ -141,7 +141,7 @@ std::optional<std::pair<std::string, i64>> infer_size(const Dim& dim, const Decl
   return std::pair(total.unknown, rest / total.coefficient);
 }
 
-i64 product_of(const Product& product, size_t first, const DeclaredSize& size) {
+i64 product_of(const FoldedAxes& product, size_t first, const DeclaredSize& size) {
   i64 value = 1;
   for (size_t f = first; f < product.factors.size(); ++f) {
     const Factor& factor = product.factors[f];

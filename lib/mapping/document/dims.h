@@ -19,7 +19,7 @@ struct Factor {
 };
 
 /// a*b*c: axes folded into one, the first slowest; each may be cut.
-struct Product {
+struct FoldedAxes {
   std::vector<Factor> factors;  ///< not empty
 };
 
@@ -28,8 +28,8 @@ struct Product {
 ///     dim := product ('+' product)*     product := factor ('*' factor)*     factor := name |
 ///     digits
 struct Dim {
-  std::string text;               ///< as written; empty for null
-  std::vector<Product> sections;  ///< side by side; empty for null: any extent, not cut
+  std::string text;                  ///< as written; empty for null
+  std::vector<FoldedAxes> sections;  ///< side by side; empty for null: any extent, not cut
   Place place;
 };
 
@@ -46,6 +46,6 @@ std::optional<std::pair<std::string, i64>> infer_size(const Dim& dim, const Decl
                                                       i64 extent);
 
 /// Returns the product of the factors from `first` on. Throws kShapeMismatch on overflow.
-i64 product_of(const Product& product, size_t first, const DeclaredSize& size);
+i64 product_of(const FoldedAxes& product, size_t first, const DeclaredSize& size);
 
 }  // namespace shardtool::mapping

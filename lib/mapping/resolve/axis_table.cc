@@ -64,7 +64,7 @@ void for_each_axis(const Rule& rule, const std::function<void(const std::string&
   for (const auto& [axis, number] : rule.at) visit(axis);
   const auto* dims = std::get_if<std::vector<Dim>>(&rule.cut);
   for (const Dim& dim : dims != nullptr ? *dims : std::vector<Dim>()) {
-    for (const Product& section : dim.sections) {
+    for (const FoldedAxes& section : dim.sections) {
       for (const auto& factor : section.factors) visit(factor.axis);
     }
   }

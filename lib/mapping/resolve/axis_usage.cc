@@ -41,7 +41,7 @@ void add_names(const Rule& rule, Names& names) {
     return;
   }
   for (const Dim& dim : std::get<std::vector<Dim>>(rule.cut)) {
-    for (const Product& section : dim.sections) {
+    for (const FoldedAxes& section : dim.sections) {
       for (const Factor& factor : section.factors) names.insert(factor.axis);
     }
   }

@@ -16,7 +16,7 @@ void align_dim(const Dim& dim, i64 extent, i64 block, AxisTable& axes,
   const DeclaredSize size = [&](const std::string& axis) {
     return inferred && inferred->first == axis ? std::optional(inferred->second) : declared(axis);
   };
-  for (const Product& section : dim.sections) {
+  for (const FoldedAxes& section : dim.sections) {
     for (size_t f = 0; f < section.factors.size(); ++f) {
       const std::string& axis = section.factors[f].axis;
       if (axis.empty() || axes.over(axis).empty()) continue;

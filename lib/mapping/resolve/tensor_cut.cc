@@ -13,7 +13,7 @@ using layout::ShardingStrategy;
 using layout::StrategyKind;
 
 void require_axes(const Dim& dim, const AxisTable& axes) {
-  for (const Product& section : dim.sections) {
+  for (const FoldedAxes& section : dim.sections) {
     for (const Factor& factor : section.factors) {
       if (!factor.axis.empty()) axes.require(factor.axis, dim.place);
     }
@@ -23,7 +23,7 @@ void require_axes(const Dim& dim, const AxisTable& axes) {
 /// Adds the origin of each axis' size to an error about an extent that does not fit.
 void note_sizes(Error& e, const Dim& dim, const AxisTable& axes) {
   std::vector<std::string> noted;
-  for (const Product& section : dim.sections) {
+  for (const FoldedAxes& section : dim.sections) {
     for (const Factor& factor : section.factors) {
       const std::string origin = factor.axis.empty() ? "" : axes.size_origin(factor.axis);
       if (origin.empty() || std::find(noted.begin(), noted.end(), origin) != noted.end()) continue;
@@ -70,7 +70,7 @@ AxisExpr cut_factor(const Factor& factor, const DimSizes& sizes, AxisTable& axes
 }
 
 /// Returns the factors folded into one axis, the first one slowest.
-AxisExpr cut_section(const Product& section, const DimSizes& sizes, AxisTable& axes,
+AxisExpr cut_section(const FoldedAxes& section, const DimSizes& sizes, AxisTable& axes,
                      std::vector<UnitCut>& units) {
   product_of(section, 0, sizes);  // throws if the extent is out of range
   AxisExpr folded = cut_factor(section.factors.back(), sizes, axes, units);
@@ -86,7 +86,7 @@ AxisExpr cut_dim(const Dim& dim, i64 extent, AxisTable& axes, std::vector<UnitCu
   require_axes(dim, axes);
   const DimSizes sizes(dim, extent, axes);
   std::vector<AxisExpr> sections;
-  for (const Product& section : dim.sections)
+  for (const FoldedAxes& section : dim.sections)
     sections.push_back(cut_section(section, sizes, axes, units));
   AxisExpr expr = layout::concat(std::move(sections));
   return expr.is_sharded() ? expr : layout::whole(extent);

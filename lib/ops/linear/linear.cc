@@ -25,7 +25,7 @@ JsonValue::Field columns_field(Linear& into, std::vector<Dim>& axes) {
               return;
             }
             axes = decode_dims(v);
-            mapping::Product all;
+            mapping::FoldedAxes all;
             for (const Dim& axis : axes) {
               const bool is_product = axis.sections.size() == 1;
               if (!is_product) v.refuse("axes without '+'");

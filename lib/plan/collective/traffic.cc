@@ -13,7 +13,7 @@ namespace {
 
 using index::AxisIndex;
 using index::AxisMap;
-using index::Join;
+using index::HolderJoin;
 
 constexpr int kBitsPerByte = 8;
 
@@ -24,7 +24,7 @@ class BoxHolders {
       : side_(&side), segment_(segment), pick_(static_cast<size_t>(side.set->rank())) {}
 
   /// Holder numbers, ascending; may be empty.
-  const std::vector<int>& of(Join::Box box) {
+  const std::vector<int>& of(HolderJoin::Box box) {
     holders_.clear();
     collect(box, 0);
     std::sort(holders_.begin(), holders_.end());
@@ -35,7 +35,7 @@ class BoxHolders {
     return side_->in_storage() ? kStorage : side_->ranks[static_cast<size_t>(holder)];
   }
   /// Reads of the box in the holder's row-major array.
-  Reads reads(Join::Box box, int holder, int bits, i64 most_gap) {
+  Reads reads(HolderJoin::Box box, int holder, int bits, i64 most_gap) {
     sizes_.clear();
     extents_.clear();
     for (size_t axis = 0; axis < box.size(); ++axis) {
@@ -47,7 +47,7 @@ class BoxHolders {
   }
 
  private:
-  void collect(Join::Box box, size_t axis) {
+  void collect(HolderJoin::Box box, size_t axis) {
     if (axis == box.size()) {
       const auto found = side_->set->holders_with(pick_);
       holders_.insert(holders_.end(), found.begin(), found.end());
@@ -69,7 +69,7 @@ class BoxHolders {
   std::vector<i64> extents_;
 };
 
-i64 box_bytes(Join::Box box, int bits) {
+i64 box_bytes(HolderJoin::Box box, int bits) {
   i64 elements = 1;
   for (const index::AxisCell* cell : box) elements *= cell->size;
   return bytes_of(elements, bits);
@@ -112,7 +112,7 @@ class Measure {
         most_gap_(most_gap),
         in_storage_(from.in_storage()) {}
 
-  void add(Join::Box box, Traffic& traffic) {
+  void add(HolderJoin::Box box, Traffic& traffic) {
     const std::vector<int>& wanting = destinations_.of(box);
     if (wanting.empty()) return;
     const std::vector<int>& having = sources_.of(box);
@@ -244,9 +244,9 @@ void add_bounds(const Holders& from, const Holders& to, int bits, Traffic& traff
 
 Traffic traffic(const Holders& from, const Holders& to, int bits, i64 node_size, i64 most_gap) {
   Traffic traffic;
-  const Join join(*from.set, *to.set);
+  const HolderJoin join(*from.set, *to.set);
   Measure measure(from, to, bits, node_size, most_gap);
-  join.for_each_box([&](Join::Box box) { measure.add(box, traffic); });
+  join.for_each_box([&](HolderJoin::Box box) { measure.add(box, traffic); });
   measure.finish(traffic);
   add_bounds(from, to, bits, traffic);
   return traffic;
@@ -254,10 +254,10 @@ Traffic traffic(const Holders& from, const Holders& to, int bits, i64 node_size,
 
 void add_overlaps(const Holders& from, const Holders& to, int bits, i64 count, i64 n_devices,
                   std::vector<i64>& overlap) {
-  const Join join(*from.set, *to.set);
+  const HolderJoin join(*from.set, *to.set);
   BoxHolders sources(from, &index::AxisCell::source);
   BoxHolders destinations(to, &index::AxisCell::destination);
-  join.for_each_box([&](Join::Box box) {
+  join.for_each_box([&](HolderJoin::Box box) {
     const i64 bytes = times(box_bytes(box, bits), count);
     const auto& wanting = destinations.of(box);
     if (bytes == 0 || wanting.empty()) return;

@@ -10,8 +10,8 @@
 namespace shardtool::cli {
 namespace {
 
+using check::CheckRule;
 using check::Finding;
-using check::Rule;
 using check::Severity;
 using nlohmann::json;
 
@@ -35,7 +35,7 @@ std::string printed(Print print) {
 api::CheckReport report_of(i64 count) {
   api::CheckReport report;
   for (i64 i = 0; i < std::min<i64>(count, check::Findings::kKeptPerRule); ++i) {
-    report.findings.push_back({.rule = Rule::kCoverageGap,
+    report.findings.push_back({.rule = CheckRule::kCoverageGap,
                                .message = "elements [0, 4) are on no device\n::error::injected",
                                .file = "a b/%,:\"<&>.safetensors",
                                .line = 3,
@@ -47,12 +47,12 @@ api::CheckReport report_of(i64 count) {
                                .fix = "do z",
                                .severity = Severity::kError});
   }
-  report.findings.push_back({.rule = Rule::kUneven,
+  report.findings.push_back({.rule = CheckRule::kUneven,
                              .message = "uneven",
                              .file = "mapping.json",
                              .severity = Severity::kNote});
-  report.rules = {{Rule::kUneven, Severity::kNote, 1},
-                  {Rule::kCoverageGap, Severity::kError, count}};
+  report.rules = {{CheckRule::kUneven, Severity::kNote, 1},
+                  {CheckRule::kCoverageGap, Severity::kError, count}};
   report.errors = count;
   report.notes = 1;
   return report;

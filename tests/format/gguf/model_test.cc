@@ -41,7 +41,7 @@ TEST_CASE("a split is opened by its folder and by any of its parts") {
   CHECK(is_gguf(folder.path()));
   for (const std::string& location :
        {folder.path(), folder / "m-00001-of-00002.gguf", folder / "m-00002-of-00002.gguf"}) {
-    const Model model = open_model(location, throw_problem);
+    const ModelFiles model = open_model(location, throw_problem);
     REQUIRE(model.files.size() == 2);
     CHECK(model.files[1].header.tensors[0].name == "t1");
     CHECK(model.head().find("general.architecture")->text == "llama");

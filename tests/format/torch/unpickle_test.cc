@@ -67,7 +67,7 @@ Sample random_value(int depth) {
   }
 }
 
-std::string show(Value value) {
+std::string show(PickleValue value) {
   std::string text;
   switch (value.kind()) {
     case ValueKind::kNone:
@@ -116,10 +116,10 @@ TEST_CASE("an object is a callable with its arguments, state and items") {
                                   .raw(")Rq\x01(K\x01K\x02K\x03K\x04u}X\x01\0\0\0aNsbh\x01\x86"s)
                                   .opcodes());
   // TUPLE2 needs two values: the object and, from the memo, the object again.
-  const Value pair = tree.root();
+  const PickleValue pair = tree.root();
   REQUIRE(pair.is(ValueKind::kTuple));
   CHECK(pair[0].id() == pair[1].id());
-  const Value object = pair[0];
+  const PickleValue object = pair[0];
   CHECK(object.callable().is_global("collections", "OrderedDict"));
   CHECK(object.arguments().size() == 0);
   REQUIRE(object.entries() == 2);
@@ -134,7 +134,7 @@ TEST_CASE("the opcodes of protocol 4 are read") {
   const auto tree = read(
       "\x80\x04\x95\x1b\0\0\0\0\0\0\0(\x8c\x01m\x8c\x01n\x93\x94\x8f(K\x01\x90"
       "\x8a\x09\0\0\0\0\0\0\0\0\x80G?\xf8\0\0\0\0\0\0t."s);
-  const Value tuple = tree.root();
+  const PickleValue tuple = tree.root();
   REQUIRE(tuple.size() == 4);
   CHECK(tuple[0].is_global("m", "n"));
   CHECK(tuple[1].is(ValueKind::kSet));

@@ -1,0 +1,23 @@
+#include "cli/commands/reference/layouts.h"
+
+#include "lib/api/catalogue/layouts.h"
+
+namespace shardtool::cli {
+
+Command layouts_command(ShowArgs& args) {
+  return {.name = "layouts",
+          .summary = "list the forms of files that engines load, or show one",
+          .description =
+              "split and reshard write them with --layout. A layout belongs to one version of an "
+              "engine: it has the names of the files, and which tensors they hold under which "
+              "names. The list says with which models and meshes the engine's own loader took "
+              "the files and found the parameters that it makes of the whole checkpoint.",
+          .examples = {"shardtool layouts", "shardtool layouts show vllm@0.32"},
+          .arguments = show_arguments(args, "layout"),
+          .run = [&args](Session& session) {
+            return list_or_show(args, session, "layouts", "layout", api::list_layouts,
+                                api::layout_text);
+          }};
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,66 @@
+#include "cli/commands/reference/schema.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "cli/embedded_schemas.h"
+#include "cli/session.h"
+#include "lib/api/catalogue/presets.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr std::string_view kMappingSchema = "mapping";
+
+/// Returns the schema of mapping files, or one of cli/schemas. Throws kUnknownName.
+std::string schema_text(const std::string& name) {
+  if (name == kMappingSchema) return api::mapping_schema();
+  const auto all = embedded_schemas();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const EmbeddedSchema& one) { return one.name == name; });
+  if (found != all.end()) return std::string(found->text);
+  std::vector<std::string> known = {std::string(kMappingSchema)};
+  for (const EmbeddedSchema& one : all) known.emplace_back(one.name);
+  Error error(ErrorCode::kUnknownName,
+              fmt::format("there is no schema '{}'", quote_for_message(name)));
+  error.note("schemas", fmt::format("{}", fmt::join(known, ", ")));
+  const std::string hint = did_you_mean(name, known);
+  if (!hint.empty()) error.help(hint);
+  throw error;
+}
+
+ExitCode run_schema(const SchemaArgs& args, Session& session) {
+  const auto schema = schema_text(args.name.value_or(std::string(kMappingSchema)));
+  if (session.json()) {
+    session.document("schema", Status::kOk,
+                     [&schema](JsonWriter& json) { json.key("schema").raw(schema); });
+  } else {
+    session.out().write(schema);
+  }
+  return ExitCode::kSuccess;
+}
+
+}  // namespace
+
+Command schema_command(SchemaArgs& args) {
+  return {
+      .name = "schema",
+      .summary = "print a JSON Schema: of mapping files, manifests or reports",
+      .description =
+          "Without a name, prints the schema of mapping files: give it to an editor to complete "
+          "and check them while typing. manifest is the schema of an output's manifest.json, "
+          "progress that of a line of --progress json, and the name of a command that of its "
+          "--json document.",
+      .examples = {"shardtool schema > shardtool.schema.json", "shardtool schema manifest",
+                   "shardtool schema plan"},
+      .arguments = {{.name = "NAME",
+                     .help = "mapping, manifest, progress, or a command",
+                     .target = &args.name}},
+      .run = [&args](Session& session) { return run_schema(args, session); }};
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,337 @@
+#include "lib/api/catalogue/graph_skeleton.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/mapping/propose/head_counts.h"
+#include "lib/mapping/propose/propose.h"
+
+namespace shardtool::api {
+namespace {
+
+using mapping::ProposedRule;
+using mapping::Role;
+using mapping::TensorKind;
+using nlohmann::json;
+using Kinds = std::map<std::string, TensorKind>;
+
+/// A weight with the part that it has in a layer.
+struct Weight {
+  const TensorKind* kind = nullptr;
+  bool is_transposed = false;  ///< stored [in, out]
+  i64 rows = 0;                ///< output features
+};
+
+Error missing(const std::string& what, const std::string& found) {
+  return Error(ErrorCode::kUnsupported, "no graph can be started for this model: " + what)
+      .note("found", found)
+      .help(
+          "start from the nearest built-in graph: `shardtool graphs` lists them, `shardtool "
+          "graphs show NAME` prints one, and shardtool-graph(5) has the language");
+}
+
+std::string json_text(std::string_view text) {
+  return json(text).dump();
+}
+
+/// Writes the text of a graph from the kinds and proposed rules of a model.
+class Skeleton {
+ public:
+  Skeleton(const mapping::ModelConfig* config, std::span<const TensorSpec> tensors)
+      : kinds_(mapping::kinds_of(tensors)),
+        proposal_(mapping::propose(config, tensors, mesh::Mesh({{"tp", 1}}))) {
+    for (const ProposedRule& rule : proposal_.rules) rules_[rule.form] = &rule;
+    find_block(tensors);
+    find_sizes();
+  }
+
+  std::string text(const mapping::ModelConfig* config) {
+    const std::string attention = attention_ops();
+    const std::string mlp = mlp_ops();
+    const std::string type = config == nullptr ? "" : config->model_type();
+    return fmt::format(
+        "{{\n  \"version\": 1,\n  \"family\": {},\n  \"description\": {},\n"
+        "  \"source\": \"names and shapes of the tensors; not read from the model's code\",\n"
+        "  \"model_types\": [{}],\n  \"prefix\": {{\"layer\": {}}},\n  \"sizes\": {{{}}},\n"
+        "  \"numbers\": {{\"eps\": 1e-06, \"theta\": 10000.0}},\n"
+        "  \"parts\": {{\n    \"attention\": [\n{}\n    ],\n    \"mlp\": [\n{}\n    ]\n  }},\n"
+        "  \"start\": [{}],\n"
+        "  \"blocks\": [{{\"name\": \"decoder\", \"ops\": [\"attention\", \"mlp\"]}}],\n"
+        "  \"end\": [\n{}\n  ]\n}}\n",
+        json_text(type.empty() ? "mine" : type), json_text(description()),
+        type.empty() ? "" : json_text(type), json_text(name_of_block()), sizes(), attention, mlp,
+        start(), end());
+  }
+
+ private:
+  const TensorKind* with_role(Role role) const {
+    for (const auto& [form, kind] : kinds_) {
+      const auto rule = rules_.find(form);
+      const bool cut = rule != rules_.end() && !rule->second->dims.empty();
+      if (!kind.is_bias && cut && kind.block == block_ && kind.role == role) return &kind;
+    }
+    return nullptr;
+  }
+
+  /// The block with most tensors is the model's layers.
+  void find_block(std::span<const TensorSpec> tensors) {
+    std::map<std::string, i64> counts;
+    for (const auto& [form, kind] : kinds_) {
+      if (kind.role == Role::kOut || kind.role == Role::kOutOrDown || kind.role == Role::kDown)
+        ++counts[kind.block];
+    }
+    const auto most = std::max_element(counts.begin(), counts.end(),
+                                       [](auto& a, auto& b) { return a.second < b.second; });
+    if (most == counts.end() || most->first.empty())
+      throw missing("no layers with attention and MLP weights are recognised",
+                    fmt::format("{} tensors", tensors.size()));
+    block_ = most->first;
+  }
+
+  Weight weight(const TensorKind& kind, bool is_output) const {
+    const auto& dims = rules_.at(kind.form)->dims;
+    const bool first = !dims.front().empty();
+    const Shape& shape = kind.shape();
+    const bool transposed = first == is_output;  // an output's input features are cut
+    return {&kind, transposed, transposed ? shape[1] : shape[0]};
+  }
+
+  Weight require(std::initializer_list<Role> roles, std::string_view what, bool is_output) const {
+    for (const Role role : roles) {
+      const TensorKind* kind = with_role(role);
+      if (kind != nullptr && kind->shape().size() == 2) return weight(*kind, is_output);
+    }
+    std::vector<std::string> names;
+    for (const auto& [form, kind] : kinds_) {
+      if (kind.block == block_) names.push_back(form);
+    }
+    throw missing(fmt::format("its layers have no {} that is recognised", what),
+                  quote_for_message(fmt::format("{}", fmt::join(names, ", ")), 300));
+  }
+
+  void find_sizes() {
+    out_ = require({Role::kOut, Role::kOutOrDown}, "attention output projection", true);
+    down_ = require({Role::kDown, Role::kOutOrDown}, "MLP output projection", true);
+    embed_ = out_.rows;
+    mlp_ = down_.is_transposed ? down_.kind->shape()[0] : down_.kind->shape()[1];
+    for (const auto& [form, kind] : kinds_) {
+      if (!kind.block.empty() || kind.is_bias || kind.shape().size() != 2) continue;
+      if (kind.shape()[1] != embed_ || !rules_.contains(form) || rules_[form]->dims.empty())
+        continue;
+      tables_.push_back(&kind);
+    }
+    const auto is_head = [](const TensorKind* kind) {
+      return kind->form.find("head") != std::string::npos ||
+             kind->form.find("out") != std::string::npos;
+    };
+    std::stable_sort(tables_.begin(), tables_.end(), [&](const TensorKind* a, const TensorKind* b) {
+      return is_head(a) < is_head(b);
+    });
+    if (tables_.empty()) throw missing("no embedding of the vocabulary is recognised", "none");
+  }
+
+  std::string name_of_block() const {
+    std::string name = block_;
+    const size_t number = name.rfind('*');
+    name.replace(number, 1, "<layer>");
+    return name + ".";
+  }
+
+  std::string name_in_layer(const std::string& form) const {
+    return "layer/" + form.substr(block_.size() + 1);
+  }
+
+  std::string description() const {
+    std::string assumed =
+        "a start: check with the model's code that norms come before attention and MLP and are RMS "
+        "norms, that positions rotate halves with theta 10000, and that the activation is SiLU";
+    if (with_role(Role::kQueryKeyValue) != nullptr || with_role(Role::kGateUp) != nullptr)
+      assumed += ", and the order inside fused tensors";
+    return assumed;
+  }
+
+  std::string sizes() const {
+    const auto axis = [&](const std::string& name) {
+      const auto found = proposal_.axes.find(name);
+      return found == proposal_.axes.end() ? json() : json::parse(found->second)["size"];
+    };
+    const json heads = axis("heads");
+    if (heads.is_null()) throw missing("the number of heads is not known", "no key in config.json");
+    const bool grouped = proposal_.axes.contains("kv_heads");
+    return fmt::format(
+        R"("layers": {}, "vocab": {}, "embed": {}, "heads": {}, "kv_heads": {}, "head_dim": {}, "mlp": {})",
+        down_.kind->tensors, tables_.front()->shape()[0], embed_, heads.dump(),
+        grouped ? axis("kv_heads").dump() : heads.dump(), axis("head_dim").dump(), mlp_);
+  }
+
+  /// A linear op; `rows` and `columns` are formulas.
+  std::string linear(const Weight& weight, std::string_view in, std::string_view out,
+                     std::string_view rows, std::string_view columns) const {
+    const TensorKind* bias = nullptr;
+    for (const auto& [form, kind] : kinds_) {
+      if (kind.is_bias && kind.path == weight.kind->path) bias = &kind;
+    }
+    return fmt::format(
+        R"(      {{"op": "linear", "in": "{}", "out": "{}", "weight": {}, {}{}"rows": "{}", "columns": "{}"}})",
+        in, out, json_text(name_in_layer(weight.kind->form)),
+        bias == nullptr ? "" : fmt::format("\"bias\": {}, ", json_text(name_in_layer(bias->form))),
+        weight.is_transposed ? R"("kernel": "in_out", )" : "", rows, columns);
+  }
+
+  /// The norms of a layer, in the order attention, MLP.
+  std::vector<const TensorKind*> layer_norms() const {
+    std::vector<const TensorKind*> norms;
+    for (const auto& [form, kind] : kinds_) {
+      const bool is_norm = kind.block == block_ && !kind.is_bias && kind.role == Role::kUnknown &&
+                           kind.shape() == Shape{embed_};
+      if (is_norm) norms.push_back(&kind);
+    }
+    const auto place = [](const TensorKind* kind) {
+      for (const std::string_view word : {"mlp", "ffn", "ff", "post", "feed", "2"}) {
+        if (kind->form.find(word) != std::string::npos) return 1;
+      }
+      return 0;
+    };
+    std::stable_sort(norms.begin(), norms.end(),
+                     [&](const TensorKind* a, const TensorKind* b) { return place(a) < place(b); });
+    return norms;
+  }
+
+  std::string norm(std::string_view in, std::string_view out, size_t which) const {
+    const auto norms = layer_norms();
+    if (norms.size() != 2)
+      throw missing(
+          fmt::format("a layer has {} norms over {} features, not 2", norms.size(), embed_),
+          block_);
+    return fmt::format(
+        R"(      {{"op": "norm", "kind": "rms", "in": "{}", "out": "{}", "weight": {}, "size": "embed", "eps": "eps"}})",
+        in, out, json_text(name_in_layer(norms[which]->form)));
+  }
+
+  std::string attention_ops() const {
+    std::vector<std::string> ops = {norm("x", "h", 0)};
+    const std::string kv = "kv_heads*head_dim";
+    const TensorKind* fused = with_role(Role::kQueryKeyValue);
+    if (fused != nullptr) {
+      const std::string rows = "heads*head_dim + " + kv + " + " + kv;
+      ops.push_back(linear(weight(*fused, false), "h", "qkv", rows, "embed"));
+      ops.push_back(fmt::format(
+          R"(      {{"op": "split", "in": "qkv", "out": ["q", "k", "v"], "sections": ["heads*head_dim", "{}", "{}"], "order": "concat"}})",
+          kv, kv));
+    } else {
+      ops.push_back(linear(require({Role::kQuery}, "query projection", false), "h", "q",
+                           "heads*head_dim", "embed"));
+      ops.push_back(linear(require({Role::kKey}, "key projection", false), "h", "k", kv, "embed"));
+      ops.push_back(
+          linear(require({Role::kValue}, "value projection", false), "h", "v", kv, "embed"));
+    }
+    for (const std::string_view name : {"q", "k"}) {
+      ops.push_back(fmt::format(
+          R"(      {{"op": "rope", "in": "{}", "out": "{}_at", "style": "half", "head": "head_dim", "theta": "theta"}})",
+          name, name));
+    }
+    ops.emplace_back(
+        R"(      {"op": "attention", "in": ["q_at", "k_at", "v"], "out": "context", "heads": "heads", "kv_heads": "kv_heads", "key_dim": "head_dim", "value_dim": "head_dim", "scale_of": "head_dim", "mask": "causal"})");
+    ops.push_back(linear(out_, "context", "attended", "embed", "heads*head_dim"));
+    ops.emplace_back(R"(      {"op": "add", "in": ["x", "attended"], "out": "y"})");
+    return fmt::format("{}", fmt::join(ops, ",\n"));
+  }
+
+  /// All kUp weights, the gate first.
+  std::vector<Weight> inputs() const {
+    std::vector<const TensorKind*> found;
+    for (const auto& [form, kind] : kinds_) {
+      const bool is_input = kind.role == Role::kUp || kind.role == Role::kGateOrRoute;
+      if (is_input && !kind.is_bias && kind.block == block_ && !rules_.at(form)->dims.empty())
+        found.push_back(&kind);
+    }
+    const auto is_up = [](const TensorKind* kind) {
+      const std::string& name = kind->path.back();
+      return name.find("up") != std::string::npos || name.find('3') != std::string::npos;
+    };
+    std::stable_sort(found.begin(), found.end(),
+                     [&](const TensorKind* a, const TensorKind* b) { return is_up(a) < is_up(b); });
+    std::vector<Weight> weights;
+    for (const TensorKind* kind : found) weights.push_back(weight(*kind, false));
+    return weights;
+  }
+
+  std::string mlp_ops() const {
+    std::vector<std::string> ops = {norm("y", "m", 1)};
+    const auto up = inputs();
+    const TensorKind* fused = with_role(Role::kGateUp);
+    if (fused != nullptr) {
+      ops.push_back(linear(weight(*fused, false), "m", "both", "mlp + mlp", "embed"));
+      ops.emplace_back(
+          R"(      {"op": "split", "in": "both", "out": ["gate", "up"], "sections": ["mlp", "mlp"], "order": "concat"})");
+    } else if (up.size() == 2) {
+      ops.push_back(linear(up[0], "m", "gate", "mlp", "embed"));
+      ops.push_back(linear(up[1], "m", "up", "mlp", "embed"));
+    } else if (up.size() == 1) {
+      ops.push_back(linear(up[0], "m", "gate", "mlp", "embed"));
+    } else {
+      throw missing(fmt::format("an MLP with {} input projections", up.size()), block_);
+    }
+    const bool is_gated = fused != nullptr || up.size() == 2;
+    ops.push_back(fmt::format(
+        R"(      {{"op": "act", "in": "gate", "out": "{}", "kind": {{"config": "hidden_act", "default": "silu"}}}})",
+        is_gated ? "gated" : "product"));
+    if (is_gated)
+      ops.emplace_back(R"(      {"op": "mul", "in": ["gated", "up"], "out": "product"})");
+    ops.push_back(linear(down_, "product", "fed", "embed", "mlp"));
+    ops.emplace_back(R"(      {"op": "add", "in": ["y", "fed"], "out": "x"})");
+    return fmt::format("{}", fmt::join(ops, ",\n"));
+  }
+
+  std::string start() const {
+    return fmt::format(
+        R"({{"op": "embed", "out": "x", "table": {}, "rows": "vocab", "size": "embed"}})",
+        json_text(tables_.front()->form));
+  }
+
+  std::string end() const {
+    std::string text;
+    std::string from = "x";
+    for (const auto& [form, kind] : kinds_) {
+      if (!kind.block.empty() || kind.is_bias || kind.shape() != Shape{embed_}) continue;
+      text = fmt::format(
+          "    {{\"op\": \"norm\", \"kind\": \"rms\", \"in\": \"x\", \"out\": \"f\", \"weight\": "
+          "{}, "
+          "\"size\": \"embed\", \"eps\": \"eps\"}},\n",
+          json_text(form));
+      from = "f";
+      break;
+    }
+    return text + fmt::format(
+                      "    {{\"op\": \"logits\", \"in\": \"{}\", \"out\": \"logits\", "
+                      "\"weight\": {}, \"rows\": \"vocab\", \"columns\": \"embed\"}}",
+                      from, json_text(tables_.back()->form));
+  }
+
+  Kinds kinds_;
+  mapping::Proposal proposal_;
+  std::map<std::string, const ProposedRule*> rules_;
+  std::string block_;
+  Weight out_, down_;
+  std::vector<const TensorKind*> tables_;  ///< embedding first, head last
+  i64 embed_ = 0;
+  i64 mlp_ = 0;
+};
+
+}  // namespace
+
+std::string graph_skeleton(const std::string& source) {
+  const LogicalCheckpoint checkpoint = open_logical({source});
+  const auto config = checkpoint.config();
+  const mapping::ModelConfig* known = config ? &*config : nullptr;
+  return Skeleton(known, checkpoint.specs()).text(known);
+}
+
+}  // namespace shardtool::api

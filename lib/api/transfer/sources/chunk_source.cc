@@ -1,0 +1,157 @@
+#include "lib/api/transfer/sources/chunk_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/format/names.h"
+#include "lib/index/holder_set_pool.h"
+#include "lib/layouts/read_rule.h"
+#include "lib/mapping/document/glob_matcher.h"
+
+namespace shardtool::api {
+namespace {
+
+using index::AxisMap;
+using index::HolderSet;
+using index::Region;
+
+struct CompiledRule {
+  const layouts::ReadRule* rule;
+  mapping::GlobMatcher name;
+};
+
+class Unstacking {
+ public:
+  Unstacking(const LogicalCheckpoint& stored, const layouts::EngineLayout& layout,
+             const mapping::ModelConfig* config)
+      : stored_(stored), layout_(layout), config_(config) {
+    for (const layouts::ReadRule* rule : layouts::read_rules_for(layout, config)) {
+      rules_.push_back({rule, mapping::GlobMatcher(rule->name)});
+    }
+    for (const std::string& glob : layout.left_out) left_out_.push_back(mapping::glob_filter(glob));
+  }
+
+  /// The tensors of the checkpoint, by name.
+  std::vector<LogicalTensor> run(std::vector<std::string>& left_out) {
+    for (const LogicalTensor& tensor : stored_.tensors) {
+      const std::string& name = tensor.spec.name;
+      if (std::ranges::any_of(left_out_, [&](const auto& takes) { return takes(name); })) {
+        left_out.push_back(name);
+      } else {
+        add(tensor);
+      }
+    }
+    std::ranges::sort(found_, {}, [](const LogicalTensor& one) { return one.spec.name; });
+    for (size_t i = 1; i < found_.size(); ++i) {
+      if (found_[i].spec.name != found_[i - 1].spec.name) continue;
+      throw Error(ErrorCode::kTensorInvalid, "two stored tensors hold one tensor of the model")
+          .tensor(quote_for_message(found_[i].spec.name));
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void add(const LogicalTensor& tensor) {
+    for (const CompiledRule& rule : rules_) {
+      const auto wildcards = rule.name.match(tensor.spec.name);
+      if (!wildcards || tensor.spec.shape.size() < rule.rule->stacked.size()) continue;
+      return add_all(tensor, *rule.rule, *wildcards);
+    }
+    throw Error(ErrorCode::kNoRule,
+                fmt::format("the layout {} has no tensor of this name", layout_.label()))
+        .tensor(quote_for_message(tensor.spec.name))
+        .help("FOLDER#PREFIX reads only the tensors below a prefix, such as module of NeMo");
+  }
+
+  /// Adds the parts at every index of the stacked axes.
+  void add_all(const LogicalTensor& tensor, const layouts::ReadRule& rule,
+               const std::vector<std::string>& wildcards) {
+    const size_t stacked = rule.stacked.size();
+    const Shape& shape = tensor.spec.shape;
+    const i64 rows = shape.size() > stacked ? shape[stacked] : 0;
+    std::vector<i64> at(stacked, 0);
+    const Shape leading(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(stacked));
+    for (i64 count = element_count(leading).value_or(0); count > 0; --count) {
+      for (const layouts::PartPlace& part : layouts::parts_at(rule, wildcards, at, rows, config_)) {
+        found_.push_back(tensor_of(tensor, part, at));
+      }
+      for (size_t axis = stacked; axis-- > 0 && ++at[axis] == shape[axis];) at[axis] = 0;
+    }
+  }
+
+  LogicalTensor tensor_of(const LogicalTensor& tensor, const layouts::PartPlace& part,
+                          const std::vector<i64>& at) {
+    const Shape& whole = tensor.spec.shape;
+    Shape shape(whole.begin() + static_cast<std::ptrdiff_t>(at.size()), whole.end());
+    if (!shape.empty()) shape[0] = part.rows.global_size();
+    LogicalTensor found;
+    found.spec = {part.name, tensor.spec.dtype, shape};
+    std::vector<Region> regions;
+    for (int holder = 0; holder < tensor.side.holders->size(); ++holder) {
+      const Region region = tensor.side.holders->region(holder);
+      const auto skipped = skipped_bytes(tensor, region, at);
+      if (!skipped) continue;
+      Region inner(region.begin() + static_cast<std::ptrdiff_t>(at.size()), region.end());
+      if (!inner.empty()) inner[0] = compose(part.rows, inner[0]);
+      const bool is_empty = !inner.empty() && inner[0].image_size() == 0 && shape[0] > 0;
+      if (is_empty) continue;
+      exec::Slot slot = tensor.side.slots[static_cast<size_t>(holder)];
+      slot.offset += *skipped;
+      regions.push_back(std::move(inner));
+      found.side.slots.push_back(slot);
+    }
+    found.side.holders = pool_.of(shape, regions);
+    return found;
+  }
+
+  /// Bytes of a holder before its elements at this index of the leading axes; nullopt if it has
+  /// none there.
+  std::optional<i64> skipped_bytes(const LogicalTensor& tensor, const Region& region,
+                                   const std::vector<i64>& at) const {
+    i64 number = 0;
+    for (size_t axis = 0; axis < at.size(); ++axis) {
+      const auto local = index::inverse(region[axis])(at[axis]);
+      if (!local) return std::nullopt;
+      number = number * region[axis].local_size() + *local;
+    }
+    Shape inner;
+    for (size_t axis = at.size(); axis < region.size(); ++axis) {
+      inner.push_back(region[axis].local_size());
+    }
+    return number * byte_size(tensor.spec.dtype, inner).value();
+  }
+
+  const LogicalCheckpoint& stored_;
+  const layouts::EngineLayout& layout_;
+  const mapping::ModelConfig* config_;
+  std::vector<CompiledRule> rules_;
+  std::vector<std::function<bool(std::string_view)>> left_out_;
+  std::vector<LogicalTensor> found_;
+  index::HolderSetPool pool_;
+};
+
+}  // namespace
+
+LogicalCheckpoint unstacked(LogicalCheckpoint stored, const layouts::EngineLayout& layout,
+                            const mapping::ModelConfig* config) {
+  std::vector<std::string> left_out;
+  stored.tensors = Unstacking(stored, layout, config).run(left_out);
+  std::erase_if(stored.parts.front().side_files, [&layout](const std::string& name) {
+    return std::ranges::find(layout.own_files, name) != layout.own_files.end();
+  });
+  if (!left_out.empty()) {
+    stored.parts.front().warnings.push_back(
+        {fmt::format("{} of the checkpoint {} no weights and left out: {}",
+                     plural(std::ssize(left_out), "tensor"), left_out.size() == 1 ? "is" : "are",
+                     format::list_for_message(left_out)),
+         "", format::Oddity::kOtherEntry});
+  }
+  return stored;
+}
+
+}  // namespace shardtool::api

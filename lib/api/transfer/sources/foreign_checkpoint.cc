@@ -1,0 +1,181 @@
+#include "lib/api/transfer/sources/foreign_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "lib/base/error.h"
+
+namespace shardtool::api {
+namespace {
+
+using check::CheckRule;
+using check::RankTensor;
+using format::Problem;
+using format::ProblemKind;
+using shardtool::to_string;
+
+/// Ignores unclear groupings and duplicate tensors, which are normal for files of ranks; throws
+/// other problems.
+void throw_unless_of_ranks(Problem problem) {
+  const bool is_of_ranks =
+      problem.kind == ProblemKind::kUnclearChoice || problem.kind == ProblemKind::kTensorInTwoFiles;
+  if (!is_of_ranks) throw std::move(problem.error);
+}
+
+bool has_manifest(const std::string& location) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::path(location) / format::kManifestName, error);
+}
+
+using Parts = std::map<i64, const RankTensor*>;
+
+class Placing {
+ public:
+  Placing(const ForeignFiles& files, ForeignCheckpoint& result) : files_(files), result_(result) {
+    for (const RankTensor& tensor : files.shards.tensors) {
+      parts_[tensor.spec.name][tensor.rank] = &tensor;
+    }
+  }
+
+  /// Returns the tensor's holders, or nullopt if no rank has a part of it.
+  std::optional<LogicalTensor> place(const TensorSpec& spec, const layout::Layout& layout) {
+    const auto found = parts_.find(spec.name);
+    if (found == parts_.end()) return std::nullopt;
+    Parts& parts = found->second;
+    LogicalTensor tensor;
+    tensor.spec = {spec.name, parts.begin()->second->spec.dtype, spec.shape};
+    auto holders = std::make_shared<index::HolderSet>(spec.shape);
+    for (const i64 rank : layout.ranks()) {
+      const index::Region region = *layout.region(rank);
+      const auto part = parts.find(rank);
+      if (part == parts.end() && missing_.contains(rank)) continue;
+      if (part == parts.end()) {
+        add(CheckRule::kShardMissing, spec.name, rank,
+            fmt::format("rank {} has no part of it", rank), "nothing",
+            to_string(index::local_shape(region)));
+        continue;
+      }
+      check_part(*part->second, tensor.spec, region);
+      holders->add(region);
+      tensor.side.slots.push_back(part->second->slot);
+      tensor.ranks.push_back(rank);
+      parts.erase(part);
+    }
+    tensor.side.holders = std::move(holders);
+    return tensor;
+  }
+
+  void check_ranks(i64 devices) {
+    std::set<i64> present;
+    for (const check::RankFile& file : files_.shards.files) present.insert(file.name.rank);
+    for (i64 rank = 0; rank < devices; ++rank) {
+      if (present.contains(rank)) continue;
+      missing_.insert(rank);
+      add(CheckRule::kMissingRank, "", rank, fmt::format("no file is for rank {}", rank),
+          fmt::format("{} of {} ranks", present.size(), devices), "every rank of the mesh");
+    }
+  }
+
+  /// Reports parts of the ranks that were not placed.
+  void check_rest(const LogicalCheckpoint& whole) {
+    std::map<std::string_view, const LogicalTensor*> known;
+    for (const LogicalTensor& tensor : whole.tensors) known[tensor.spec.name] = &tensor;
+    for (const auto& [name, parts] : parts_) {
+      for (const auto& [rank, part] : parts) {
+        if (rank >= result_.resolution.mesh.size()) continue;  // a surplus file
+        const bool is_known = known.count(name) > 0;
+        add(is_known ? CheckRule::kRankShape : CheckRule::kMixedCheckpoints, std::string(name),
+            rank,
+            is_known ? fmt::format("the mapping gives rank {} no part of it", rank)
+                     : "the shards have a tensor that the reference lacks",
+            to_string(part->spec.shape), "nothing");
+      }
+    }
+  }
+
+ private:
+  /// Reports only the first misfit of each tensor.
+  void check_part(const RankTensor& part, const TensorSpec& spec, const index::Region& region) {
+    if (!result_.misfits.empty() && result_.misfits.back().tensor == spec.name) return;
+    const Shape expected = index::local_shape(region);
+    if (part.spec.shape != expected) {
+      add(CheckRule::kRankShape, spec.name, part.rank,
+          fmt::format("rank {} has {} where the mapping cuts {}", part.rank,
+                      to_string(part.spec.shape), to_string(expected)),
+          to_string(part.spec.shape), to_string(expected));
+    } else if (part.spec.dtype != spec.dtype) {
+      add(CheckRule::kRankDtype, spec.name, part.rank, "the dtype differs between ranks",
+          std::string(to_string(part.spec.dtype)), std::string(to_string(spec.dtype)));
+    }
+  }
+
+  void add(CheckRule rule, std::string name, i64 rank, std::string message, std::string found,
+           std::string expected) {
+    result_.misfits.push_back({.rule = rule,
+                               .message = std::move(message),
+                               .file = file_of(rank),
+                               .tensor = std::move(name),
+                               .rank = rank,
+                               .found = std::move(found),
+                               .expected = std::move(expected),
+                               .severity = check::rule_info(rule).severity});
+  }
+
+  std::string file_of(i64 rank) const {
+    for (const check::RankFile& file : files_.shards.files) {
+      if (file.name.rank == rank) return file.shown;
+    }
+    return files_.shards.files.front().shown;
+  }
+
+  const ForeignFiles& files_;
+  ForeignCheckpoint& result_;
+  std::map<std::string_view, Parts> parts_;  ///< not placed yet
+  std::set<i64> missing_;                    ///< ranks without files
+};
+
+}  // namespace
+
+std::optional<ForeignFiles> find_foreign_files(const std::vector<std::string>& locations) {
+  if (has_manifest(locations.front())) return std::nullopt;
+  ForeignFiles files;
+  for (const std::string& location : with_rank_folders(locations)) {
+    files.parts.push_back(format::survey_checkpoint(location, throw_unless_of_ranks));
+  }
+  auto shards = as_foreign_shards(files.parts);
+  if (!shards) return std::nullopt;
+  files.shards = *std::move(shards);
+  return files;
+}
+
+ForeignCheckpoint place_foreign_files(ForeignFiles files, const MappingChoice& choice,
+                                      const LogicalCheckpoint& whole) {
+  AppliedMapping applied = apply_mapping(choice, whole);
+  ForeignCheckpoint result;
+  result.resolution = std::move(applied.resolution);
+  std::vector<mapping::ResolvedTensor> placed;
+  Placing placing(files, result);
+  placing.check_ranks(result.resolution.mesh.size());
+  for (mapping::ResolvedTensor& resolved : result.resolution.tensors) {
+    auto tensor = placing.place(whole.tensors[resolved.tensor].spec, *resolved.layout);
+    if (!tensor) continue;
+    resolved.tensor = result.shards.tensors.size();
+    result.shards.tensors.push_back(*std::move(tensor));
+    placed.push_back(std::move(resolved));
+  }
+  placing.check_rest(whole);
+  result.resolution.tensors = std::move(placed);
+  for (const format::Checkpoint& part : files.parts) {
+    for (const auto& file : part.files) {
+      result.shards.files.push_back({file.path, file.identity});
+    }
+  }
+  result.shards.parts = std::move(files.parts);
+  for (format::Checkpoint& part : result.shards.parts) part.tensors = {};
+  return result;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/api/mapping_choice.h"
+#include "lib/api/transfer/sources/foreign_source.h"
+#include "lib/check/finding.h"
+
+namespace shardtool::api {
+
+/// Files numbered by rank in their names, from a tool that writes no manifest.
+struct ForeignFiles {
+  std::vector<format::Checkpoint> parts;
+  check::ForeignShards shards;
+
+  /// The model's config.json in the files' folder, or empty.
+  const std::string& config_path() const { return parts.front().config_path; }
+};
+
+/// Returns nullopt if the first location has a manifest or the names do not number ranks. Throws
+/// the errors of opening.
+std::optional<ForeignFiles> find_foreign_files(const std::vector<std::string>& locations);
+
+/// Shards without a manifest, resolved with a mapping of the whole model.
+///
+/// F1 shards.tensors and resolution.tensors are the same tensors in the same order: those of the
+///    whole model that some rank has
+/// F2 without misfits every device has exactly the parts of its layout
+struct ForeignCheckpoint {
+  LogicalCheckpoint shards;
+  mapping::Resolution resolution;
+  std::vector<check::Finding> misfits;
+};
+
+/// Places the files' tensors as the mapping cuts the whole model. Shapes are verified; which rows
+/// and columns a part has is taken from the mapping. Throws the errors of applying the mapping.
+ForeignCheckpoint place_foreign_files(ForeignFiles files, const MappingChoice& choice,
+                                      const LogicalCheckpoint& whole);
+
+}  // namespace shardtool::api

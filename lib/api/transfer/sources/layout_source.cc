@@ -1,0 +1,173 @@
+#include "lib/api/transfer/sources/layout_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "lib/api/mapping_choice.h"
+#include "lib/api/transfer/sources/chunk_source.h"
+#include "lib/api/transfer/sources/foreign_checkpoint.h"
+#include "lib/api/transfer/target_layout.h"
+#include "lib/base/error.h"
+#include "lib/layouts/engine_layout.h"
+#include "lib/mapping/resolve/output_tensors.h"
+#include "lib/mapping/resolve/stored_names.h"
+
+namespace shardtool::api {
+namespace {
+
+ForeignFiles foreign_files(const LayoutSource& source) {
+  auto files = find_foreign_files(source.locations);
+  if (files) return *std::move(files);
+  throw Error(ErrorCode::kUsage,
+              "--from-layout is for files without a manifest whose names number ranks")
+      .note("found", source.locations.front())
+      .help("leave out --from-layout where there is a manifest.json");
+}
+
+/// Gives every tensor the checkpoint's name and leaves constants out.
+void rename(check::ForeignShards& shards, const mapping::StoredNames& names) {
+  std::vector<check::RankTensor> renamed;
+  for (check::RankTensor& tensor : shards.tensors) {
+    auto name = names.checkpoint_name(tensor.spec.name);
+    if (!name) continue;
+    tensor.spec.name = *std::move(name);
+    renamed.push_back(std::move(tensor));
+  }
+  shards.tensors = std::move(renamed);
+}
+
+/// Mesh of as many devices as the files' names have ranks.
+mesh::Mesh mesh_of(const layouts::EngineLayout& layout, const check::ForeignShards& shards) {
+  i64 devices = 0;
+  for (const check::RankFile& file : shards.files) {
+    devices = std::max({devices, file.name.rank + 1, file.name.ranks.value_or(0)});
+  }
+  const auto names = std::find_if(layout.files.begin(), layout.files.end(),
+                                  [](const auto& pattern) { return pattern.axes.size() == 1; });
+  if (names != layout.files.end()) return mesh::Mesh({{names->axes.front(), devices}});
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("the file names of {} do not number ranks along one mesh axis", layout.label()));
+}
+
+/// Throws the first finding that makes a merge impossible.
+void throw_first(const check::Findings& findings) {
+  for (const check::Finding& finding : findings.all()) {
+    if (finding.severity != check::Severity::kError) continue;
+    const bool is_shape = finding.rule == check::CheckRule::kRankShape ||
+                          finding.rule == check::CheckRule::kRankDtype;
+    Error error(is_shape ? ErrorCode::kShapeMismatch : ErrorCode::kCoverage, finding.message);
+    error.at({finding.file, 0, 0, {}});
+    if (!finding.tensor.empty()) error.tensor(finding.tensor);
+    if (!finding.found.empty()) error.note("found", finding.found);
+    if (!finding.expected.empty()) error.note("expected", finding.expected);
+    throw error.help("`shardtool check` lists all problems of the files");
+  }
+}
+
+std::vector<TensorSpec> first_specs(const check::ForeignShards& shards) {
+  std::vector<TensorSpec> specs;
+  for (const check::RankTensor& tensor : shards.tensors) specs.push_back(tensor.spec);
+  std::sort(specs.begin(), specs.end(),
+            [](const TensorSpec& a, const TensorSpec& b) { return a.name < b.name; });
+  const auto same = [](const TensorSpec& a, const TensorSpec& b) { return a.name == b.name; };
+  specs.erase(std::unique(specs.begin(), specs.end(), same), specs.end());
+  return specs;
+}
+
+/// Moves the opened files into a checkpoint whose tensors have the shapes of one rank's parts.
+LogicalCheckpoint without_shapes(ForeignFiles& files) {
+  LogicalCheckpoint opened;
+  opened.parts = std::move(files.parts);
+  for (format::Checkpoint& part : opened.parts) {
+    part.tensors = {};
+    for (const format::SourceFile& file : part.files) {
+      opened.files.push_back({file.path, file.identity});
+    }
+  }
+  for (TensorSpec& spec : first_specs(files.shards)) {
+    opened.tensors.emplace_back().spec = std::move(spec);
+  }
+  return opened;
+}
+
+/// Interleaves the holders' rows where the layout's files have them so.
+void interleave_rows(const mapping::Mapping& mapping, const mapping::ModelConfig* model,
+                     const std::map<std::string, i64>& axis_sizes,
+                     std::vector<LogicalTensor>& tensors) {
+  std::vector<TensorSpec> specs;
+  for (const LogicalTensor& tensor : tensors) specs.push_back(tensor.spec);
+  const auto output = mapping::output_tensors(mapping, specs, std::vector<bool>(specs.size(), true),
+                                              model, axis_sizes);
+  if (!output) return;
+  for (const mapping::OutputTensor& stored : output->tensors) {
+    const mapping::Content& content = stored.content;
+    if (content.interleaved == 0 || stored.constant) continue;
+    LogicalTensor& tensor = tensors[content.tensor];
+    tensor.side.holders =
+        interleaved_holders(*tensor.side.holders, content.interleaved, tensor.spec.name);
+  }
+}
+
+/// Opens a checkpoint in chunks whose tensors hold several of the model's.
+LogicalCheckpoint open_by_read_rules(const LayoutSource& source,
+                                     const layouts::EngineLayout& layout) {
+  LogicalCheckpoint stored = open_logical(source.locations);
+  if (stored.parts.front().manifest) {
+    throw Error(ErrorCode::kUsage, "--from-layout is for files without a manifest")
+        .help("leave out --from-layout");
+  }
+  const auto config =
+      source.config.empty() ? stored.config() : std::optional(mapping::load_config(source.config));
+  return unstacked(std::move(stored), layout, config ? &*config : nullptr);
+}
+
+}  // namespace
+
+LogicalCheckpoint open_in_layout(const LayoutSource& source) {
+  const layouts::EngineLayout& layout = layouts::find_layout(source.layout);
+  if (!layout.read.empty()) return open_by_read_rules(source, layout);
+  ForeignFiles files = foreign_files(source);
+  MappingChoice choice;
+  choice.config = source.config.empty() ? files.config_path() : source.config;
+  const auto config =
+      choice.config.empty() ? std::nullopt : std::optional(mapping::load_config(choice.config));
+  const mapping::ModelConfig* model = config ? &*config : nullptr;
+  const auto documents = layouts::documents_for(layout, model);
+  const mapping::Mapping of_layout(documents);
+  rename(files.shards, mapping::StoredNames(of_layout, model));
+  mapping::ResolveOptions options;
+  options.mesh = mesh_of(layout, files.shards);
+  options.require_even = true;
+  options.report = [](const Error&) {};
+  check::ForeignShards shards = files.shards;
+  if (config) shards.extents = check::extents_of_model(*config);
+  LogicalCheckpoint opened = without_shapes(files);
+  const mapping::Mapping mapping = with_layout(choose_mapping(choice, opened), documents);
+  check::Findings findings{check::Profile("")};
+  std::map<std::string, i64> axis_sizes;
+  const auto resolve_and_note = [&](std::span<const TensorSpec> specs) {
+    mapping::Resolution resolution = resolve(mapping, specs, model, options);
+    axis_sizes = resolution.axis_sizes;
+    return resolution;
+  };
+  std::vector<check::DataTensor> data;
+  try {
+    data = check::check_foreign_shards(shards, resolve_and_note, findings);
+  } catch (const Error&) {
+    throw_first(findings);  // such as a missing rank, which is why experts are missing
+    throw;
+  }
+  throw_first(findings);
+  opened.tensors.clear();
+  for (const check::DataTensor& tensor : data) {
+    opened.tensors.push_back({tensor.spec, tensor.side, tensor.ranks, {}, nullptr, {}});
+  }
+  interleave_rows(mapping, model, axis_sizes, opened.tensors);
+  return opened;
+}
+
+}  // namespace shardtool::api

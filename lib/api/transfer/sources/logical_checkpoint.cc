@@ -1,0 +1,246 @@
+#include "lib/api/transfer/sources/logical_checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "lib/api/transfer/config_text.h"
+#include "lib/base/error.h"
+#include "lib/base/name_map.h"
+#include "lib/base/text.h"
+#include "lib/format/manifest/manifest_rules.h"
+#include "lib/index/holder_set_pool.h"
+#include "lib/store/local/file.h"
+
+namespace shardtool::api {
+namespace {
+
+using format::Checkpoint;
+using format::Manifest;
+using format::ShardRecord;
+using format::TensorRecord;
+
+void add_whole(LogicalCheckpoint& into, std::vector<format::StoredTensor> stored,
+               index::HolderSetPool& pool) {
+  into.tensors.reserve(stored.size());
+  for (format::StoredTensor& tensor : stored) {
+    LogicalTensor logical;
+    logical.side = {pool.whole(tensor.shape), {{tensor.file, tensor.offset}}};
+    logical.spec = {std::move(tensor.name), tensor.dtype, std::move(tensor.shape)};
+    into.tensors.push_back(std::move(logical));
+  }
+}
+
+void add_chunked(LogicalCheckpoint& into, format::Checkpoint& from) {
+  into.tensors.reserve(from.chunked.size());
+  for (format::ChunkedTensor& tensor : from.chunked) {
+    LogicalTensor& logical = into.tensors.emplace_back();
+    logical.spec = {std::move(tensor.name), tensor.dtype, std::move(tensor.shape)};
+    logical.side.holders = std::move(tensor.holders);
+    for (const size_t stored : tensor.stored) {
+      logical.side.slots.push_back({from.tensors[stored].file, from.tensors[stored].offset});
+    }
+  }
+  from.chunked = {};
+}
+
+Error inconsistent(const Checkpoint& part, const std::string& message) {
+  return Error(ErrorCode::kManifestInvalid, message)
+      .at({part.path + "/" + format::kManifestName, 0, 0, {}});
+}
+
+void check_same_split(const Checkpoint& first, const Checkpoint& part) {
+  const Manifest& a = *first.manifest;
+  const Manifest& b = *part.manifest;
+  if (a.mesh != b.mesh) {
+    throw inconsistent(part, fmt::format("the mesh is {}, but {} has {}", to_string(b.mesh),
+                                         first.path, to_string(a.mesh)));
+  }
+  const auto same = [](const TensorRecord& x, const TensorRecord& y) {
+    return x.name == y.name && x.dtype == y.dtype && x.shape == y.shape;
+  };
+  const bool equal =
+      std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(), same);
+  if (!equal) throw inconsistent(part, "its tensors are not those of " + first.path);
+}
+
+/// Adds the shards of a tensor from another part.
+void add_part(LogicalTensor& into, const TensorRecord& record, int first_file, bool is_of_ranks) {
+  if (!record.shifts.empty()) into.shifts.resize(into.ranks.size());
+  for (const ShardRecord& shard : record.shards) {
+    into.side.slots.push_back({first_file + shard.file, shard.offset});
+    if (is_of_ranks) into.ranks.push_back(shard.rank);
+  }
+  into.shifts.insert(into.shifts.end(), record.shifts.begin(), record.shifts.end());
+  if (!into.shifts.empty()) into.shifts.resize(into.ranks.size());
+}
+
+/// Joins a tensor's holders over all parts.
+std::shared_ptr<const index::HolderSet> joined_holders(const std::vector<Checkpoint>& parts,
+                                                       size_t tensor, index::HolderSetPool& pool) {
+  const TensorRecord& first = parts.front().manifest->tensors[tensor];
+  if (parts.size() == 1) return first.holders;
+  std::vector<index::Region> regions;
+  for (const Checkpoint& part : parts) {
+    const index::HolderSet& holders = *part.manifest->tensors[tensor].holders;
+    for (int h = 0; h < holders.size(); ++h) regions.push_back(holders.region(h));
+  }
+  return pool.of(first.shape, regions);
+}
+
+void add_shards(LogicalCheckpoint& into, const std::vector<int>& first_file,
+                index::HolderSetPool& pool) {
+  const Manifest& first = *into.parts.front().manifest;
+  into.tensors.reserve(first.tensors.size());
+  for (size_t t = 0; t < first.tensors.size(); ++t) {
+    const TensorRecord& record = first.tensors[t];
+    LogicalTensor& logical = into.tensors.emplace_back();
+    logical.spec = {record.name, record.dtype, record.shape};
+    logical.side.holders = joined_holders(into.parts, t, pool);
+    logical.digest = record.digest;
+    logical.record = &record;
+    for (size_t p = 0; p < into.parts.size(); ++p) {
+      add_part(logical, into.parts[p].manifest->tensors[t], first_file[p], into.is_sharded());
+    }
+  }
+}
+
+void add_constants(LogicalCheckpoint& into, const std::vector<int>& first_file) {
+  for (size_t p = 0; p < into.parts.size(); ++p) {
+    const Checkpoint& part = into.parts[p];
+    NameViewMap<const format::ConstantRecord*> records;
+    for (const auto& record : part.manifest->constants) records.emplace(record.name, &record);
+    for (const format::StoredTensor& stored : part.tensors) {
+      const auto found = records.find(stored.name);
+      if (found == records.end()) continue;
+      into.constants.push_back({found->second, {first_file[p] + stored.file, stored.offset}});
+    }
+  }
+}
+
+std::string undigested_text(size_t tensors) {
+  return fmt::format("{} {} no digest although all of {} was written",
+                     plural(static_cast<i64>(tensors), "tensor"), tensors == 1 ? "has" : "have",
+                     tensors == 1 ? "it" : "each");
+}
+
+/// Rejects a manifest with missing digests: the run that wrote it cannot have read all of the
+/// tensor.
+void require_digests(const Checkpoint& part) {
+  if (!part.manifest) return;
+  const auto found = format::without_digest(*part.manifest);
+  if (found.empty()) return;
+  throw inconsistent(part, "a tensor has no digest although all of it was written")
+      .tensor(quote_for_message(found.front()->name))
+      .note("found", undigested_text(found.size()))
+      .note("expected", "a digest for every tensor that the manifest's shards cover")
+      .help(fmt::format("it may have been published unfinished: split the checkpoint again, or "
+                        "compare the output with its source: shardtool diff SOURCE {}",
+                        quote_for_message(part.path)));
+}
+
+void check_ranks_once(const LogicalCheckpoint& all) {
+  std::set<i64> seen;
+  for (const Checkpoint& part : all.parts) {
+    for (const format::RankRecord& rank : part.manifest->ranks) {
+      if (seen.insert(rank.rank).second) continue;
+      throw inconsistent(part,
+                         fmt::format("rank {} is in another of the given folders, too", rank.rank))
+          .help("give each folder once");
+    }
+  }
+}
+
+}  // namespace
+
+TensorsByName tensors_by_name(const LogicalCheckpoint& checkpoint) {
+  TensorsByName names;
+  for (const LogicalTensor& tensor : checkpoint.tensors) names[tensor.spec.name] = &tensor;
+  return names;
+}
+
+std::vector<TensorSpec> LogicalCheckpoint::specs() const {
+  std::vector<TensorSpec> specs;
+  specs.reserve(tensors.size());
+  for (const LogicalTensor& tensor : tensors) specs.push_back(tensor.spec);
+  return specs;
+}
+
+std::vector<std::string> LogicalCheckpoint::warnings() const {
+  std::vector<std::string> texts;
+  for (const Checkpoint& part : parts) {
+    for (const format::Warning& warning : part.warnings) {
+      texts.push_back(warning.file.empty() ? warning.message
+                                           : warning.file + ": " + warning.message);
+    }
+    if (!part.manifest) continue;
+    if (const auto found = format::without_digest(*part.manifest); !found.empty()) {
+      texts.push_back(fmt::format("{}: {}, the first is '{}'", format::kManifestName,
+                                  undigested_text(found.size()),
+                                  quote_for_message(found.front()->name)));
+    }
+  }
+  return texts;
+}
+
+std::optional<mapping::ModelConfig> LogicalCheckpoint::config() const {
+  const std::string& path = parts.front().config_path;
+  if (path.empty()) return std::nullopt;
+  return load_config(path);
+}
+
+mapping::ModelConfig LogicalCheckpoint::load_config(const std::string& path) const {
+  if (!is_dequantized) return mapping::load_config(path);
+  constexpr const char* kName = "config.json";
+  return mapping::parse_config(without_quantization(store::read_text(path, kMaxConfigBytes), kName),
+                               kName);
+}
+
+LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
+  LogicalCheckpoint all;
+  all.parts = std::move(parts);
+  std::vector<int> first_file;
+  for (const Checkpoint& part : all.parts) {
+    if (all.parts.size() > 1 && (!part.manifest || part.manifest->has_chunks)) {
+      throw Error(ErrorCode::kManifestInvalid,
+                  fmt::format("{} is a whole checkpoint; only outputs of one split can be joined",
+                              part.path));
+    }
+    first_file.push_back(static_cast<int>(all.files.size()));
+    for (const format::SourceFile& file : part.files) {
+      all.files.push_back({file.path, file.identity});
+    }
+    if (&part != &all.parts.front()) check_same_split(all.parts.front(), part);
+  }
+  index::HolderSetPool pool;
+  if (all.parts.front().manifest) {
+    check_ranks_once(all);
+    add_shards(all, first_file, pool);
+    add_constants(all, first_file);
+  } else if (!all.parts.front().chunked.empty()) {
+    add_chunked(all, all.parts.front());
+  } else {
+    add_whole(all, std::move(all.parts.front().tensors), pool);
+  }
+  // The logical tensors replace the parts' own.
+  for (Checkpoint& part : all.parts) part.tensors = {};
+  return all;
+}
+
+LogicalCheckpoint open_finished(const std::vector<std::string>& locations) {
+  LogicalCheckpoint opened = open_logical(locations);
+  for (const Checkpoint& part : opened.parts) require_digests(part);
+  return opened;
+}
+
+LogicalCheckpoint open_logical(const std::vector<std::string>& locations) {
+  std::vector<Checkpoint> parts;
+  for (const std::string& location : locations) {
+    parts.push_back(format::open_checkpoint(location));
+  }
+  return join_parts(std::move(parts));
+}
+
+}  // namespace shardtool::api

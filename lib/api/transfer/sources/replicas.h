@@ -1,0 +1,29 @@
+#pragma once
+
+#include <span>
+
+#include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transform.h"
+#include "lib/exec/stream.h"
+#include "lib/mapping/resolve/output_tensors.h"
+
+namespace shardtool::api {
+
+/// One of several equal shares of the work.
+struct Share {
+  int number = 0;
+  int of = 1;
+};
+
+/// Reads every replicated element from all of its holders, for this share of the tensors. Returns
+/// the number of copies compared. Throws kDataMismatch with the tensor, the rank and the first byte
+/// if two differ.
+i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::SourceFile> files,
+                     const exec::Resources& resources, Share share = {});
+
+/// Compares tensors that are left out with those that they must be equal to. Throws kTied with the
+/// first byte that differs.
+void require_equal(const LogicalCheckpoint& source, std::span<const mapping::LeftOut> left_out,
+                   std::span<const exec::SourceFile> files, const exec::Resources& resources);
+
+}  // namespace shardtool::api

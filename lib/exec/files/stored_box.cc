@@ -1,0 +1,103 @@
+#include "lib/exec/files/stored_box.h"
+
+#include <cstring>
+#include <optional>
+
+#include "lib/base/error.h"
+#include "lib/exec/chunks/cast_chunk.h"
+#include "lib/exec/files/page_buffer.h"
+#include "lib/index/join.h"
+#include "lib/index/strided_copy.h"
+
+namespace shardtool::exec {
+namespace {
+
+/// A box in a holder's row-major elements and in the memory.
+struct BoxPart {
+  const Slot& slot;
+  std::vector<i64> sizes;
+  std::vector<i64> local;  ///< begin in the holder
+  Shape extents;           ///< of the holder
+  std::vector<i64> at;     ///< begin in the memory
+};
+
+void read_part(const BoxPart& part, const Shape& memory_extents, Dtype dtype,
+               std::span<const SourceFile> files, std::span<std::byte> bytes) {
+  const auto copy =
+      index::lower(part.sizes, {part.local, part.extents}, {part.at, memory_extents}, bits(dtype));
+  if (!copy) throw Error(ErrorCode::kInternal, "a box of elements that are not whole bytes");
+  const SourceFile& file = files[static_cast<size_t>(part.slot.file)];
+  for_each_run(*copy, [&](i64 src, i64 dst) {
+    read_from(file, bytes.subspan(static_cast<size_t>(dst), static_cast<size_t>(copy->run)),
+              part.slot.offset + src);
+  });
+}
+
+index::Region region_of(const Shape& shape, std::span<const i64> begin,
+                        std::span<const i64> sizes) {
+  index::Region region;
+  for (size_t a = 0; a < shape.size(); ++a) {
+    region.push_back(index::AxisMap::slice(shape[a], {begin[a], begin[a] + sizes[a]}));
+  }
+  return region;
+}
+
+bool is_whole(const index::HolderSet& holders) {
+  return holders.size() == 1 && holders.region(0) == index::whole_region(holders.shape());
+}
+
+}  // namespace
+
+void read_from(const SourceFile& file, std::span<std::byte> bytes, i64 offset) {
+  const i64 size = std::ssize(bytes);
+  if (size == 0) return;
+  if (!file.wants_direct(offset, size)) {
+    store::read_exact(file.file(), bytes, offset);
+    return;
+  }
+  thread_local std::optional<PageBuffer> pages;
+  thread_local i64 room = 0;
+  if (size > room) {
+    pages.emplace(size + 2 * kPageBytes);
+    room = size;
+  }
+  const std::byte* const from = file.read(pages->data(), size, offset);
+  std::memcpy(bytes.data(), from, bytes.size());
+}
+
+void read_box(const TensorSpec& spec, const MoveSide& side, std::span<const i64> begin,
+              std::span<const i64> sizes, std::span<const SourceFile> files,
+              std::span<std::byte> bytes) {
+  const Shape extents(sizes.begin(), sizes.end());
+  if (is_whole(*side.holders)) {
+    return read_part({side.slots.front(),
+                      extents,
+                      {begin.begin(), begin.end()},
+                      spec.shape,
+                      std::vector<i64>(sizes.size(), 0)},
+                     extents, spec.dtype, files, bytes);
+  }
+  const index::Region region = region_of(spec.shape, begin, sizes);
+  const index::HolderSet wanted = index::HolderSet::of(spec.shape, {&region, 1});
+  const index::HolderJoin join(*side.holders, wanted);
+  join.for_each_box([&](index::HolderJoin::Box box) {
+    const index::HolderJoin::Located source = join.source_of(box);
+    if (source.holders.empty()) {
+      throw Error(ErrorCode::kCoverage, "no shard holds some of a tensor's elements")
+          .tensor(spec.name);
+    }
+    const int holder = source.holders.front();
+    BoxPart part{side.slots[static_cast<size_t>(holder)],
+                 {},
+                 source.local,
+                 side.holders->local_shape(holder),
+                 {}};
+    for (size_t a = 0; a < box.size(); ++a) {
+      part.sizes.push_back(box[a]->size);
+      part.at.push_back(box[a]->begin - begin[a]);
+    }
+    read_part(part, extents, spec.dtype, files, bytes);
+  });
+}
+
+}  // namespace shardtool::exec

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "lib/base/tensor_spec.h"
+#include "lib/exec/move.h"
+
+namespace shardtool::exec {
+
+/// Fills `bytes`, whose size must match, from a file, past the page cache if that is better. Throws
+/// the errors of reading.
+void read_from(const SourceFile& file, std::span<std::byte> bytes, i64 offset);
+
+/// Reads a box of a tensor, row-major, from the first holders that have its elements. Requires
+/// elements of whole bytes. Throws kCoverage if an element has no holder, and the errors of
+/// reading.
+void read_box(const TensorSpec& spec, const MoveSide& side, std::span<const i64> begin,
+              std::span<const i64> sizes, std::span<const SourceFile> files,
+              std::span<std::byte> bytes);
+
+}  // namespace shardtool::exec
