@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "cli/args/html_file.h"
 #include "cli/size_argument.h"
 #include "lib/api/catalogue/graphs.h"
 #include "lib/base/error.h"
@@ -273,6 +274,7 @@ std::vector<Argument> report_arguments(PlanArgs& args) {
        .help =
            "write the reshard's plan there, for `shardtool reshard --plan FILE`, or the profile",
        .target = &args.output},
+      html_argument(args.html),
       {.name = "--fail-over-budget",
        .help = "exit 1 when it does not fit, also without --budget, which implies this",
        .target = &args.fail_over_budget,
@@ -349,7 +351,8 @@ api::OpPlanOptions to_ops_options(const PlanArgs& args) {
       {"--to-mesh", args.to_mesh.has_value()}, {"--from", args.from.has_value()},
       {"--train", args.training.train},        {"--what-if", args.what_if.has_value()},
       {"--compare", !args.compare.empty()},    {"--output", args.output.has_value()},
-      {"--format csv", args.format == "csv"},  {"--format md", args.format == "md"}};
+      {"--format csv", args.format == "csv"},  {"--format md", args.format == "md"},
+      {"--html", args.html.has_value()}};
   for (const auto& [flag, is_typed] : kOthers) refuse_both("--ops", true, flag, is_typed);
   api::OpPlanOptions options;
   options.sources = args.sources;

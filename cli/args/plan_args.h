@@ -69,6 +69,7 @@ struct PlanArgs {
   std::optional<std::string> explain = {};
   std::optional<std::string> format = {};
   std::optional<std::string> output = {};
+  std::optional<std::string> html = {};
   bool fail_over_budget = false;
   bool exit_zero = false;
   bool detailed_exitcode = false;

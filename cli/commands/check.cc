@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/args/html_file.h"
 #include "cli/args/watch.h"
 #include "cli/print/findings.h"
 #include "cli/session.h"
@@ -130,6 +131,7 @@ ExitCode run_check(const CheckArgs& args, Session& session) {
     }
     return ExitCode::kSuccess;
   }
+  require_free(args.html);
   auto options = to_options(args);
   allow_new_baseline(options, session);
   const auto report = [&] {
@@ -137,6 +139,8 @@ ExitCode run_check(const CheckArgs& args, Session& session) {
     return api::check(options);
   }();
   if (args.write_baseline) write_baseline(*args.write_baseline, report);
+  write_page(args.html, "check", fails(args, report) ? Status::kFindings : Status::kOk,
+             [&](JsonWriter& json) { write_fields(json, report); });
   answer_check(args, session, report);
   return fails(args, report) && !args.exit_zero ? ExitCode::kNegative : ExitCode::kSuccess;
 }
@@ -206,7 +210,8 @@ std::vector<Argument> check_arguments(CheckArgs& args) {
        .value = "PART",
        .help = "read some tensors: 1/10, 5% or 20GiB of them",
        .target = &args.read_data_subset},
-      {.name = "--rules", .help = "list the rules and exit", .target = &args.rules}};
+      {.name = "--rules", .help = "list the rules and exit", .target = &args.rules},
+      html_argument(args.html)};
 }
 
 }  // namespace

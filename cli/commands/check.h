@@ -26,6 +26,7 @@ struct CheckArgs {
   bool read_data = false;
   std::optional<std::string> read_data_subset = {};
   bool rules = false;
+  std::optional<std::string> html = {};
   ResourceArgs resources = {};
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/args/html_file.h"
 #include "cli/print/json.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -51,11 +52,20 @@ std::vector<const InspectColumn*> to_columns(const std::string& query) {
   return columns;
 }
 
+/// Writes the page, whose document lists no tensors: 64 parts of each would be too many to look at.
+void write_summary_page(const std::optional<std::string>& file, api::InspectReport report) {
+  report.list.clear();
+  write_page(file, "inspect", Status::kOk, [&](JsonWriter& json) { write_fields(json, report); });
+}
+
 ExitCode run_inspect(const InspectArgs& args, Session& session) {
   const auto view = to_view(args);
   auto options = to_options(args);
+  require_free(args.html);
   options.list_tensors = view.tensors || session.json();
+  options.draws = args.html.has_value();
   const auto report = api::inspect(options);
+  if (args.html) write_summary_page(args.html, report);
   if (session.json() || args.format == "json") {
     session.document("inspect", Status::kOk, [&](JsonWriter& json) { write_fields(json, report); });
   } else {
@@ -128,7 +138,8 @@ Command inspect_command(InspectArgs& args) {
            {.name = "--by",
             .value = "GROUPS",
             .help = "sum up by dtype, module or both (default)",
-            .target = &args.by}},
+            .target = &args.by},
+           html_argument(args.html)},
       .run = [&args](Session& session) { return run_inspect(args, session); }};
   append(command.arguments, mapping_arguments(args.mapping, kMapping));
   return command;

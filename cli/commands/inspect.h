@@ -19,6 +19,7 @@ struct InspectArgs {
   std::optional<std::string> format = {};
   std::optional<std::string> by = {};
   bool tensors = false;
+  std::optional<std::string> html = {};
 };
 
 /// Throws kUsage.

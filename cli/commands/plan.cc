@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/answer_file.h"
+#include "cli/args/html_file.h"
 #include "cli/args/plan_profile.h"
 #include "cli/print/plan.h"
 #include "cli/print/plan_ops.h"
@@ -68,16 +69,28 @@ ExitCode run_plan_ops(const PlanArgs& args, Session& session) {
   return ExitCode::kSuccess;
 }
 
+/// Writes the page, whose document does not list the moves of single tensors: a mixture of experts
+/// has tens of thousands.
+void write_plan_page(const std::optional<std::string>& file, Status status,
+                     api::PlanReport report) {
+  report.tensors.clear();
+  write_page(file, "plan", status, [&](JsonWriter& json) { write_fields(json, report); });
+}
+
 ExitCode run_plan(const PlanArgs& args, Session& session) {
   if (args.sources.front() == "diff") return run_plan_diff(args, session);
   if (args.sources.front() == "profile") return run_plan_profile(args, session);
   if (args.ops.ops) return run_plan_ops(args, session);
+  require_free(args.html);
   api::PlanOptions options = to_options(args);
+  options.draws = args.html.has_value();
   // Without times the text shows no collectives; JSON documents and plan files always do.
-  options.prices_forward = args.profile || args.output || session.json() || args.format == "json";
+  options.prices_forward =
+      args.profile || args.output || args.html || session.json() || args.format == "json";
   const api::PlanReport report = api::make_plan(options);
   if (args.output) save_plan(*args.output, report);
   const auto status = report.memory.fits == false ? Status::kFindings : Status::kOk;
+  if (args.html) write_plan_page(args.html, status, report);
   if (session.json() || args.format == "json") {
     session.document("plan", status, [&](JsonWriter& json) { write_fields(json, report); });
   } else if (args.format == "csv" || args.format == "md") {

@@ -3,6 +3,7 @@
 #include <limits>
 #include <ranges>
 
+#include "cli/args/html_file.h"
 #include "cli/args/mapping_args.h"
 #include "cli/args/watch.h"
 #include "cli/print/validate.h"
@@ -36,11 +37,14 @@ ExitCode run_demo(const ValidateArgs& args, Session& session) {
 
 ExitCode run_validate(const ValidateArgs& args, Session& session) {
   if (args.demo) return run_demo(args, session);
+  require_free(args.html);
   auto options = to_options(args);
   const auto report = [&] {
     const Watch watch(session, options.resources, "reading");
     return api::validate(options);
   }();
+  write_page(args.html, "validate", status_of(report),
+             [&report](JsonWriter& json) { write_fields(json, report); });
   if (session.json()) {
     session.document("validate", status_of(report),
                      [&report](JsonWriter& json) { write_fields(json, report); });
@@ -168,6 +172,7 @@ api::DemoRunOptions to_demo_options(const ValidateArgs& args) {
     throw Error(ErrorCode::kUsage, "a demo makes its own shards and reference")
         .help("give at most one checkpoint, with layer_0/weights and layer_1/weights");
   }
+  if (args.html) throw Error(ErrorCode::kUsage, "a demo has no page: --html is for shards");
   if (args.engine.is_gpu_virtual()) {
     throw Error(ErrorCode::kUsage, "a demo has no shards for a GPU to compute with")
         .help("leave --engine out, or give shards");
@@ -237,6 +242,7 @@ Command validate_command(ValidateArgs& args) {
       .arguments = source_arguments(args),
       .run = [&args](Session& session) { return run_validate(args, session); }};
   append(command.arguments, proof_arguments(args));
+  command.arguments.push_back(html_argument(args.html));
   append(command.arguments, demo_arguments(args));
   std::vector<Argument> engine = engine_arguments(args.engine);
   engine.front().advanced = false;

@@ -32,6 +32,7 @@ struct ValidateArgs {
   std::optional<std::string> seed = {};
   std::optional<std::string> tokens = {};
   std::optional<std::string> require_coverage = {};
+  std::optional<std::string> html = {};
   ResourceArgs resources = {};
 };
 

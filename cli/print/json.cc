@@ -125,7 +125,22 @@ void write_cast(JsonWriter& json, const api::TransformCast& cast) {
   json.end_object();
 }
 
+void write_rule(JsonWriter& json, const api::DrawnRule& rule) {
+  json.begin_object().field("tensors", rule.tensors).field("bytes", rule.bytes);
+  json.field("layouts", rule.layouts).key("example");
+  write_tensor(json, rule.example, true);
+  json.key("sections").begin_array();
+  for (const std::vector<i64>& begins : rule.sections) json.array(begins);
+  json.end_array().end_object();
+}
+
 }  // namespace
+
+void write_rules(JsonWriter& json, const std::vector<api::DrawnRule>& rules) {
+  json.key("rules").begin_array();
+  for (const api::DrawnRule& rule : rules) write_rule(json, rule);
+  json.end_array();
+}
 
 void write_mesh(JsonWriter& json, const mesh::Mesh& mesh) {
   json.key("mesh").begin_array();
@@ -167,6 +182,7 @@ void write_fields(JsonWriter& json, const api::InspectReport& report) {
     write_mesh(json, *report.mesh);
     json.list("bytes_per_rank", report.bytes_per_rank);
   }
+  if (!report.rules.empty()) write_rules(json, report.rules);
   json.key("tensors").begin_array();
   for (const auto& tensor : report.list) write_tensor(json, tensor, report.mesh.has_value());
   json.end_array().list("warnings", report.warnings);

@@ -31,6 +31,8 @@ void write_fields(JsonWriter& json, const std::vector<api::LayoutInfo>& layouts)
 void write_fields(JsonWriter& json, const std::vector<api::DoctorCheck>& checks);
 void write_fields(JsonWriter& json, const api::BenchIoReport& report);
 
+/// Writes "rules": what a picture shows of every rule.
+void write_rules(JsonWriter& json, const std::vector<api::DrawnRule>& rules);
 /// Writes "mesh", its axes from the slowest to the fastest.
 void write_mesh(JsonWriter& json, const mesh::Mesh& mesh);
 

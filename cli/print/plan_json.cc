@@ -66,14 +66,26 @@ void write_memory(JsonWriter& json, const api::MemoryReport& memory) {
   write_rows(json, "compare", memory.compare);
 }
 
+void write_layers(JsonWriter& json, const api::MemoryReport& memory) {
+  json.key("layers").begin_array();
+  for (const api::LayerWeights& layer : memory.layers) {
+    json.begin_object().field("layer", layer.layer).key("weights_by_class").begin_object();
+    for (size_t c = 0; c < memory.classes.size(); ++c)
+      json.field(memory.classes[c], layer.by_class[c]);
+    json.end_object().end_object();
+  }
+  json.end_array();
+}
+
 const char* method_of(const plan::ReshardPlan& reshard, const plan::Traffic& each) {
   if (each.moved == 0) return "keep";
   return reshard.from_storage ? "read" : "point_to_point";
 }
 
-void write_transfers(JsonWriter& json, const plan::Traffic& each) {
-  json.key("transfers").begin_array();
-  for (const plan::Transfer& transfer : each.transfers) {
+void write_transfers(JsonWriter& json, const char* name,
+                     const std::vector<plan::Transfer>& transfers) {
+  json.key(name).begin_array();
+  for (const plan::Transfer& transfer : transfers) {
     json.begin_object();
     if (transfer.from != plan::kStorage) json.field("from", transfer.from);
     json.field("to", transfer.to).field("bytes", transfer.bytes).end_object();
@@ -90,7 +102,7 @@ void write_moves(JsonWriter& json, const api::PlanReport& report) {
     json.field("bytes_moved", each.moved).field("bytes_kept", each.kept);
     json.field("lower_bound", each.lower_bound);
     json.field("transfers_count", static_cast<i64>(each.transfers.size()));
-    if (report.explained == t) write_transfers(json, each);
+    if (report.explained == t) write_transfers(json, "transfers", each.transfers);
     json.end_object();
   }
   json.end_array();
@@ -146,6 +158,10 @@ void write_reshard(JsonWriter& json, const api::PlanReport& report) {
   json.field("write_segments", reshard.write_segments);
   json.field("peak_bytes", reshard.peak_bytes).field("peak_bound", reshard.peak_bound);
   if (report.reshard_time) write_time(json, *report.reshard_time);
+  if (report.drawings) {
+    json.field("node_size", report.drawings->node_size);
+    write_transfers(json, "pairs", report.drawings->pairs);
+  }
   write_ranks(json, reshard);
   write_moves(json, report);
   json.end_object();
@@ -167,6 +183,10 @@ void write_fields(JsonWriter& json, const api::PlanDiff& diff) {
 void write_fields(JsonWriter& json, const api::PlanReport& report) {
   json.field("source", report.source);
   write_memory(json, report.memory);
+  if (report.drawings) {
+    write_layers(json, report.memory);
+    write_rules(json, report.drawings->rules);
+  }
   if (report.reshard) write_reshard(json, report);
   if (report.cost) write_cost(json, *report.cost);
   write_training_comm(json, report.training_comm, report.is_timed);

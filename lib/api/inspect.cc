@@ -6,6 +6,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "lib/api/drawn_rules.h"
 #include "lib/api/mapping_choice.h"
 #include "lib/api/tensor_view.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
@@ -142,6 +143,15 @@ void add_layout(InspectReport& report, const LogicalCheckpoint& source,
   for (const InspectTensor& tensor : tensors) add_rank_bytes(report, tensor.shards);
 }
 
+/// Adds what pictures show, if the checkpoint has a layout.
+void add_rules(InspectReport& report, const LogicalCheckpoint& source,
+               const InspectOptions& options) {
+  if (!options.mapping && !source.is_sharded()) return;
+  const MappingChoice choice = options.mapping.value_or(MappingChoice{});
+  const AppliedMapping applied = apply_mapping(over_own_mesh(source, choice), source);
+  report.rules = drawn_rules(applied.resolution, applied.specs);
+}
+
 void keep_matching(std::vector<InspectTensor>& tensors, const std::string& filter) {
   if (filter.empty()) return;
   const auto matches = mapping::glob_filter(filter);
@@ -218,6 +228,7 @@ InspectReport inspect(const InspectOptions& options) {
     add_config(report, *config);
     report.preset = mapping::detect_preset(*config, source.specs()).value_or("");
   }
+  if (options.draws) add_rules(report, source, options);
   if (!options.list_tensors && !options.mapping && !source.is_sharded()) return report;
   std::vector<InspectTensor> tensors;
   tensors.reserve(source.tensors.size());

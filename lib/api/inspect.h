@@ -20,6 +20,7 @@ struct InspectOptions {
   std::optional<MappingChoice> mapping;
   std::string filter;        ///< a glob over tensor names, or empty
   bool list_tensors = true;  ///< false: summary only, which needs less memory
+  bool draws = false;        ///< also report what pictures show: `rules`
 };
 
 struct InspectShard {
@@ -49,6 +50,17 @@ struct InspectTensor {
   std::vector<InspectShard> shards;
 };
 
+/// Tensors that one rule cuts, with one of them as the example that a picture shows.
+struct DrawnRule {
+  i64 tensors = 0;
+  i64 bytes = 0;    ///< of the tensors, each once
+  i64 layouts = 0;  ///< distinct ones: several if, say, every expert is on a device of its own
+  InspectTensor example;  ///< the largest tensor, the first of equals; with every rank's part
+  /// Where the sections of an axis begin (q, k and v of a fused tensor), by axis; empty for an axis
+  /// of one section.
+  std::vector<std::vector<i64>> sections;
+};
+
 /// A row of a summary by dtype or by module.
 struct InspectGroup {
   std::string name;
@@ -72,6 +84,7 @@ struct InspectReport {
   std::optional<mesh::Mesh> mesh;
   std::vector<i64> bytes_per_rank;  ///< set with a mesh
   std::vector<InspectTensor> list;  ///< after the filter, in the order of (file, offset)
+  std::vector<DrawnRule> rules;     ///< with InspectOptions::draws, of a layout
   std::vector<std::string> warnings;
 };
 

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <future>
+#include <map>
 
+#include "lib/api/drawn_rules.h"
 #include "lib/api/planning/plan_file.h"
 #include "lib/api/planning/plan_forward.h"
 #include "lib/api/planning/plan_memory.h"
 #include "lib/api/planning/plan_reshard.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/plan/byte_count.h"
 
 namespace shardtool::api {
 namespace {
@@ -120,6 +123,26 @@ void add_reshard(const LogicalCheckpoint& source, const ReshardEnds& ends,
   report.to = place_name(to, ends.to);
 }
 
+/// Sums of all tensors by sender and receiver, ascending.
+std::vector<plan::Transfer> all_pairs(const plan::ReshardPlan& reshard) {
+  std::map<std::pair<i64, i64>, i64> bytes;
+  for (const plan::ReshardGroup& group : reshard.groups) {
+    const auto tensors = static_cast<i64>(group.tensors.size());
+    for (const plan::Transfer& transfer : group.each.transfers)
+      plan::add_bytes(bytes[{transfer.from, transfer.to}], plan::times(transfer.bytes, tensors));
+  }
+  std::vector<plan::Transfer> pairs;
+  for (const auto& [ends, sum] : bytes) pairs.push_back({ends.first, ends.second, sum});
+  return pairs;
+}
+
+PlanDrawings drawings(const AppliedMapping& applied, const PlanOptions& options,
+                      const PlanReport& report) {
+  PlanDrawings drawings{drawn_rules(applied.resolution, applied.specs), options.node_size, {}};
+  if (report.reshard) drawings.pairs = all_pairs(*report.reshard);
+  return drawings;
+}
+
 }  // namespace
 
 PlanReport make_plan(const PlanOptions& options) {
@@ -136,6 +159,7 @@ PlanReport make_plan(const PlanOptions& options) {
   const AppliedMapping& applied = ends_applied.to;
   add(report.warnings, applied.resolution.warnings);
   if (options.is_reshard()) add_reshard(source, ends, ends_applied, options, report);
+  if (options.draws) report.drawings = drawings(applied, options, report);
   std::vector<std::string> notes;
   report.memory = memory_report(source, applied, ends.to, options, notes);
   add(report.warnings, notes);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/api/inspect.h"
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/transform.h"
 #include "lib/mesh/mesh.h"
@@ -73,6 +74,7 @@ struct PlanOptions {
   std::optional<plan::HardwareProfile> hardware;  ///< without it there are no time estimates
   bool prices_forward = true;                     ///< report the collectives of a forward pass
   bool recipe = false;  ///< the plan will be applied: it starts at the source's own parts
+  bool draws = false;   ///< also report what only pictures show: `drawings` and `memory.layers`
 
   bool is_reshard() const { return to || to_mesh || !to_preset.empty(); }
 };
@@ -119,6 +121,12 @@ struct LayoutRow {
   std::string refusal;  ///< reason if the layout is impossible, else empty
 };
 
+/// Weights of one layer on the fullest device.
+struct LayerWeights {
+  std::string layer;          ///< "start", "decoder 3", "end"; "other" for tensors that no op reads
+  std::vector<i64> by_class;  ///< bytes, by index into MemoryReport::classes
+};
+
 struct MemoryReport {
   mesh::Mesh mesh;
   std::vector<std::string> classes;
@@ -132,6 +140,14 @@ struct MemoryReport {
   std::vector<FitAdvice> advice;
   std::vector<LayoutRow> what_if;
   std::vector<LayoutRow> compare;
+  std::vector<LayerWeights> layers;  ///< in the model's order; only with PlanOptions::draws
+};
+
+/// What pictures of a plan show.
+struct PlanDrawings {
+  std::vector<DrawnRule> rules;       ///< of the layout, or of a reshard's destination
+  i64 node_size = 1;                  ///< devices per node
+  std::vector<plan::Transfer> pairs;  ///< bytes of all tensors by sender and receiver, ascending
 };
 
 struct PlanReport {
@@ -147,8 +163,9 @@ struct PlanReport {
   std::optional<CostReport> cost;  ///< forward pass; not set for training
   /// Collectives of weights in a step of training; empty without axes of role "fsdp".
   std::vector<model::CommRow> training_comm;
-  bool is_timed = false;      ///< training_comm has times
-  double price_per_hour = 0;  ///< all devices
+  bool is_timed = false;                 ///< training_comm has times
+  double price_per_hour = 0;             ///< all devices
+  std::optional<PlanDrawings> drawings;  ///< with PlanOptions::draws
   std::vector<std::string> warnings;
   /// Input of `reshard --plan` as one JSON object; empty unless requested.
   std::string recipe;

@@ -8,6 +8,7 @@ struct CheckReport;
 struct DemoRunReport;
 struct DiffReport;
 struct DoctorCheck;
+struct DrawnRule;
 struct AxisReport;
 struct ExplainReport;
 struct InspectReport;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -322,6 +323,47 @@ void set_totals(const DeviceBudget& budget, MemoryReport& report) {
   report.largest_bytes = largest.second;
 }
 
+constexpr const char* kNoLayer = "other";  ///< of tensors that no op reads
+
+std::string layer_name(const PlannedModel& model, size_t tensor) {
+  if (!model.bound || !model.layers[tensor]) return kNoLayer;
+  const model::Layer& layer = model.bound->layers[*model.layers[tensor]];
+  return layer.number < 0 ? layer.block : fmt::format("{} {}", layer.block, layer.number);
+}
+
+/// Bytes of a rank's part of a tensor; 0 if it has none.
+i64 bytes_on(const layout::Layout& layout, i64 rank, Dtype dtype) {
+  const auto& ranks = layout.ranks();
+  const auto found = std::ranges::find(ranks, rank);
+  if (found == ranks.end()) return 0;
+  const auto holder = static_cast<int>(found - ranks.begin());
+  return byte_size(dtype, layout.holders().local_shape(holder)).value_or(0);
+}
+
+/// Adds up the weights of the fullest device by layer and class.
+void set_layers(const AppliedMapping& applied, const PlannedModel& model,
+                const WeightClasses& classes, MemoryReport& report) {
+  const i64 rank = report.devices[report.fullest].rank;
+  std::map<std::pair<size_t, std::string>, size_t> rows;  // sorted by layer; tensors of none last
+  for (size_t t = 0; t < applied.resolution.tensors.size(); ++t) {
+    const size_t layer = model.layers[t].value_or(std::numeric_limits<size_t>::max());
+    rows.try_emplace({layer, layer_name(model, t)});
+  }
+  for (auto& [key, row] : rows) {
+    const bool is_first = report.layers.empty() || report.layers.back().layer != key.second;
+    if (is_first) report.layers.push_back({key.second, std::vector<i64>(report.classes.size(), 0)});
+    row = report.layers.size() - 1;
+  }
+  for (size_t t = 0; t < applied.resolution.tensors.size(); ++t) {
+    const mapping::ResolvedTensor& resolved = applied.resolution.tensors[t];
+    const TensorSpec& spec = applied.specs[resolved.tensor];
+    const size_t layer = model.layers[t].value_or(std::numeric_limits<size_t>::max());
+    LayerWeights& row = report.layers[rows.at({layer, layer_name(model, t)})];
+    const auto of = static_cast<size_t>(classes.of(spec.name, model.classes[t]));
+    plan::add_bytes(row.by_class[of], bytes_on(*resolved.layout, rank, spec.dtype));
+  }
+}
+
 /// Returns the workload of a device: along axes of role "fsdp" each has its own sequences.
 Workload workload_of_device(const Workload& all, const mapping::Resolution& resolution) {
   Workload mine = all;
@@ -349,6 +391,7 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapp
   if (options.training) {
     set_training(applied, model, options, report, notes);
     set_totals(options.device, report);
+    if (options.draws) set_layers(applied, model, classes, report);
     return report;
   }
   const Kept kept = kept_of(config, model, options.workload.kv_dtype, report.mesh.size(), notes);
@@ -358,6 +401,7 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapp
   set_activations(model, kept, workload, report);
   set_totals(options.device, report);
   set_capacity(kept, workload, report);
+  if (options.draws) set_layers(applied, model, classes, report);
   return report;
 }
 

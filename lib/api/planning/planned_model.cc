@@ -73,6 +73,32 @@ void set_classes(const std::vector<model::PackedWeight>& packed, size_t stored,
   }
 }
 
+/// Calls visit(layer, tensor) for every weight that an op reads, in the order of the layers.
+template <class Visit>
+void for_each_weight(const model::Model& bound, Visit visit) {
+  for (size_t layer = 0; layer < bound.layers.size(); ++layer) {
+    for (const model::BoundOp& op : bound.layers[layer].ops) {
+      for (const model::BoundWeight& weight : op.weights) {
+        for (const size_t tensor : weight) visit(layer, tensor);
+      }
+    }
+  }
+}
+
+/// Gives the stored parts of a packed weight the layer of the weight.
+void set_layers(const std::vector<model::PackedWeight>& packed, size_t stored,
+                PlannedModel& model) {
+  const auto set = [&model](size_t tensor, size_t layer) {
+    if (!model.layers[tensor]) model.layers[tensor] = layer;
+  };
+  for_each_weight(*model.bound, [&](size_t layer, size_t tensor) {
+    if (tensor < stored) return set(tensor, layer);
+    const model::PackedWeight& weight = packed[tensor - stored];
+    for (const size_t part : weight.members()) set(part, layer);
+    set(weight.codes, layer);
+  });
+}
+
 }  // namespace
 
 PlannedModel planned_model(const mapping::ModelConfig* config,
@@ -81,6 +107,7 @@ PlannedModel planned_model(const mapping::ModelConfig* config,
   model.placed = placed_tensors(applied);
   for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors)
     model.classes.push_back(tensor.by->is_scale ? TensorClass::kScales : TensorClass::kOther);
+  model.layers.resize(model.classes.size());
   if (config == nullptr) {
     model.why_not = "there is no config.json";
     return model;
@@ -93,6 +120,7 @@ PlannedModel planned_model(const mapping::ModelConfig* config,
     model.bound =
         model::bind_model(std::move(graph), *config, model.placed.specs, model::Misfits::kLeaveOut);
     set_classes(packed, stored, model);
+    set_layers(packed, stored, model);
   } catch (const Error& error) {
     const auto why_not = why_not_this_model(error);
     if (!why_not) throw;

@@ -16,6 +16,9 @@ struct PlannedModel {
   /// The resolution's tensors in order, then unpacked weights, which are not stored.
   PlacedTensors placed;
   std::vector<model::TensorClass> classes;  ///< by tensor of the resolution
+  /// By tensor of the resolution: the first layer that reads it, an index into bound->layers;
+  /// nullopt if no op reads it.
+  std::vector<std::optional<size_t>> layers;
   std::optional<model::Model> bound;
   std::string why_not;   ///< why `bound` is not set; else empty
   std::string borrowed;  ///< why another family's graph is used; else empty

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/answer_file.h"
+#include "cli/command.h"
+#include "cli/print/html/pages.h"
+#include "cli/print/text.h"
+#include "cli/session.h"
+
+namespace shardtool::cli {
+
+/// Argument of commands that show their document as a page.
+inline Argument html_argument(std::optional<std::string>& file) {
+  return {
+      .name = "--html",
+      .value = "FILE",
+      .help = "also write a page with pictures: one file, offline, with the JSON document inside",
+      .target = &file};
+}
+
+/// Throws kOutputExists if a page is wanted and its file exists.
+inline void require_free(const std::optional<std::string>& file) {
+  if (file) require_free(*file);
+}
+
+/// Writes the page of a command's document, if one is wanted. `fields` writes the document's
+/// fields.
+template <class Fields>
+void write_page(const std::optional<std::string>& file, std::string_view command, Status status,
+                Fields fields) {
+  if (!file) return;
+  std::string document;
+  auto json = open_document([&document](std::string_view part) { document += part; }, command,
+                            status == Status::kOk ? "ok" : "findings");
+  fields(json);
+  json.end_object();
+  write_answer(*file, html_page(document));
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "cli/print/html/page.h"
+
+namespace shardtool::cli {
+
+// One function per command: each writes the sections of its document.
+
+void write_plan(Page& page, const JsonView& plan);
+void write_inspect(Page& page, const JsonView& inspect);
+void write_check(Page& page, const JsonView& check);
+void write_validate(Page& page, const JsonView& validate);
+
+// Parts that pages share.
+
+/// Writes the title and, below it, the mesh ("tp=8") if the document has one.
+void write_title(Page& page, std::string_view title, const JsonView& document);
+/// Writes "Who holds what" if the document has "rules".
+void write_rules(Page& page, const JsonView& document, i64 devices);
+/// Writes a list of the texts, if there are any.
+void write_list(Page& page, std::string_view heading, const JsonView& texts);
+
+}  // namespace shardtool::cli

@@ -1,0 +1,94 @@
+#include "cli/print/html/html_writer.h"
+
+#include <fmt/format.h>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr std::string_view entity_of(char c) {
+  switch (c) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '"':
+      return "&quot;";
+    case '\'':
+      return "&#39;";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::string escape_html(std::string_view text) {
+  std::string escaped;
+  for (size_t at = 0; at < text.size();) {
+    if (const std::string_view entity = entity_of(text[at]); !entity.empty()) {
+      escaped += entity;
+      ++at;
+    } else {
+      at += append_escaped_character(escaped, text.substr(at));
+    }
+  }
+  return escaped;
+}
+
+std::string coordinate(double number) {
+  std::string text = fmt::format("{:.2f}", number);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text == "-0" ? "0" : text;
+}
+
+void HtmlWriter::begin(std::string_view element, Attributes attributes) {
+  text_ += '<';
+  text_ += element;
+  for (const auto& [name, value] : attributes) {
+    if (value.empty()) continue;
+    text_ += fmt::format(" {}=\"{}\"", name, escape_html(value));
+  }
+}
+
+HtmlWriter& HtmlWriter::open(std::string_view element, Attributes attributes) {
+  begin(element, attributes);
+  text_ += '>';
+  open_.emplace_back(element);
+  return *this;
+}
+
+HtmlWriter& HtmlWriter::close() {
+  if (open_.empty()) throw Error(ErrorCode::kInternal, "an element of HTML is closed twice");
+  text_ += "</" + open_.back() + ">";
+  open_.pop_back();
+  return *this;
+}
+
+HtmlWriter& HtmlWriter::empty(std::string_view element, Attributes attributes) {
+  begin(element, attributes);
+  text_ += "/>";
+  return *this;
+}
+
+HtmlWriter& HtmlWriter::text(std::string_view text) {
+  text_ += escape_html(text);
+  return *this;
+}
+
+HtmlWriter& HtmlWriter::line_break() {
+  text_ += '\n';
+  return *this;
+}
+
+std::string HtmlWriter::take() {
+  if (!open_.empty()) throw Error(ErrorCode::kInternal, "an element of HTML is not closed");
+  return std::move(text_);
+}
+
+}  // namespace shardtool::cli

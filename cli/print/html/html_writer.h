@@ -1,0 +1,44 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shardtool::cli {
+
+/// Attributes of an element, in order.
+using Attributes = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+
+/// Writes HTML and inline SVG. Texts and values of attributes are escaped; only names of elements
+/// and of attributes are written as they are.
+class HtmlWriter {
+ public:
+  HtmlWriter& open(std::string_view element, Attributes attributes = {});
+  HtmlWriter& close();
+  /// Writes an element without content, such as a rectangle.
+  HtmlWriter& empty(std::string_view element, Attributes attributes);
+  HtmlWriter& text(std::string_view text);
+  HtmlWriter& element(std::string_view element, std::string_view text, Attributes attributes = {}) {
+    return open(element, attributes).text(text).close();
+  }
+  HtmlWriter& line_break();
+
+  /// Returns the text. Requires that every element is closed.
+  std::string take();
+
+ private:
+  void begin(std::string_view element, Attributes attributes);
+
+  std::string text_;
+  std::vector<std::string> open_;
+};
+
+/// Text with &, <, > and quotes as entities, and other characters as append_escaped_character.
+std::string escape_html(std::string_view text);
+
+/// A coordinate with at most two decimals, "12", "0.5".
+std::string coordinate(double number);
+
+}  // namespace shardtool::cli

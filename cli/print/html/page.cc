@@ -1,0 +1,168 @@
+#include "cli/print/html/page.h"
+
+#include <fmt/format.h>
+
+#include "cli/print/text.h"
+#include "lib/base/text.h"
+#include "lib/plan/collective/collective_time.h"
+
+namespace shardtool::cli {
+namespace {
+
+/// Colours: Okabe and Ito's, which the colour-blind tell apart ("Color universal design", 2008).
+constexpr std::string_view kStyle = R"css(
+:root{color-scheme:light dark;--ink:#1a1a1a;--soft:#555;--line:#c8c8c8;--paper:#fff;--panel:#f6f6f4;
+--c0:#0072b2;--c1:#e69f00;--c2:#009e73;--c3:#cc79a7;--c4:#56b4e9;--c5:#d55e00;--c6:#b8ab00;--c7:#8c8c8c}
+@media(prefers-color-scheme:dark){:root{--ink:#ececec;--soft:#b0b0b0;--line:#4a4a4a;--paper:#16181b;--panel:#202327;
+--c0:#4aa3df;--c1:#f0b63d;--c2:#2fc79a;--c3:#e0a3c6;--c4:#8fd0f5;--c5:#ff8a45;--c6:#e6dc4a;--c7:#a5a5a5}}
+*{box-sizing:border-box}
+body{margin:0 auto;max-width:62rem;padding:1.5rem;font:15px/1.5 system-ui,"DejaVu Sans",sans-serif;color:var(--ink);background:var(--paper)}
+h1{font-size:1.4rem;margin:0 0 .2rem;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:2rem 0 .6rem;border-bottom:1px solid var(--line)}
+h3{font-size:.95rem;margin:1.4rem 0 .2rem;overflow-wrap:anywhere}
+p{margin:.3rem 0}.soft,figcaption{color:var(--soft);font-size:.87rem}
+.verdict{font-size:1.05rem;padding:.6rem .9rem;border-left:6px solid var(--c7);background:var(--panel)}
+.verdict.good{border-color:var(--c2)}.verdict.bad{border-color:var(--c5)}
+figure{margin:.6rem 0;overflow-x:auto}svg{max-width:100%;height:auto;display:block}svg text{fill:var(--ink);font-size:11px}
+.rules{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(28rem,100%),1fr));gap:0 1.5rem}article{min-width:0}
+.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.87rem;margin:.4rem 0}
+th,td{padding:.12rem .6rem;text-align:left;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:break-word;min-width:3em}
+th{color:var(--soft);font-weight:600;white-space:nowrap}th.n,td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+code{font:.92em ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere}
+.key{display:inline-block;width:.85em;height:.85em;margin:0 .3em 0 0;vertical-align:-.08em;border:1px solid var(--ink)}
+.keys{font-size:.87rem}.keys span{margin-right:1rem;white-space:nowrap}
+.f0{fill:var(--c0);background:var(--c0)}.f1{fill:var(--c1);background:var(--c1)}.f2{fill:var(--c2);background:var(--c2)}
+.f3{fill:var(--c3);background:var(--c3)}.f4{fill:var(--c4);background:var(--c4)}.f5{fill:var(--c5);background:var(--c5)}
+.f6{fill:var(--c6);background:var(--c6)}.f7{fill:var(--c7);background:var(--c7)}
+.part{fill-opacity:.4;stroke:var(--ink);stroke-width:.7}.dense{fill-opacity:.7;stroke-width:.15}.frame{fill:none;stroke:var(--ink);stroke-width:1.2}
+.rule{stroke:var(--ink);stroke-width:1.4;stroke-dasharray:5 3;fill:none}.dots{fill:none;stroke:var(--soft);stroke-dasharray:1.5 2.5}
+.hatch{fill:url(#hatch)}.over{fill:url(#over)}pattern path{stroke:var(--ink);stroke-width:1;stroke-opacity:.5}#over path{stroke-width:3;stroke-opacity:.9}
+.h1{background:color-mix(in srgb,var(--c0) 6%,transparent)}.h2{background:color-mix(in srgb,var(--c0) 12%,transparent)}.h3{background:color-mix(in srgb,var(--c0) 18%,transparent)}.h4{background:color-mix(in srgb,var(--c0) 24%,transparent)}.h5{background:color-mix(in srgb,var(--c0) 30%,transparent)}.h6{background:color-mix(in srgb,var(--c0) 36%,transparent)}.h7{background:color-mix(in srgb,var(--c0) 42%,transparent)}.h8{background:color-mix(in srgb,var(--c0) 48%,transparent)}
+details{margin:.3rem 0}summary{cursor:pointer;color:var(--soft);font-size:.87rem}
+@media print{body{max-width:none;padding:0;font-size:11px}details>*{display:block}section{break-inside:auto}figure,tr{break-inside:avoid}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+@media(max-width:40rem){body{padding:.8rem}}
+)css";
+
+/// Pattern that charts refer to by "url(#hatch)".
+constexpr std::string_view kPatterns =
+    R"html(<svg width="0" height="0" aria-hidden="true"><defs><pattern id="hatch" width="6" height="6")html"
+    R"html( patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0V6"/></pattern>)html"
+    R"html(<pattern id="over" width="8" height="8" patternUnits="userSpaceOnUse" )html"
+    R"html(patternTransform="rotate(45)"><path d="M0 0V8"/></pattern></defs></svg>)html";
+
+/// A document that may stand in a script element: "<" only occurs in its strings.
+std::string island(std::string_view document) {
+  std::string text;
+  for (const char c : document) {
+    if (c == '<') {
+      text += "\\u003c";
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Page::Page(std::string_view title) : title_(title) {}
+
+Page& Page::open(std::string_view element) {
+  html_.open(element);
+  return *this;
+}
+
+Page& Page::close() {
+  html_.close();
+  return *this;
+}
+
+Page& Page::begin_section(std::string_view heading) {
+  html_.line_break().open("section").element("h2", heading);
+  return *this;
+}
+
+Page& Page::end_section() {
+  return close();
+}
+
+Page& Page::begin_verdict(std::string_view kind) {
+  html_.line_break().open("p", {{"class", fmt::format("verdict {}", kind)}});
+  return *this;
+}
+
+Page& Page::end_verdict() {
+  return close();
+}
+
+Page& Page::note(std::string_view text) {
+  html_.element("p", text, {{"class", "soft"}});
+  return *this;
+}
+
+Page& Page::shown(const JsonView& value, const std::string& text) {
+  html_.element(
+      "data", text,
+      {{"value", value.json()}, {"data-at", value.pointer()}, {"data-value", value.json()}});
+  return *this;
+}
+
+Page& Page::bytes(const JsonView& value) {
+  return shown(value, format_bytes(value.count()));
+}
+
+Page& Page::count(const JsonView& value) {
+  return shown(value, format_count(value.count()));
+}
+
+Page& Page::microseconds(const JsonView& value) {
+  return shown(value, plan::format_modelled_us(value.number()));
+}
+
+Page& Page::text(std::string_view text) {
+  html_.text(text);
+  return *this;
+}
+
+Page& Page::begin_table(std::initializer_list<std::string_view> titles) {
+  html_.line_break().open("div", {{"class", "wide"}}).open("table").open("thead").open("tr");
+  for (const std::string_view title : titles) {
+    const bool is_number = title.starts_with('#');
+    html_.element("th", title.substr(is_number ? 1 : 0), {{"class", is_number ? "n" : ""}});
+  }
+  html_.close().close().open("tbody");
+  return *this;
+}
+
+Page& Page::end_table() {
+  html_.close().close().close();
+  return *this;
+}
+
+Page& Page::text_cell(std::string_view text) {
+  return cell([&] { html_.text(text); });
+}
+Page& Page::bytes_cell(const JsonView& value) {
+  return cell([&] { bytes(value); }, true);
+}
+Page& Page::count_cell(const JsonView& value) {
+  return cell([&] { count(value); }, true);
+}
+Page& Page::time_cell(const JsonView& value) {
+  return cell([&] { microseconds(value); }, true);
+}
+
+std::string Page::take(std::string_view document) {
+  std::string file = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">";
+  file += R"(<meta name="viewport" content="width=device-width,initial-scale=1">)";
+  file += "<title>" + escape_html(title_) + "</title><style>";
+  file += kStyle;
+  file += "</style></head>\n<body>";
+  file += kPatterns;
+  file += html_.take();
+  file += "\n<script type=\"application/json\" id=\"document\">" + island(document);
+  file += "</script>\n</body></html>\n";
+  return file;
+}
+
+}  // namespace shardtool::cli

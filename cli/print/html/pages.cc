@@ -1,0 +1,29 @@
+#include "cli/print/html/pages.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/print/html/each_page.h"
+#include "lib/base/error.h"
+
+namespace shardtool::cli {
+
+std::string html_page(std::string_view document) {
+  const auto json = nlohmann::ordered_json::parse(document);
+  const JsonView view(json);
+  const std::string command = view["command"].text();
+  Page page("shardtool " + command);
+  if (command == "plan") {
+    write_plan(page, view);
+  } else if (command == "inspect") {
+    write_inspect(page, view);
+  } else if (command == "check") {
+    write_check(page, view);
+  } else if (command == "validate") {
+    write_validate(page, view);
+  } else {
+    throw Error(ErrorCode::kInternal, "there is no page for '" + command + "'");
+  }
+  return page.take(document);
+}
+
+}  // namespace shardtool::cli

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace shardtool::cli {
+
+/// Returns the HTML file that shows a JSON document of `plan`, `inspect`, `check` or `validate`, as
+/// `--json` prints it with what pictures need. Throws kInternal for another document.
+std::string html_page(std::string_view document);
+
+}  // namespace shardtool::cli

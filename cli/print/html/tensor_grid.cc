@@ -1,0 +1,388 @@
+#include "cli/print/html/tensor_grid.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "cli/print/html/device_groups.h"
+#include "lib/base/text.h"
+#include "lib/index/axis_map.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr double kGridWidth = 400, kGridHeight = 150;  // of the tensor, in pixels
+constexpr double kGridStrip = 40;                      // height of a tensor of one axis
+constexpr double kGridLeft = 84, kGridTop = 18;        // room for the labels of the axes
+constexpr double kGridRoom = 36;                       // for padding, beside the tensor
+constexpr size_t kGridColours = 8;
+constexpr size_t kGridMostRows = 24;  // of a table
+
+/// One device's part of one axis.
+struct AxisPart {
+  std::vector<index::Interval> held;
+  i64 padding = 0;
+
+  bool operator==(const AxisPart&) const = default;
+};
+
+/// A part of the tensor and the devices that hold it.
+struct HeldPart {
+  std::vector<i64> ranks;
+  std::vector<AxisPart> axes;
+  size_t first_shard = 0;  ///< index into the shards
+};
+
+AxisPart read_axis(const JsonView& slices) {
+  AxisPart part;
+  for (const JsonView& slice : slices.elements()) {
+    if (slice.has("pad")) {
+      part.padding += slice["pad"].count();
+    } else {
+      part.held.push_back({slice[0].count(), slice[1].count()});
+    }
+  }
+  return part;
+}
+
+std::vector<HeldPart> read_parts(const JsonView& shards) {
+  std::vector<HeldPart> parts;
+  for (size_t s = 0; s < shards.size(); ++s) {
+    std::vector<AxisPart> axes;
+    for (const JsonView& slices : shards[s]["slices"].elements()) axes.push_back(read_axis(slices));
+    const auto same = std::ranges::find(parts, axes, &HeldPart::axes);
+    if (same != parts.end()) {
+      same->ranks.push_back(shards[s]["rank"].count());
+    } else {
+      parts.push_back({{shards[s]["rank"].count()}, std::move(axes), s});
+    }
+  }
+  return parts;
+}
+
+/// Axes that the drawing shows as rows and columns: the cut ones first.
+struct Plane {
+  size_t rows = 0, columns = 0;
+  bool has_rows = true, has_columns = true;  ///< false for a tensor of fewer axes
+  std::vector<size_t> not_shown;             ///< cut axes that the drawing leaves out
+};
+
+Plane plane_of(const std::vector<HeldPart>& parts, size_t axes) {
+  std::vector<size_t> shown;
+  for (size_t a = 0; a < axes; ++a) {
+    const bool is_cut = std::ranges::any_of(
+        parts, [&](const HeldPart& part) { return part.axes[a] != parts.front().axes[a]; });
+    if (is_cut) shown.push_back(a);
+  }
+  Plane plane;
+  while (shown.size() > 2) {
+    plane.not_shown.insert(plane.not_shown.begin(), shown.back());
+    shown.pop_back();
+  }
+  for (size_t a = 0; a < axes && shown.size() < 2; ++a) {
+    if (std::ranges::find(shown, a) == shown.end()) shown.push_back(a);
+  }
+  std::ranges::sort(shown);
+  plane.has_columns = !shown.empty();
+  plane.has_rows = shown.size() > 1;
+  if (plane.has_columns) plane.columns = shown.back();
+  if (plane.has_rows) plane.rows = shown.front();
+  return plane;
+}
+
+/// Scale of one axis of the drawing.
+class Scale {
+ public:
+  Scale(i64 extent, double begin, double length)
+      : extent_(std::max<i64>(extent, 1)), begin_(begin), length_(length) {}
+  double at(i64 index) const {
+    return begin_ + length_ * static_cast<double>(index) / static_cast<double>(extent_);
+  }
+  double end() const { return begin_ + length_; }
+
+ private:
+  i64 extent_;
+  double begin_, length_;
+};
+
+class Drawing {
+ public:
+  Drawing(Page& page, const JsonView& rule, const std::vector<HeldPart>& parts)
+      : html_(page.html()),
+        rule_(rule),
+        parts_(parts),
+        shape_(rule["example"]["shape"]),
+        plane_(plane_of(parts, shape_.size())),
+        rows_(plane_.has_rows ? shape_[plane_.rows].count() : 1, kGridTop,
+              plane_.has_rows ? kGridHeight : kGridStrip),
+        columns_(plane_.has_columns ? shape_[plane_.columns].count() : 1, kGridLeft, kGridWidth) {}
+
+  void write() {
+    const bool pads_rows = plane_.has_rows && padded(plane_.rows) > 0;
+    const bool pads_columns = plane_.has_columns && padded(plane_.columns) > 0;
+    constexpr double kBorder = 2;
+    const double width = kGridLeft + kGridWidth + (pads_columns ? kGridRoom : kBorder);
+    const double height = rows_.end() + (pads_rows ? kGridRoom : kBorder);
+    html_.line_break().open("figure").open(
+        "svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(width), coordinate(height))},
+                {"width", coordinate(width)},
+                {"height", coordinate(height)},
+                {"role", "img"},
+                {"aria-label", "parts of the tensor by device"}});
+    for (size_t p = 0; p < parts_.size(); ++p) write_part(parts_[p], p);
+    write_sections();
+    rectangle("frame", {columns_.at(0), rows_.at(0)}, {columns_.end(), rows_.end()});
+    write_axis_labels();
+    if (pads_rows)
+      write_padding({kGridLeft, rows_.end()}, {columns_.end(), rows_.end()}, plane_.rows);
+    if (pads_columns)
+      write_padding({columns_.end(), kGridTop}, {columns_.end(), rows_.end()}, plane_.columns);
+    html_.close();
+    write_caption(pads_rows || pads_columns);
+    html_.close();
+  }
+
+ private:
+  struct Point {
+    double x, y;
+  };
+
+  void rectangle(std::string_view look, Point from, Point to) {
+    html_.empty("rect", {{"class", look},
+                         {"x", coordinate(from.x)},
+                         {"y", coordinate(from.y)},
+                         {"width", coordinate(to.x - from.x)},
+                         {"height", coordinate(to.y - from.y)}});
+  }
+
+  void label(std::string_view text, Point at, std::string_view anchor) {
+    html_.element("text", text,
+                  {{"x", coordinate(at.x)}, {"y", coordinate(at.y)}, {"text-anchor", anchor}});
+  }
+
+  void extent_label(const std::string& name, const JsonView& extent, Point at,
+                    std::string_view anchor) {
+    html_.element("text", name + format_count(extent.count()),
+                  {{"x", coordinate(at.x)},
+                   {"y", coordinate(at.y)},
+                   {"text-anchor", anchor},
+                   {"data-at", extent.pointer()},
+                   {"data-value", extent.json()}});
+  }
+
+  AxisPart whole_axis() const { return {{{0, 1}}, 0}; }
+
+  void write_part(const HeldPart& part, size_t number) {
+    const AxisPart rows = plane_.has_rows ? part.axes[plane_.rows] : whole_axis();
+    const AxisPart columns = plane_.has_columns ? part.axes[plane_.columns] : whole_axis();
+    const std::string ranks = rank_list(part.ranks);
+    html_.open("g");
+    html_.element("title", fmt::format("device {}: {}", ranks, slices_text(part.axes)));
+    constexpr size_t kDense = 32;
+    const std::string look =
+        fmt::format("part{} f{}", parts_.size() > kDense ? " dense" : "", number % kGridColours);
+    for (const index::Interval& r : rows.held) {
+      for (const index::Interval& c : columns.held) {
+        write_cell(look, part, ranks, {columns_.at(c.begin), rows_.at(r.begin)},
+                   {columns_.at(c.end), rows_.at(r.end)});
+      }
+    }
+    html_.close();
+  }
+
+  void write_cell(const std::string& look, const HeldPart& part, const std::string& ranks,
+                  Point from, Point to) {
+    rectangle(look, from, to);
+    const bool has_replicas = part.ranks.size() > 1;
+    if (has_replicas) rectangle("hatch", from, to);
+    constexpr double kLineHeight = 12, kCharacter = 7, kBaseline = 4;
+    for (const std::string& text : {ranks, fmt::format("{} devices", part.ranks.size())}) {
+      const double room = to.x - from.x - kCharacter * static_cast<double>(text.size());
+      if (to.y - from.y < kLineHeight || room < kCharacter) continue;
+      label(text, {(from.x + to.x) / 2, (from.y + to.y) / 2 + kBaseline}, "middle");
+      return;
+    }
+    lacks_labels_ = true;
+  }
+
+  void write_sections() {
+    const JsonView sections = rule_["sections"];
+    if (plane_.has_rows) {
+      for (const JsonView& begin : sections[plane_.rows].elements()) {
+        if (begin.count() == 0) continue;
+        const double y = rows_.at(begin.count());
+        rule_line({kGridLeft, y}, {columns_.end(), y}, begin);
+      }
+    }
+    if (plane_.has_columns) {
+      for (const JsonView& begin : sections[plane_.columns].elements()) {
+        if (begin.count() == 0) continue;
+        const double x = columns_.at(begin.count());
+        rule_line({x, kGridTop}, {x, rows_.end()}, begin);
+      }
+    }
+  }
+
+  void rule_line(Point from, Point to, const JsonView& begin) {
+    html_.open("line", {{"class", "rule"},
+                        {"x1", coordinate(from.x)},
+                        {"y1", coordinate(from.y)},
+                        {"x2", coordinate(to.x)},
+                        {"y2", coordinate(to.y)},
+                        {"data-at", begin.pointer()},
+                        {"data-value", begin.json()}});
+    html_.element("title", fmt::format("a section begins at {}", begin.count())).close();
+  }
+
+  std::string axis_name(size_t axis) const {
+    const std::string logical = rule_["example"]["axes"][axis]["logical"].text();
+    return logical.empty() ? fmt::format("axis {}", axis) : logical;
+  }
+
+  void write_axis_labels() {
+    constexpr double kGap = 6, kBelow = 14;
+    if (plane_.has_columns) {
+      extent_label(axis_name(plane_.columns) + ": ", shape_[plane_.columns],
+                   {kGridLeft + kGridWidth / 2, kGridTop - kGap}, "middle");
+    }
+    if (plane_.has_rows) {
+      extent_label("", shape_[plane_.rows], {kGridLeft - kGap, kGridTop + kGridHeight / 2 + kBelow},
+                   "end");
+      label(shortened(axis_name(plane_.rows)), {kGridLeft - kGap, kGridTop + kGridHeight / 2},
+            "end");
+    }
+  }
+
+  /// Number of devices whose part is padded on an axis.
+  size_t padded(size_t axis) const {
+    size_t devices = 0;
+    for (const HeldPart& part : parts_) {
+      if (part.axes[axis].padding > 0) devices += part.ranks.size();
+    }
+    return devices;
+  }
+
+  /// Writes a dotted strip beside the border of the tensor from one point to another.
+  void write_padding(Point from, Point to, size_t axis) {
+    constexpr double kGap = 6, kStrip = 14, kBaseline = 11;
+    const bool is_below = from.y == to.y;
+    const Point corner{from.x + (is_below ? 0 : kGap), from.y + (is_below ? kGap : 0)};
+    const Point end{is_below ? to.x : corner.x + kStrip, is_below ? corner.y + kStrip : to.y};
+    html_.open("g").element("title", fmt::format("axis {} is padded on {}", axis,
+                                                 plural(static_cast<i64>(padded(axis)), "device")));
+    rectangle("dots", corner, end);
+    if (is_below) {
+      label(fmt::format("padding on {}", plural(static_cast<i64>(padded(axis)), "device")),
+            {(corner.x + end.x) / 2, corner.y + kBaseline}, "middle");
+    }
+    html_.close();
+  }
+
+  static std::string shortened(const std::string& text) {
+    constexpr size_t kMost = 12;
+    return text.size() <= kMost ? text : text.substr(0, kMost - 2) + "..";
+  }
+
+  static std::string slices_text(const std::vector<AxisPart>& axes) {
+    std::string text;
+    for (const AxisPart& axis : axes) {
+      if (!text.empty()) text += " x ";
+      std::string one;
+      for (const index::Interval& held : axis.held)
+        one += fmt::format("{}[{}, {})", one.empty() ? "" : " ", held.begin, held.end);
+      if (axis.padding > 0) one += fmt::format("{}{} padded", one.empty() ? "" : " ", axis.padding);
+      text += one.empty() ? "nothing" : one;
+    }
+    return text.empty() ? "scalar" : text;
+  }
+
+  void write_caption(bool has_padding) {
+    std::string text;
+    const bool has_replicas =
+        std::ranges::any_of(parts_, [](const HeldPart& part) { return part.ranks.size() > 1; });
+    if (has_replicas) text += "Hatched: several devices hold the same part. ";
+    if (has_padding) text += "Dotted: padding, which no part of the model fills. ";
+    if (!plane_.not_shown.empty())
+      text += fmt::format("Also cut, not drawn: axis {}. ", fmt::join(plane_.not_shown, ", "));
+    if (lacks_labels_) text += "Too narrow for names: the table has them. ";
+    if (!text.empty()) html_.element("figcaption", text);
+  }
+
+  HtmlWriter& html_;
+  const JsonView& rule_;
+  const std::vector<HeldPart>& parts_;
+  JsonView shape_;
+  Plane plane_;
+  Scale rows_, columns_;
+  bool lacks_labels_ = false;  ///< some part is too small for the names of its devices
+};
+
+void write_slices(Page& page, const JsonView& slices) {
+  page.cell([&] {
+    bool is_first = true;
+    for (const JsonView& axis : slices.elements()) {
+      if (!is_first) page.text(" x ");
+      is_first = false;
+      for (const JsonView& slice : axis.elements()) {
+        if (slice.has("pad")) {
+          page.text(" ").count(slice["pad"]).text(" padded");
+        } else {
+          page.text(" [").count(slice[0]).text(", ").count(slice[1]).text(")");
+        }
+      }
+    }
+  });
+}
+
+void write_parts_table(Page& page, const JsonView& shards, const std::vector<HeldPart>& parts) {
+  page.html().open("details").element(
+      "summary", fmt::format("{} as a table", plural(static_cast<i64>(parts.size()), "part")));
+  page.begin_table({"devices", "#bytes", "part"});
+  for (size_t p = 0; p < std::min(parts.size(), kGridMostRows); ++p) {
+    const JsonView shard = shards[parts[p].first_shard];
+    page.begin_row().text_cell(rank_list(parts[p].ranks)).bytes_cell(shard["bytes"]);
+    write_slices(page, shard["slices"]);
+    page.end_row();
+  }
+  page.end_table();
+  if (parts.size() > kGridMostRows)
+    page.note(fmt::format("The other {} parts are in the JSON document of this page.",
+                          parts.size() - kGridMostRows));
+  page.html().close();
+}
+
+}  // namespace
+
+void write_tensor_grid(Page& page, const JsonView& rule, i64 devices) {
+  const JsonView example = rule["example"];
+  const std::vector<HeldPart> parts = read_parts(example["shards"]);
+  page.html().line_break().open("article").element("h3", example["rule"].text());
+  page.html().open("p", {{"class", "soft"}});
+  page.count(rule["tensors"]).text(rule["tensors"].count() == 1 ? " tensor, " : " tensors, ");
+  page.bytes(rule["bytes"]).text("; ");
+  page.html().element("code", example["name"].text());
+  page.text(fmt::format(" {} ", example["dtype"].text()));
+  for (const JsonView& extent : example["shape"].elements()) {
+    page.text(extent.pointer() == example["shape"][size_t{0}].pointer() ? "" : " x ").count(extent);
+  }
+  page.html().close();
+  if (rule["layouts"].count() > 1) {
+    page.html().open("p", {{"class", "soft"}});
+    page.text("The tensors of this rule have ").count(rule["layouts"]);
+    page.text(" layouts; this is that of the example.");
+    page.html().close();
+  }
+  const bool is_replicated =
+      parts.size() == 1 && static_cast<i64>(parts[0].ranks.size()) == devices && devices > 1;
+  if (is_replicated) {
+    page.note("Every device holds the whole tensor.");
+  } else {
+    Drawing(page, rule, parts).write();
+    write_parts_table(page, example["shards"], parts);
+  }
+  page.html().close();
+}
+
+}  // namespace shardtool::cli

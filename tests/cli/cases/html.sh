@@ -1,0 +1,12 @@
+cp -r "$samples/tiny-llama" model
+shardtool split model --tp 2 -o out -q
+shardtool plan out --to-mesh tp=4 --html plan.html | head -n 1
+shardtool plan model --tp 4 --html plan.html
+shardtool plan model --tp 4 --ops --html ops.html
+shardtool inspect out --html inspect.html --by dtype
+shardtool check out --html check.html
+shardtool validate out -r model --html validate.html -q
+shardtool validate --demo mlp --html demo.html
+for name in plan inspect check validate; do
+  grep -o '"command": "[a-z]*", "status": "[a-z]*"' "$name.html"
+done

@@ -1,0 +1,52 @@
+#!/bin/bash
+# Opens pages of --html in headless Chromium, at the widths of a desk and of a telephone, and fails
+# if a label of a picture overlaps another or is cut off, or if the page is wider than the window.
+#
+#   pages_in_a_browser.sh SHARDTOOL SAMPLES
+set -u
+program=$(realpath "$1") samples=$(realpath "$2")
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
+[ -n "$browser" ] || { echo "SKIPPED: there is no Chromium"; exit 77; }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+
+"$program" split "$samples/tiny-llama" --tp 2 -o out -q > /dev/null || exit 1
+"$program" plan "$samples/tiny-llama" --tp 8 --budget 100kB --context 64 --html small.html -q --exit-zero > /dev/null || exit 1
+"$program" plan "$samples/tiny-llama" --mesh dp=4,tp=8 --html replicas.html -q > /dev/null || exit 1
+"$program" plan out --to-mesh tp=8 --html reshard.html --what-if 1,2,4 -q > /dev/null || exit 1
+"$program" inspect out --html inspect.html -q > /dev/null || exit 1
+"$program" check out --html check.html -q > /dev/null || exit 1
+"$program" validate out --reference "$samples/tiny-llama" --html validate.html -q > /dev/null || exit 1
+
+read -r -d '' look <<'JS'
+<script>
+const problems = [];
+const apart = (a, b) => a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 1 || b.bottom <= a.top + 1;
+for (const svg of document.querySelectorAll('svg[viewBox]')) {
+  const frame = svg.getBoundingClientRect();
+  const labels = [...svg.querySelectorAll('text')];
+  const boxes = labels.map(label => label.getBoundingClientRect());
+  boxes.forEach((box, i) => {
+    if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
+      problems.push('cut off: ' + labels[i].textContent);
+    for (let j = 0; j < i; ++j)
+      if (!apart(box, boxes[j])) problems.push('overlap: ' + labels[j].textContent + ' and ' + labels[i].textContent);
+  });
+}
+if (document.documentElement.scrollWidth > window.innerWidth) problems.push('the page is ' + document.documentElement.scrollWidth + ' wide');
+document.body.innerHTML = '<pre>looked ' + document.title + '\n' + problems.join('\n') + '</pre>';
+</script>
+JS
+status=0
+for page in *.html; do
+  { cat "$page"; printf '%s\n' "$look"; } > seen-$page
+  for width in 1100 500; do
+    found=$("$browser" --headless --no-sandbox --disable-gpu --window-size=$width,2000 \
+      --dump-dom "file://$scratch/seen-$page" 2> browser.log | sed -n '/<pre>looked/,/<\/pre>/p')
+    [ -n "$found" ] || { echo "the browser did not open $page"; cat browser.log; exit 1; }
+    problems=$(sed -n '2,$p' <<< "$found" | sed 's/<\/pre>.*//' | grep .)
+    [ -z "$problems" ] || { echo "$page at $width:"; echo "$problems"; status=1; }
+  done
+done
+exit $status

@@ -1,0 +1,170 @@
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "cli/print/findings.h"
+#include "cli/print/html/html_writer.h"
+#include "cli/print/html/pages.h"
+#include "cli/print/json.h"
+#include "cli/print/plan.h"
+#include "cli/print/validate.h"
+#include "cli/session.h"
+#include "lib/api/check.h"
+#include "lib/api/inspect.h"
+#include "lib/api/plan.h"
+#include "lib/api/transform.h"
+#include "lib/api/validate.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::cli {
+namespace {
+
+using nlohmann::json;
+
+const std::string kModel = std::string(SHARDTOOL_SAMPLES) + "/tiny-llama";
+
+template <class Report>
+std::string document_of(const char* command, const Report& report, const char* status = "ok") {
+  std::string text;
+  auto out = open_document([&text](std::string_view part) { text += part; }, command, status);
+  write_fields(out, report);
+  out.end_object();
+  return text;
+}
+
+json island_of(const std::string& page) {
+  constexpr std::string_view kBegin = R"(<script type="application/json" id="document">)";
+  const auto begin = page.find(kBegin) + kBegin.size();
+  return json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+std::string unescaped(std::string text) {
+  for (const auto& [entity, character] :
+       {std::pair("&quot;", "\""), std::pair("&#39;", "'"), std::pair("&lt;", "<"),
+        std::pair("&gt;", ">"), std::pair("&amp;", "&")}) {
+    text = std::regex_replace(text, std::regex(entity), character);
+  }
+  return text;
+}
+
+/// Checks P1 for every number of a page, and that it loads nothing; returns how many there are.
+int check_numbers(const std::string& page) {
+  const json island = island_of(page);
+  const std::regex shown("data-at=\"([^\"]*)\" data-value=\"([^\"]*)\"");
+  int count = 0;
+  for (std::sregex_iterator it(page.begin(), page.end(), shown), end; it != end; ++it, ++count) {
+    const std::string pointer = unescaped((*it)[1]);
+    CAPTURE(pointer);
+    CHECK(island.at(json::json_pointer(pointer)).dump() == unescaped((*it)[2]));
+  }
+  for (const char* loader : {" src=", " href=", "@import", "http:", "https:"})
+    CHECK(page.find(loader) == std::string::npos);
+  return count;
+}
+
+api::PlanReport plan_for(const char* mesh, const char* to_mesh) {
+  api::PlanOptions options;
+  options.sources = {kModel};
+  options.mapping.mesh = mesh::parse_mesh(mesh);
+  options.mapping_is_given = true;
+  if (to_mesh != nullptr) options.to_mesh = mesh::parse_mesh(to_mesh);
+  options.workload.context = 64;
+  options.device.bytes = 100'000;
+  options.draws = true;
+  return api::make_plan(options);
+}
+
+TEST_CASE("every number of a plan's page is that of its document") {
+  for (const char* mesh : {"tp=1", "tp=2", "tp=8", "dp=2,tp=4"}) {
+    for (const char* to : {static_cast<const char*>(nullptr), "tp=2", "tp=4"}) {
+      const api::PlanReport report = plan_for(mesh, to);
+      const std::string document = document_of("plan", report);
+      const std::string page = html_page(document);
+      CHECK(check_numbers(page) > 60);
+      CHECK(island_of(page) == json::parse(document));
+      CHECK(html_page(document) == page);
+    }
+  }
+}
+
+TEST_CASE("the bars of a device are as long as its bytes") {
+  const std::string page = html_page(document_of("plan", plan_for("tp=2", nullptr)));
+  const std::regex bar(
+      "<rect class=\"f[0-9]\" x=\"([^\"]*)\" y=\"22\" width=\"([^\"]*)\" height=\"18\" "
+      "data-at=\"/devices/0/[^\"]*\" data-value=\"([0-9]*)\"");
+  double end = -1, scale = 0;
+  for (std::sregex_iterator it(page.begin(), page.end(), bar), last; it != last; ++it) {
+    const double x = std::stod((*it)[1]), width = std::stod((*it)[2]), bytes = std::stod((*it)[3]);
+    if (end >= 0) CHECK(x == doctest::Approx(end).epsilon(0.001));
+    if (scale > 0 && width > 5) CHECK(width / bytes == doctest::Approx(scale).epsilon(0.01));
+    if (width > 5) scale = width / bytes;
+    end = x + width;
+  }
+  CHECK(end > 0);
+}
+
+TEST_CASE("the layers of a plan add up to the weights of its fullest device") {
+  for (const char* mesh : {"tp=2", "dp=2,tp=4"}) {
+    const api::MemoryReport memory = plan_for(mesh, nullptr).memory;
+    const api::PlanDevice& fullest = memory.devices[memory.fullest];
+    CHECK(memory.layers.size() == 4);
+    for (size_t c = 0; c < memory.classes.size(); ++c) {
+      i64 sum = 0;
+      for (const api::LayerWeights& layer : memory.layers) sum += layer.by_class[c];
+      CHECK(sum == fullest.by_class[c]);
+    }
+  }
+}
+
+TEST_CASE("the pairs of a reshard add up to what moves") {
+  const api::PlanReport report = plan_for("tp=2", "tp=8");
+  i64 sum = 0;
+  for (const plan::Transfer& pair : report.drawings->pairs) sum += pair.bytes;
+  CHECK(sum == report.reshard->bytes_moved);
+  CHECK(report.drawings->pairs.size() == static_cast<size_t>(report.reshard->pairs));
+}
+
+TEST_CASE("pages of other commands hold their documents") {
+  const test::TempFolder folder;
+  api::SplitOptions split;
+  split.source = kModel;
+  split.mapping.mesh = mesh::parse_mesh("tp=2");
+  split.write.output = folder / "out";
+  api::split(split);
+  api::InspectOptions inspect;
+  inspect.source = folder / "out";
+  inspect.draws = true;
+  CHECK(check_numbers(html_page(document_of("inspect", api::inspect(inspect)))) > 40);
+  api::CheckOptions check;
+  check.sources.push_back(folder / "out");
+  CHECK(check_numbers(html_page(document_of("check", api::check(check)))) > 5);
+  api::ValidateOptions validate;
+  validate.sources.push_back(folder / "out");
+  validate.reference = kModel;
+  CHECK(check_numbers(html_page(document_of("validate", api::validate(validate)))) > 10);
+}
+
+TEST_CASE("names in a page cannot become markup") {
+  CHECK(escape_html("<b>&\"'\x01\n") == "&lt;b&gt;&amp;&quot;&#39;\\x01\\x0a");
+  api::CheckReport report;
+  check::Finding& finding = report.findings.emplace_back();
+  finding.rule = check::CheckRule::kUneven;
+  finding.severity = check::Severity::kError;
+  finding.message = "</script><script>alert(1)</script>";
+  finding.tensor = "\"><img onerror=x>";
+  const std::string page = html_page(document_of("check", report, "findings"));
+  check_numbers(page);
+  CHECK(page.find("<img") == std::string::npos);
+  CHECK(page.find("<script>") == std::string::npos);
+  CHECK(island_of(page).at("findings").at(0).at("message") == report.findings[0].message);
+}
+
+TEST_CASE("a document without a page is refused") {
+  CHECK_ERROR(kInternal, html_page(R"({"command": "version"})"));
+  CHECK_ERROR(kInternal, html_page(R"({"command": "check", "status": "ok"})"));
+}
+
+}  // namespace
+}  // namespace shardtool::cli
