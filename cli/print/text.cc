@@ -193,14 +193,45 @@ Table axes_table(const std::vector<api::ExplainAxis>& axes) {
   return table;
 }
 
+/// Draws which part of an axis is held: "##....##....", one character per part of equal length; a
+/// part that is held in part counts as held.
+std::string axis_picture(const index::AxisMap& axis) {
+  constexpr i64 kLength = 24;
+  const i64 length = std::min(kLength, axis.global_size());
+  std::string picture(static_cast<size_t>(length), '.');
+  for (const index::Piece& piece : axis.pieces()) {
+    const double scale = static_cast<double>(length) / static_cast<double>(axis.global_size());
+    const auto first = static_cast<size_t>(static_cast<double>(piece.global) * scale);
+    const auto last = static_cast<size_t>(static_cast<double>(piece.global_end() - 1) * scale);
+    for (size_t at = first; at <= last; ++at) picture[at] = '#';
+  }
+  return picture;
+}
+
+/// Axes of which the devices hold different parts.
+std::vector<size_t> cut_axes(const std::vector<api::InspectShard>& shards) {
+  std::vector<size_t> cut;
+  for (size_t a = 0; !shards.empty() && a < shards.front().region.size(); ++a) {
+    const auto differs = [&](const api::InspectShard& shard) {
+      return !(shard.region[a] == shards.front().region[a]);
+    };
+    if (std::ranges::any_of(shards, differs)) cut.push_back(a);
+  }
+  return cut;
+}
+
 Table shards_table(const std::vector<api::InspectShard>& shards) {
   Table table{{{"device", true}, {"bytes", true}, {"shape"}, {"slices"}}, {}};
+  const std::vector<size_t> cut = cut_axes(shards);
+  for (const size_t axis : cut) table.columns.push_back({fmt::format("axis {}", axis)});
   const bool has_files = !shards.empty() && !shards.front().file.empty();
   if (has_files) table.columns.push_back({"file"});
   for (const auto& shard : shards) {
-    table.rows.push_back({format_count(shard.rank), format_bytes(shard.bytes),
-                          to_string(index::local_shape(shard.region)), to_string(shard.region)});
-    if (has_files) table.rows.back().push_back(shard.file);
+    auto& row = table.rows.emplace_back();
+    row = {format_count(shard.rank), format_bytes(shard.bytes),
+           to_string(index::local_shape(shard.region)), to_string(shard.region)};
+    for (const size_t axis : cut) row.push_back(axis_picture(shard.region[axis]));
+    if (has_files) row.push_back(shard.file);
   }
   return table;
 }
