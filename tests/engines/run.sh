@@ -25,6 +25,7 @@ run() {
   ((status == 0)) || echo "FAIL $1 ended with status $status" | tee -a "$lines"
 }
 run torch_dcp.py "$program" "$golden_model"
+run streamers.py "$program"
 run torch_files.py "$program"
 run torch_fsdp.py "$program"
 run transformers_merge.py "$program"
