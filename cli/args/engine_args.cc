@@ -25,6 +25,20 @@ std::vector<Argument> engine_arguments(EngineArgs& args) {
            .target = &args.mpi_plugin,
            .environment = "SHARDTOOL_MPI_PLUGIN",
            .advanced = true,
+           .of_process = true},
+          {.name = "--nccl",
+           .value = "FILE",
+           .help = "libnccl.so of the nccl engine, instead of the one that the loader finds",
+           .target = &args.nccl,
+           .environment = "SHARDTOOL_NCCL",
+           .advanced = true,
+           .of_process = true},
+          {.name = "--cuda-runtime",
+           .value = "FILE",
+           .help = "libcudart.so of the nccl engine, instead of the one that the loader finds",
+           .target = &args.cuda_runtime,
+           .environment = "SHARDTOOL_CUDA_RUNTIME",
+           .advanced = true,
            .of_process = true}};
 }
 
@@ -33,6 +47,8 @@ comm::EngineChoice to_engine(const EngineArgs& args) {
   if (args.engine && !args.is_gpu_virtual()) choice.engine = comm::engine_named(*args.engine);
   if (args.meeting) choice.meeting = comm::parse_meeting(*args.meeting);
   if (args.mpi_plugin) choice.mpi_plugin = *args.mpi_plugin;
+  if (args.nccl) choice.nccl.nccl = *args.nccl;
+  if (args.cuda_runtime) choice.nccl.cuda_runtime = *args.cuda_runtime;
   choice.launch = this_launch();
   return choice;
 }

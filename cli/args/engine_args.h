@@ -22,6 +22,8 @@ struct EngineArgs {
   std::optional<std::string> engine = {};
   std::optional<std::string> meeting = {};
   std::optional<std::string> mpi_plugin = {};
+  std::optional<std::string> nccl = {};
+  std::optional<std::string> cuda_runtime = {};
 
   /// True if the engine or the meeting point was typed.
   bool given() const { return engine || meeting; }

@@ -48,11 +48,12 @@ class CudaAccelerator final : public Accelerator {
  public:
   explicit CudaAccelerator(int index) : index_(index) {
     use();
-    require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
-            "cudaStreamCreateWithFlags");
     cudaDeviceProp properties{};
     require(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
     name_ = "GPU " + std::to_string(index) + ": " + properties.name;
+    // The destructor does not run after a failure here, so the stream is made last.
+    require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+            "cudaStreamCreateWithFlags");
   }
   ~CudaAccelerator() override {
     cudaSetDevice(index_);
@@ -108,8 +109,10 @@ class CudaAccelerator final : public Accelerator {
 
   Ticket ticket() override {
     use();
-    pending_.push_back(event());
-    require(cudaEventRecord(pending_.back(), stream_), "cudaEventRecord");
+    spare_.push_back(event());
+    require(cudaEventRecord(spare_.back(), stream_), "cudaEventRecord");
+    pending_.push_back(spare_.back());
+    spare_.pop_back();
     return ended_ + pending_.size();
   }
   void wait(Ticket ticket) override {
@@ -164,7 +167,14 @@ class CudaAccelerator final : public Accelerator {
 std::unique_ptr<Accelerator> open_accelerator(int index) {
   const DeviceState state = device_state();
   if (state.count == 0) throw no_gpu(state.reason);
-  if (index < state.count) return std::make_unique<gpu::CudaAccelerator>(index);
+  if (index < state.count) {
+    const Capability& capability = state.capabilities[static_cast<size_t>(index)];
+    if (!runs_on(state.compiled_for, capability)) {
+      throw no_gpu("GPU " + std::to_string(index) + " has compute capability " +
+                   to_string(capability) + ", and the kernels are built for " + state.compiled_for);
+    }
+    return std::make_unique<gpu::CudaAccelerator>(index);
+  }
   throw no_gpu("there are " + std::to_string(state.count) + ", and GPU " + std::to_string(index) +
                " is asked for");
 }

@@ -4,7 +4,7 @@
 namespace shardtool::kernels {
 
 DeviceState device_state() {
-  return {"", 0, "this build has no kernels for GPUs (SHARDTOOL_CUDA)"};
+  return {"", 0, "this build has no kernels for GPUs (SHARDTOOL_CUDA)", {}};
 }
 
 std::unique_ptr<Accelerator> open_accelerator(int) {

@@ -7,7 +7,7 @@
 namespace shardtool::kernels {
 
 DeviceState device_state() {
-  DeviceState state{SHARDTOOL_CUDA_ARCH, 0, ""};
+  DeviceState state{SHARDTOOL_CUDA_ARCH, 0, "", {}};
   const cudaError_t result = cudaGetDeviceCount(&state.count);
   if (result != cudaSuccess) {
     state.count = 0;
@@ -17,6 +17,15 @@ DeviceState device_state() {
     if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) state.reason += " (no driver)";
   } else if (state.count == 0) {
     state.reason = "the driver has no device";
+  }
+  for (int device = 0; device < state.count; ++device) {
+    Capability& capability = state.capabilities.emplace_back();
+    gpu::require(
+        cudaDeviceGetAttribute(&capability.major, cudaDevAttrComputeCapabilityMajor, device),
+        "cudaDeviceGetAttribute");
+    gpu::require(
+        cudaDeviceGetAttribute(&capability.minor, cudaDevAttrComputeCapabilityMinor, device),
+        "cudaDeviceGetAttribute");
   }
   return state;
 }

@@ -93,9 +93,16 @@ DoctorCheck direct_io_check(const std::string& folder) {
 
 DoctorCheck gpu_check() {
   const kernels::DeviceState state = kernels::device_state();
-  const auto kernels = fmt::format("kernels are built for {}", state.compiled_for);
-  return {"GPU", state.count > 0 ? std::to_string(state.count) : "none: " + state.reason, true,
-          state.compiled_for.empty() ? "" : kernels};
+  DoctorCheck check{"GPU", state.count > 0 ? "" : "none: " + state.reason, true, ""};
+  for (const kernels::Capability& capability : state.capabilities) {
+    check.value += fmt::format("{}compute capability {}", check.value.empty() ? "" : ", ",
+                               to_string(capability));
+    check.ok &= runs_on(state.compiled_for, capability);
+  }
+  if (!state.compiled_for.empty())
+    check.advice = fmt::format("kernels are built for {}", state.compiled_for);
+  if (!check.ok) check.advice += ": build with -DSHARDTOOL_CUDA_ARCH for these GPUs";
+  return check;
 }
 
 /// Describes why a library is missing: the loader's message for each file, or the error's own.

@@ -1,7 +1,7 @@
 # Kernels for GPUs are built where an nvcc that works is found; the program needs neither a GPU nor a library of CUDA to
 # start: the runtime is linked in, and asks for the driver only when it is called.
-set(SHARDTOOL_CUDA_ARCH "80-real;90-real;100-real;120" CACHE STRING
-    "What nvcc compiles for, as in CMAKE_CUDA_ARCHITECTURES; one of them builds quickest")
+set(SHARDTOOL_CUDA_ARCH "" CACHE STRING
+    "What nvcc compiles for, as in CMAKE_CUDA_ARCHITECTURES; empty: each of 80, 90, 100 and 120 that it knows")
 
 # nvcc is often not in the PATH; whoever names a compiler has the last word.
 if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
@@ -10,6 +10,20 @@ if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
     set(ENV{CUDACXX} ${SHARDTOOL_NVCC})
   endif()
 endif()
+
+# Sets OUT to those of the usual architectures that nvcc lists, and PTX of the last for later GPUs.
+function(shardtool_known_architectures OUT)
+  execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE listed ERROR_QUIET)
+  set(known)
+  foreach(arch 80 90 100 120)
+    if(listed MATCHES "compute_${arch}[^0-9]")
+      list(APPEND known ${arch})
+    endif()
+  endforeach()
+  list(POP_BACK known last)
+  list(TRANSFORM known APPEND "-real")
+  set(${OUT} ${known} ${last} PARENT_SCOPE)
+endfunction()
 
 # Sets OUT to what nvcc says of C++20 and the architectures, or to nothing. A dry run compiles nothing.
 function(shardtool_nvcc_refusal OUT)
@@ -38,6 +52,9 @@ if(NOT DEFINED SHARDTOOL_CUDA)
   check_language(CUDA)
   set(why "no nvcc that works")
   if(CMAKE_CUDA_COMPILER)
+    if(NOT SHARDTOOL_CUDA_ARCH)
+      shardtool_known_architectures(SHARDTOOL_CUDA_ARCH)
+    endif()
     shardtool_nvcc_refusal(why)
   endif()
   set(found ON)
@@ -51,6 +68,11 @@ if(NOT SHARDTOOL_CUDA)
   return()
 endif()
 
+if(NOT SHARDTOOL_CUDA_ARCH)
+  include(CheckLanguage)
+  check_language(CUDA)
+  shardtool_known_architectures(SHARDTOOL_CUDA_ARCH)
+endif()
 set(CMAKE_CUDA_ARCHITECTURES ${SHARDTOOL_CUDA_ARCH})
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 if(CMAKE_CXX_COMPILER_LAUNCHER AND NOT DEFINED CMAKE_CUDA_COMPILER_LAUNCHER)

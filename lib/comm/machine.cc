@@ -1,5 +1,6 @@
 #include "lib/comm/machine.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,10 +8,10 @@
 #include <fstream>
 #include <string>
 
-namespace shardtool::comm {
-namespace {
+#include "lib/base/dynamic_library.h"
 
-/// Identifies this machine until its next boot.
+namespace shardtool::comm {
+
 std::string machine_name() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -20,7 +21,13 @@ std::string machine_name() {
   return host.data() + (" " + boot);
 }
 
-}  // namespace
+int gpu_of(int rank_on_machine, int visible_gpus) {
+  if (visible_gpus == 1) return 0;
+  if (rank_on_machine < visible_gpus) return rank_on_machine;
+  throw engine_missing(fmt::format("there are {} GPUs for {} or more processes of one machine",
+                                   visible_gpus, rank_on_machine + 1))
+      .help("start as many processes as there are GPUs: each takes one");
+}
 
 int rank_on_machine(Communicator& comm) {
   const auto machines = comm.all_gather(machine_name());

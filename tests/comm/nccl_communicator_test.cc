@@ -9,6 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/comm/embedded.h"
 #include "lib/comm/engine.h"
+#include "lib/comm/machine.h"
 #include "tests/comm/laws.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/temp_folder.h"
@@ -118,6 +119,50 @@ TEST_CASE("no device, and fewer than processes of a machine, are told to all") {
     CAPTURE(error->message());
     CHECK(error->message().ends_with(expected));
   }
+}
+
+TEST_CASE("processes that see one GPU each use it, whatever their number on the machine") {
+  if (!has_fake_nccl()) return;
+  turn<void>("fake_nccl_devices", 1);
+  const auto error = fake_fails(3, [](Communicator& comm) {
+    CHECK(comm.all_gather(std::to_string(comm.rank())) == std::vector<std::string>{"0", "1", "2"});
+  });
+  turn<void>("fake_nccl_devices", 8);
+  CHECK_FALSE(error);
+}
+
+TEST_CASE("two processes with one GPU are told so") {
+  if (!has_fake_nccl()) return;
+  turn<void>("fake_nccl_gpus_are_one", true);
+  const auto error = fake_fails(3, [](Communicator&) {});
+  turn<void>("fake_nccl_gpus_are_one", false);
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kEngineMissing);
+  CHECK(error->message() == "processes 0 and 1 of one machine have the same GPU, 0000:00:00.0");
+}
+
+TEST_CASE("a call that fails inside a group ends the group before NCCL is aborted") {
+  if (!has_fake_nccl()) return;
+  const int before = turn<int>("fake_nccl_aborts_in_groups");
+  const int aborts_before = turn<int>("fake_nccl_aborts");
+  const auto error = fake_fails(3, [](Communicator& comm) {
+    comm.barrier();
+    turn<void>("fake_nccl_sends_fail", true);
+    comm.all_gather("x");
+  });
+  turn<void>("fake_nccl_sends_fail", false);
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kPeerLost);
+  CHECK(turn<int>("fake_nccl_aborts") == aborts_before + 3);
+  CHECK(turn<int>("fake_nccl_aborts_in_groups") == before);
+}
+
+TEST_CASE("the n-th process of a machine takes the n-th GPU, or the only one that it sees") {
+  CHECK(gpu_of(0, 1) == 0);
+  CHECK(gpu_of(5, 1) == 0);
+  CHECK(gpu_of(3, 8) == 3);
+  CHECK_ERROR(kEngineMissing, gpu_of(2, 2));
+  CHECK_ERROR(kEngineMissing, gpu_of(0, 0));
 }
 
 TEST_CASE("the libraries that NCCL runs on are found with their versions") {

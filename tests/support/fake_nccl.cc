@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -37,6 +38,10 @@ std::map<std::uint64_t, int> joined;
 std::map<cudaStream_t, std::list<Operation>> streams;
 std::uint64_t ids = 0;
 std::atomic<int> devices = 8;
+std::atomic<bool> gpus_are_one = false;
+std::atomic<bool> sends_fail = false;
+thread_local int open_groups = 0;
+std::atomic<int> aborts_in_groups = 0;
 std::atomic<bool> stalls = false;
 std::atomic<bool> fails = false;
 std::atomic<bool> copies_fail = false;
@@ -73,8 +78,19 @@ void fake_nccl_fails(bool yes) {
 void fake_nccl_copies_fail(bool yes) {
   copies_fail = yes;
 }
+void fake_nccl_gpus_are_one(bool yes) {
+  gpus_are_one = yes;
+}
+/// Sends and broadcasts fail inside their group.
+void fake_nccl_sends_fail(bool yes) {
+  sends_fail = yes;
+}
 int fake_nccl_aborts() {
   return aborts;
+}
+/// Aborts that were called while a group was open.
+int fake_nccl_aborts_in_groups() {
+  return aborts_in_groups;
 }
 /// Bytes that ranks have sent to others so far.
 std::uint64_t fake_nccl_bytes() {
@@ -91,6 +107,13 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 cudaError_t cudaSetDevice(int device) {
   return device < devices ? cudaSuccess : cudaErrorInvalidDevice;
+}
+/// Each process sees its own GPUs from number 0, so a number is a GPU of the calling thread.
+cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int device) {
+  static std::atomic<int> calls = 0;
+  const int number = gpus_are_one ? 0 : devices == 1 ? ++calls : device;
+  std::snprintf(id, static_cast<size_t>(length), "0000:%02x:00.0", number);
+  return cudaSuccess;
 }
 const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaErrorNoDevice ? "no CUDA-capable device is detected" : "an error";
@@ -114,6 +137,8 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  streams.erase(stream);  // a later stream may get its address
   delete reinterpret_cast<char*>(stream);
   return cudaSuccess;
 }
@@ -159,6 +184,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   ++aborts;
+  if (open_groups > 0) ++aborts_in_groups;
   delete comm;
   return ncclSuccess;
 }
@@ -166,9 +192,11 @@ const char* ncclGetErrorString(ncclResult_t) {
   return "unhandled system error";
 }
 ncclResult_t ncclGroupStart() {
+  ++open_groups;
   return ncclSuccess;
 }
 ncclResult_t ncclGroupEnd() {
+  --open_groups;
   return ncclInProgress;
 }
 ncclResult_t ncclSend(const void* bytes, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
@@ -185,6 +213,7 @@ ncclResult_t ncclRecv(void* bytes, size_t count, ncclDataType_t, int peer, ncclC
 }
 ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t, int root,
                            ncclComm_t comm, cudaStream_t stream) {
+  if (sends_fail) return ncclSystemError;
   const std::lock_guard lock(mutex);
   if (comm->rank != root) {
     streams[stream].push_back({comm, root, to, count});

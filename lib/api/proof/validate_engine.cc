@@ -22,10 +22,10 @@ std::unique_ptr<comm::Communicator> connect(const ValidateOptions& options) {
       .help("use --engine tcp, --engine mpi or --engine nccl, or start one process");
 }
 
-/// Opens the GPU of this process: rank n of a machine uses GPU n modulo the GPU count.
+/// Opens the GPU of this process.
 std::unique_ptr<kernels::Accelerator> open_gpu(int rank_on_machine) {
   const int count = kernels::device_state().count;
-  return kernels::open_accelerator(count > 0 ? rank_on_machine % count : 0);
+  return kernels::open_accelerator(count > 0 ? comm::gpu_of(rank_on_machine, count) : 0);
 }
 
 /// Opens the product library for the native run.

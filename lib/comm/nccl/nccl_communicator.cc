@@ -29,7 +29,8 @@ struct Libraries {
   explicit Libraries(const NcclLibraries& files)
       : cuda("the CUDA runtime",
              files.cuda_runtime.empty()
-                 ? std::vector<std::string>{fmt::format("libcudart.so.{}", CUDART_VERSION / 1000)}
+                 ? std::vector<std::string>{"libcudart.so.13", "libcudart.so.12",
+                                            "libcudart.so.11.0"}
                  : std::vector<std::string>{files.cuda_runtime}),
         nccl("NCCL", {files.nccl.empty() ? "libnccl.so.2" : files.nccl}) {}
 
@@ -44,6 +45,7 @@ struct Libraries {
   SHARDTOOL_FUNCTION(cuda, cudaRuntimeGetVersion);
   SHARDTOOL_FUNCTION(cuda, cudaGetDeviceCount);
   SHARDTOOL_FUNCTION(cuda, cudaSetDevice);
+  SHARDTOOL_FUNCTION(cuda, cudaDeviceGetPCIBusId);
   SHARDTOOL_FUNCTION(cuda, cudaGetErrorString);
   SHARDTOOL_FUNCTION(cuda, cudaFree);
   SHARDTOOL_FUNCTION(cuda, cudaMemcpyAsync);
@@ -134,6 +136,7 @@ class NcclCommunicator final : public GroupCommunicator {
 
  protected:
   std::vector<std::string> do_all_gather(std::string_view mine) override {
+    use_device();
     const auto offsets = offsets_of(GroupCommunicator::do_all_to_all(
         std::vector<std::string>(static_cast<size_t>(size()), length_message(mine.size()))));
     char* const device = received_.of(offsets.back());
@@ -151,6 +154,7 @@ class NcclCommunicator final : public GroupCommunicator {
   }
 
   std::string do_broadcast(int from, std::string bytes) override {
+    use_device();
     const auto length =
         length_in(GroupCommunicator::do_broadcast(from, length_message(bytes.size())));
     bytes.resize(length);
@@ -167,6 +171,7 @@ class NcclCommunicator final : public GroupCommunicator {
   }
 
   std::vector<std::string> do_all_to_all(std::vector<std::string> to_each) override {
+    use_device();
     std::vector<std::string> lengths;
     for (const std::string& one : to_each) lengths.push_back(length_message(one.size()));
     const auto out = offsets_of(lengths);
@@ -198,9 +203,12 @@ class NcclCommunicator final : public GroupCommunicator {
  private:
   const Libraries& api() const { return *libraries_; }
 
+  /// The current device is per thread.
+  void use_device() const { api().check(api().cudaSetDevice(device_), "cudaSetDevice"); }
+
   /// The first process creates the NCCL id and broadcasts it over `control`.
   void begin_nccl() {
-    api().check(api().cudaSetDevice(device_), "cudaSetDevice");
+    use_device();
     api().check(api().cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
                 "cudaStreamCreateWithFlags");
     ncclUniqueId id{};
@@ -237,7 +245,13 @@ class NcclCommunicator final : public GroupCommunicator {
   template <class Calls>
   void group(const Calls& calls) {
     check(api().ncclGroupStart());
-    calls();
+    try {
+      calls();
+    } catch (const Error&) {
+      // An open group would queue the abort that follows.
+      api().ncclGroupEnd();
+      throw;
+    }
     check(api().ncclGroupEnd());
     wait_for_nccl();
   }
@@ -320,16 +334,31 @@ class NcclCommunicator final : public GroupCommunicator {
   bool failed_ = false;
 };
 
-void require_device(const Libraries& api, int device) {
+int visible_gpus(const Libraries& api) {
   int devices = 0;
   const cudaError_t state = api.cudaGetDeviceCount(&devices);
-  if (state != cudaSuccess) {
-    throw engine_missing(fmt::format("cudaGetDeviceCount: {}", api.cudaGetErrorString(state)));
+  if (state == cudaSuccess) return devices;
+  throw engine_missing(fmt::format("cudaGetDeviceCount: {}", api.cudaGetErrorString(state)));
+}
+
+/// Identifies a GPU of this machine, whatever number a process sees it under.
+std::string bus_id_of(const Libraries& api, int device) {
+  std::array<char, 32> id{};
+  api.check(api.cudaDeviceGetPCIBusId(id.data(), static_cast<int>(id.size()), device),
+            "cudaDeviceGetPCIBusId");
+  return id.data();
+}
+
+/// Throws kEngineMissing if two processes of one machine have the same GPU.
+void require_own_gpus(Communicator& control, const std::string& bus_id) {
+  const std::vector<std::string> gpus = control.all_gather(machine_name() + " " + bus_id);
+  for (size_t process = 0; process < gpus.size(); ++process) {
+    const auto first = std::ranges::find(gpus, gpus[process]) - gpus.begin();
+    if (first == static_cast<std::ptrdiff_t>(process)) continue;
+    throw engine_missing(fmt::format("processes {} and {} of one machine have the same GPU, {}",
+                                     first, process, bus_id))
+        .help("start as many processes as there are GPUs: NCCL takes one for each");
   }
-  if (device < devices) return;
-  throw engine_missing(
-      fmt::format("there are {} GPUs for {} or more processes of one machine", devices, device + 1))
-      .help("start as many processes as there are GPUs: NCCL takes one for each");
 }
 
 }  // namespace
@@ -349,11 +378,15 @@ std::string found_nccl(const NcclLibraries& files) {
 std::unique_ptr<Communicator> open_nccl(std::unique_ptr<Communicator> control,
                                         const NcclLibraries& files) {
   std::shared_ptr<const Libraries> libraries;
-  const int device = rank_on_machine(*control);
+  const int rank = rank_on_machine(*control);
+  int device = 0;
+  std::string bus_id;
   all_do(*control, [&] {
     libraries = std::make_shared<const Libraries>(files);
-    require_device(*libraries, device);
+    device = gpu_of(rank, visible_gpus(*libraries));
+    bus_id = bus_id_of(*libraries, device);
   });
+  require_own_gpus(*control, bus_id);
   return std::make_unique<NcclCommunicator>(std::move(libraries), device, std::move(control));
 }
 

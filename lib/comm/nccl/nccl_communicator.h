@@ -13,7 +13,7 @@ namespace shardtool::comm {
 std::string found_nccl(const NcclLibraries& libraries);
 
 /// Connects the processes of `control` so that they exchange large messages over NCCL, each with a
-/// GPU of its own: the n-th process of a machine uses its n-th GPU. all_gather, broadcast and
+/// GPU of its own, gpu_of(). all_gather, broadcast and
 /// all_to_all go through device memory; point-to-point messages, sizes, and the end of a run go
 /// over `control`.
 ///
