@@ -221,7 +221,7 @@ std::vector<size_t> cut_axes(const std::vector<api::InspectShard>& shards) {
 }
 
 Table shards_table(const std::vector<api::InspectShard>& shards) {
-  Table table{{{"device", true}, {"bytes", true}, {"shape"}, {"slices"}}, {}};
+  Table table{{{"rank", true}, {"bytes", true}, {"shape"}, {"slices"}}, {}};
   const std::vector<size_t> cut = cut_axes(shards);
   for (const size_t axis : cut) table.columns.push_back({fmt::format("axis {}", axis)});
   const bool has_files = !shards.empty() && !shards.front().file.empty();

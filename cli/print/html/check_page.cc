@@ -11,7 +11,7 @@ std::string place_of(const JsonView& finding) {
   if (finding.has("file")) place = finding["file"].text();
   if (finding.has("line")) place += fmt::format(":{}", finding["line"].count());
   if (finding.has("tensor")) place += (place.empty() ? "" : ", ") + finding["tensor"].text();
-  if (finding.has("rank")) place += fmt::format(", device {}", finding["rank"].count());
+  if (finding.has("rank")) place += fmt::format(", rank {}", finding["rank"].count());
   return place;
 }
 

@@ -31,8 +31,8 @@ std::vector<DeviceGroup> equal_devices(const JsonView& devices) {
     groups[found->second].ranks.push_back(devices[d]["rank"].count());
   }
   for (DeviceGroup& group : groups)
-    group.name = fmt::format("{} {}", group.ranks.size() == 1 ? "device" : "devices",
-                             rank_list(group.ranks));
+    group.name =
+        fmt::format("{} {}", group.ranks.size() == 1 ? "rank" : "ranks", rank_list(group.ranks));
   return groups;
 }
 

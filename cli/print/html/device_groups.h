@@ -11,7 +11,7 @@ namespace shardtool::cli {
 struct DeviceGroup {
   size_t first = 0;  ///< index of the first one
   std::vector<i64> ranks;
-  std::string name;  ///< "device 3", "devices 0-63"
+  std::string name;  ///< "rank 3", "ranks 0-63"
 };
 
 /// Groups the "devices" of a plan, in the order of their first ones.

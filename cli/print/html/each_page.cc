@@ -25,7 +25,7 @@ void write_rules(Page& page, const JsonView& document, i64 devices) {
   if (!document.has("rules") || document["rules"].empty()) return;
   page.begin_section("Who holds what");
   page.note(
-      "One tensor of each rule, the largest: every cell is a part with the devices that hold it.");
+      "One tensor of each rule, the largest: every cell is a shard with the ranks that hold it.");
   page.html().open("div", {{"class", "rules"}});
   for (const JsonView& rule : document["rules"].elements()) write_tensor_grid(page, rule, devices);
   page.html().close();

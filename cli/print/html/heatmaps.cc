@@ -129,13 +129,13 @@ class PairMap {
   void write_labels() {
     constexpr double kGap = 6, kBaseline = 4, kLineHeight = 14, kRoom = 22;
     const i64 step = static_cast<i64>(std::ceil(kRoom / cell_));
-    label("to device", kLeft, kTop - kLineHeight - kGap, "start");
+    label("to rank", kLeft, kTop - kLineHeight - kGap, "start");
     for (i64 d = 0; d < receivers_; d += step)
       label(fmt::format("{}", d), kLeft + cell_ * (static_cast<double>(d) + 0.5), kTop - kGap,
             "middle");
     const bool from_storage = !pairs_[size_t{0}].has("from");
     for (i64 d = 0; d < senders_; d += step) {
-      label(from_storage ? "from storage" : fmt::format("from device {}", d), kLeft - kGap,
+      label(from_storage ? "from storage" : fmt::format("from rank {}", d), kLeft - kGap,
             kTop + cell_ * (static_cast<double>(d) + 0.5) + kBaseline, "end");
     }
   }

@@ -25,8 +25,8 @@ void write_groups(Page& page, const JsonView& groups, const char* heading) {
 }
 
 void write_devices(Page& page, const JsonView& bytes) {
-  page.begin_section("Bytes of each device");
-  page.begin_table({"#device", "#bytes"});
+  page.begin_section("Bytes of each rank");
+  page.begin_table({"#rank", "#bytes"});
   for (size_t rank = 0; rank < std::min(kMostInspected, bytes.size()); ++rank) {
     page.begin_row().cell([&] { page.text(fmt::format("{}", rank)); }, true);
     page.bytes_cell(bytes[rank]).end_row();

@@ -76,7 +76,7 @@ class Bars {
                 {"width", coordinate(kBarsLeft + kBarsWidth + kBarsLeft)},
                 {"height", coordinate(height)},
                 {"role", "img"},
-                {"aria-label", "memory by device"}});
+                {"aria-label", "memory by rank"}});
     for (size_t g = 0; g < groups_.size(); ++g) write_bar(groups_[g], g);
     if (budget_ > 0) write_budget(height);
     html_.close();
@@ -195,7 +195,7 @@ void write_memory_bars(Page& page, const JsonView& plan) {
   } else {
     const std::vector<DeviceGroup> first(groups.begin(), groups.begin() + kMostColumns);
     write_table(page, devices, first, kinds);
-    page.note("The table shows the first devices; the JSON document of this page has all.");
+    page.note("The table shows the first ranks; the JSON document of this page has all.");
   }
 }
 

@@ -23,9 +23,9 @@ void write_memory_verdict(Page& page, const JsonView& plan) {
   } else {
     page.text("Needs ").bytes(verdict["total_bytes"]);
   }
-  page.text(" on device ").count(verdict["fullest_rank"]);
-  page.text(fmt::format(", the fullest of {}; the largest part is {}.", plan["devices"].size(),
-                        verdict["largest_part"].text()));
+  page.text(" on rank ").count(verdict["fullest_rank"]);
+  page.text(fmt::format(", the fullest of {} ranks; the largest part is {}.",
+                        plan["devices"].size(), verdict["largest_part"].text()));
   page.end_verdict();
 }
 
@@ -57,7 +57,7 @@ void write_reshard_verdict(Page& page, const JsonView& reshard) {
 }
 
 void write_loads(Page& page, const JsonView& reshard) {
-  page.begin_table({"#device", "#sends", "#receives", "#peak memory"});
+  page.begin_table({"#rank", "#sends", "#receives", "#peak memory"});
   constexpr size_t kMost = 64;
   const auto ranks = reshard["per_rank"].elements();
   for (size_t r = 0; r < std::min(kMost, ranks.size()); ++r) {
@@ -66,7 +66,7 @@ void write_loads(Page& page, const JsonView& reshard) {
   }
   page.end_table();
   if (ranks.size() > kMost)
-    page.note(fmt::format("The other {} devices are in the JSON document of this page.",
+    page.note(fmt::format("The other {} ranks are in the JSON document of this page.",
                           ranks.size() - kMost));
 }
 
@@ -79,7 +79,7 @@ void write_reshard(Page& page, const JsonView& reshard) {
     page.begin_row().text_cell("with the new ranks renumbered");
     page.bytes_cell(reshard["renumbered"]["bytes_moved"]).end_row();
   }
-  page.begin_row().text_cell("if every device gathered whole tensors first");
+  page.begin_row().text_cell("if every rank gathered whole tensors first");
   page.bytes_cell(reshard["gather_first_bytes"]).end_row().end_table();
   if (reshard.has("time")) {
     page.begin_table({"time of", "#at least"});
@@ -124,7 +124,7 @@ void write_step(Page& page, std::string_view name, const JsonView& step) {
 
 void write_comm(Page& page, const JsonView& comm) {
   page.begin_table(
-      {"phase", "axis", "operation", "#calls", "#payload", "#sent per device", "#time of a call"});
+      {"phase", "axis", "operation", "#calls", "#payload", "#sent per rank", "#time of a call"});
   for (const std::string& phase : comm.keys()) {
     for (const JsonView& row : comm[phase].elements()) {
       page.begin_row().text_cell(phase).text_cell(row["axis"].text()).text_cell(row["op"].text());

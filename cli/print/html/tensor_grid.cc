@@ -130,7 +130,7 @@ class Drawing {
                 {"width", coordinate(width)},
                 {"height", coordinate(height)},
                 {"role", "img"},
-                {"aria-label", "parts of the tensor by device"}});
+                {"aria-label", "shards of the tensor by rank"}});
     for (size_t p = 0; p < parts_.size(); ++p) write_part(parts_[p], p);
     write_sections();
     rectangle("frame", {columns_.at(0), rows_.at(0)}, {columns_.end(), rows_.end()});
@@ -179,7 +179,7 @@ class Drawing {
     const AxisPart columns = plane_.has_columns ? part.axes[plane_.columns] : whole_axis();
     const std::string ranks = rank_list(part.ranks);
     html_.open("g");
-    html_.element("title", fmt::format("device {}: {}", ranks, slices_text(part.axes)));
+    html_.element("title", fmt::format("rank {}: {}", ranks, slices_text(part.axes)));
     constexpr size_t kDense = 32;
     const std::string look =
         fmt::format("part{} f{}", parts_.size() > kDense ? " dense" : "", number % kGridColours);
@@ -198,7 +198,7 @@ class Drawing {
     const bool has_replicas = part.ranks.size() > 1;
     if (has_replicas) rectangle("hatch", from, to);
     constexpr double kLineHeight = 12, kCharacter = 7, kBaseline = 4;
-    for (const std::string& text : {ranks, fmt::format("{} devices", part.ranks.size())}) {
+    for (const std::string& text : {ranks, fmt::format("{} ranks", part.ranks.size())}) {
       const double room = to.x - from.x - kCharacter * static_cast<double>(text.size());
       if (to.y - from.y < kLineHeight || room < kCharacter) continue;
       label(text, {(from.x + to.x) / 2, (from.y + to.y) / 2 + kBaseline}, "middle");
@@ -271,10 +271,10 @@ class Drawing {
     const Point corner{from.x + (is_below ? 0 : kGap), from.y + (is_below ? kGap : 0)};
     const Point end{is_below ? to.x : corner.x + kStrip, is_below ? corner.y + kStrip : to.y};
     html_.open("g").element("title", fmt::format("axis {} is padded on {}", axis,
-                                                 plural(static_cast<i64>(padded(axis)), "device")));
+                                                 plural(static_cast<i64>(padded(axis)), "rank")));
     rectangle("dots", corner, end);
     if (is_below) {
-      label(fmt::format("padding on {}", plural(static_cast<i64>(padded(axis)), "device")),
+      label(fmt::format("padding on {}", plural(static_cast<i64>(padded(axis)), "rank")),
             {(corner.x + end.x) / 2, corner.y + kBaseline}, "middle");
     }
     html_.close();
@@ -302,8 +302,8 @@ class Drawing {
     std::string text;
     const bool has_replicas =
         std::ranges::any_of(parts_, [](const HeldPart& part) { return part.ranks.size() > 1; });
-    if (has_replicas) text += "Hatched: several devices hold the same part. ";
-    if (has_padding) text += "Dotted: padding, which no part of the model fills. ";
+    if (has_replicas) text += "Hatched: several ranks hold the same shard. ";
+    if (has_padding) text += "Dotted: padding, which no element of the model fills. ";
     if (!plane_.not_shown.empty())
       text += fmt::format("Also cut, not drawn: axis {}. ", fmt::join(plane_.not_shown, ", "));
     if (lacks_labels_) text += "Too narrow for names: the table has them. ";
@@ -338,8 +338,8 @@ void write_slices(Page& page, const JsonView& slices) {
 
 void write_parts_table(Page& page, const JsonView& shards, const std::vector<HeldPart>& parts) {
   page.html().open("details").element(
-      "summary", fmt::format("{} as a table", plural(static_cast<i64>(parts.size()), "part")));
-  page.begin_table({"devices", "#bytes", "part"});
+      "summary", fmt::format("{} as a table", plural(static_cast<i64>(parts.size()), "shard")));
+  page.begin_table({"ranks", "#bytes", "shard"});
   for (size_t p = 0; p < std::min(parts.size(), kGridMostRows); ++p) {
     const JsonView shard = shards[parts[p].first_shard];
     page.begin_row().text_cell(rank_list(parts[p].ranks)).bytes_cell(shard["bytes"]);
@@ -348,7 +348,7 @@ void write_parts_table(Page& page, const JsonView& shards, const std::vector<Hel
   }
   page.end_table();
   if (parts.size() > kGridMostRows)
-    page.note(fmt::format("The other {} parts are in the JSON document of this page.",
+    page.note(fmt::format("The other {} shards are in the JSON document of this page.",
                           parts.size() - kGridMostRows));
   page.html().close();
 }
@@ -377,7 +377,7 @@ void write_tensor_grid(Page& page, const JsonView& rule, i64 devices) {
   const bool is_replicated =
       parts.size() == 1 && static_cast<i64>(parts[0].ranks.size()) == devices && devices > 1;
   if (is_replicated) {
-    page.note("Every device holds the whole tensor.");
+    page.note("Every rank holds the whole tensor.");
   } else {
     Drawing(page, rule, parts).write();
     write_parts_table(page, example["shards"], parts);

@@ -21,7 +21,7 @@ void write_tiers(Page& page, const JsonView& tiers) {
 void write_faults(Page& page, const JsonView& faults) {
   if (faults.empty()) return;
   page.begin_section("Where it differs first");
-  page.begin_table({"tier", "layer", "op", "tensor", "#device", "#mismatches", "diagnosis"});
+  page.begin_table({"tier", "layer", "op", "tensor", "#rank", "#mismatches", "diagnosis"});
   for (const JsonView& fault : faults.elements()) {
     const auto text = [&](const char* field) {
       page.text_cell(fault.has(field) ? fault[field].text() : "");
@@ -49,19 +49,19 @@ void write_problems(Page& page, const JsonView& validate) {
   }
   if (validate["numbers"].empty()) return;
   page.begin_section("Weights that are no numbers");
-  page.begin_table({"tensor", "#device", "#NaN", "#infinite"});
+  page.begin_table({"tensor", "#rank", "#NaN", "#infinite"});
   for (const JsonView& odd : validate["numbers"].elements()) {
     page.begin_row().text_cell(odd["tensor"].text()).count_cell(odd["rank"]);
     page.count_cell(odd["nan"]).count_cell(odd["infinite"]).end_row();
   }
-  page.end_table().note("Device -1 is the whole model.").end_section();
+  page.end_table().note("Rank -1 is the unsharded model.").end_section();
 }
 
 void write_bytes(Page& page, const JsonView& bytes) {
   page.html().open("p");
   page.count(bytes["compared"]).text(" of ").count(bytes["parts"]);
   page.text(
-      fmt::format(" parts were compared byte for byte with the {}; ", bytes["against"].text()));
+      fmt::format(" shards were compared byte for byte with the {}; ", bytes["against"].text()));
   page.count(bytes["differing"]).text(" differ.");
   page.html().close();
 }
@@ -94,7 +94,7 @@ void write_validate(Page& page, const JsonView& validate) {
   page.begin_verdict(is_pass ? "good" : "bad");
   page.text(fmt::format("{}: ", validate["verdict"].text()))
       .count(validate["ranks"])
-      .text(" devices, ");
+      .text(" ranks, ");
   page.count(validate["layers"]).text(" layers, ");
   page.bytes(validate["bytes_read"]).text(" read; ");
   page.text(validate["reference"].truth() ? "compared with the whole model."
