@@ -3,7 +3,7 @@
 # Debian 12 and Ubuntu 24.04 have every package below; nothing else is downloaded.
 
 build_packages=(g++ cmake ninja-build pkg-config nlohmann-json3-dev libfmt-dev
-  libre2-dev libxxhash-dev libssl-dev scdoc)
+  libre2-dev libxxhash-dev libssl-dev libcurl4-openssl-dev scdoc)
 test_packages=(doctest-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev openmpi-bin python3
   python3-jsonschema)
 tidy_packages=(clang-19 clang-tidy-19)

@@ -114,6 +114,10 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
      "comes "
      "from another version, or no longer describes what would be done. Make it again with "
      "`shardtool plan SRC --to ... -o FILE`."},
+    {kStoreRefused, "E0314", 4, "the object store refused a request",
+     "Keys are missing, wrong or ended, the clock is off, the bucket is in another region, or a "
+     "policy denies access. The message says which. Keys are never sent to another address than "
+     "the endpoint."},
     {kOutputExists, "E0401", 5, "the output exists", "Nothing is overwritten without --force."},
     {kWriteFailed, "E0402", 5, "writing failed",
      "The system refused to write, sync or rename. Nothing was published under the final name."},
@@ -137,6 +141,9 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
      "then. Another run may succeed, on another machine if need be; the embedded engine computes "
      "on "
      "the CPU."},
+    {kStoreUnreachable, "E0505", 6, "the object store does not answer",
+     "Requests failed, hung or were put off until there was no progress for a minute "
+     "(SHARDTOOL_S3_TIMEOUT, in seconds) or tries ran out (AWS_MAX_ATTEMPTS)."},
     {kInterrupted, "E0601", 130, "interrupted",
      "A signal ended the run. Nothing was published under the final name."},
     {kInternal, "E0901", 70, "internal error",

@@ -54,6 +54,7 @@ enum class ErrorCode {
   kCoverage,
   kOtherRun,
   kPlanInvalid,
+  kStoreRefused,
   // output, exit 5
   kOutputExists,
   kWriteFailed,
@@ -65,6 +66,7 @@ enum class ErrorCode {
   kPeerLost,
   kEngineMissing,
   kDeviceFailed,
+  kStoreUnreachable,
   // exit 130
   kInterrupted,
   // exit 70

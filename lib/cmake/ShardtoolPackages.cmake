@@ -31,6 +31,8 @@ parallelism and FSDP, plans memory and time, and proves that the shards are
 right.")
 set(CPACK_DEBIAN_CLI_PACKAGE_NAME shardtool)
 set(CPACK_DEBIAN_CLI_PACKAGE_SECTION utils)
+# Opened with the first request to an object store, so that dpkg-shlibdeps does not see it.
+set(CPACK_DEBIAN_CLI_PACKAGE_DEPENDS "libcurl4 | libcurl4t64")
 set(CPACK_DEBIAN_CLI_PACKAGE_SUGGESTS shardtool-mpi)
 set(CPACK_COMPONENT_MPI_DESCRIPTION
     "The plugin with which several processes of shardtool speak MPI. Launches over

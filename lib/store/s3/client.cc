@@ -1,0 +1,363 @@
+#include "lib/store/s3/client.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/store/s3/refusal.h"
+#include "lib/store/s3/xml.h"
+
+namespace shardtool::store::s3 {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr i64 kMaxRequestBytes = 32 << 20;
+constexpr i64 kPieceBytes = 16 << 20;
+constexpr size_t kAtOnce = 16;
+constexpr i64 kFirstPauseMs = 100;
+constexpr i64 kMaxPauseMs = 5'000;
+/// Keys that end sooner than this are replaced.
+constexpr i64 kRefreshSeconds = 300;
+constexpr int kMaxPages = 100'000;
+
+std::string utc_time(const char* format) {
+  const time_t now = ::time(nullptr);
+  struct tm utc {};
+  gmtime_r(&now, &utc);
+  char text[32];
+  return {text, strftime(text, sizeof text, format, &utc)};
+}
+
+i64 number_of(std::string_view text) {
+  i64 value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : -1;
+}
+
+/// Total size in "bytes 0-9/1234"; -1 if the header does not begin at `offset`.
+i64 total_of(std::string_view range, i64 offset) {
+  const std::string begin = fmt::format("bytes {}-", offset);
+  const size_t slash = range.find('/');
+  if (!range.starts_with(begin) || slash == range.npos) return -1;
+  return number_of(range.substr(slash + 1));
+}
+
+i64 random_below(i64 limit) {
+  thread_local std::minstd_rand random(std::random_device{}());
+  return std::uniform_int_distribution<i64>(0, limit - 1)(random);
+}
+
+/// Pause before try number `tries`, of random length ("full jitter",
+/// aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter).
+milliseconds pause_before(int tries, const HttpAnswer& answer) {
+  const i64 most = std::min(kMaxPauseMs, kFirstPauseMs << std::min(tries, 10));
+  const i64 asked = std::clamp<i64>(number_of(answer.header("retry-after")), 0, 20) * 1000;
+  return milliseconds(asked + random_below(most) + 1);
+}
+
+Error changed(const Url& url, std::string found) {
+  return Error(ErrorCode::kInputChanged, "the object is not the one whose header was read")
+      .at({url.text(), 0, 0, ""})
+      .note("found", std::move(found))
+      .help("run again once nothing writes to the input");
+}
+
+Error bad_listing(const Url& url, std::string why) {
+  return Error(ErrorCode::kMalformed, "the object store's listing contradicts itself")
+      .at({url.text(), 0, 0, ""})
+      .note("found", std::move(why));
+}
+
+/// Sorts the names. Throws if one stands twice.
+void check_names(const Url& url, Listed& listed) {
+  std::ranges::sort(listed.objects, {}, &ListedObject::name);
+  std::ranges::sort(listed.folders);
+  const auto [first, last] = std::ranges::unique(listed.folders);
+  listed.folders.erase(first, last);
+  const auto twice = std::ranges::adjacent_find(listed.objects, {}, &ListedObject::name);
+  if (twice != listed.objects.end())
+    throw bad_listing(url, "twice " + quote_for_message(twice->name));
+}
+
+}  // namespace
+
+/// One request with its tries.
+struct Client::Call {
+  std::string method;
+  Url url;
+  Query query = {};
+  i64 offset = 0;                  ///< of a range
+  std::span<std::byte> into = {};  ///< of a range
+  const ObjectInfo* pinned = nullptr;
+  bool may_be_absent = false;
+
+  HttpAnswer answer = {};
+  i64 got = 0;  ///< bytes of the range that earlier tries brought
+  int tries = 0;
+  Clock::time_point last_progress = Clock::now();
+  bool is_done = false;
+
+  bool is_range() const { return !into.empty(); }
+};
+
+struct Client::State {
+  std::mutex mutex;  ///< guards the members up to `requests`
+  std::vector<std::unique_ptr<Connections>> idle;
+  std::optional<Credentials> credentials;
+  std::atomic<i64> requests = 0;
+};
+
+/// Connections that no other thread uses meanwhile.
+class Client::Lease {
+ public:
+  explicit Lease(Client& client) : state_(*client.state_) {
+    {
+      const std::lock_guard lock(state_.mutex);
+      if (!state_.idle.empty()) {
+        held_ = std::move(state_.idle.back());
+        state_.idle.pop_back();
+      }
+    }
+    if (!held_) held_ = std::make_unique<Connections>(client.settings_);
+  }
+  ~Lease() {
+    const std::lock_guard lock(state_.mutex);
+    state_.idle.push_back(std::move(held_));
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  void perform(std::span<Exchange* const> exchanges) {
+    state_.requests += std::ssize(exchanges);
+    held_->perform(exchanges);
+  }
+
+ private:
+  State& state_;
+  std::unique_ptr<Connections> held_;
+};
+
+Client::Client(Settings settings, Environment environment)
+    : settings_(std::move(settings)),
+      environment_(std::move(environment)),
+      state_(std::make_unique<State>()) {}
+
+Client::~Client() = default;
+
+i64 Client::requests() const {
+  return state_->requests;
+}
+
+HttpAnswer Client::send_unsigned(HttpRequest request) {
+  // The addresses of containers and instances are near, or not there at all.
+  constexpr i64 kNearMs = 2'000;
+  Settings near = settings_;
+  near.limits.connect_ms = std::min(near.limits.connect_ms, kNearMs);
+  Connections connections(near);
+  Exchange exchange{std::move(request), {}};
+  Exchange* const one = &exchange;
+  connections.perform({&one, 1});
+  return std::move(exchange.answer);
+}
+
+Keys Client::keys() {
+  const std::lock_guard lock(state_->mutex);
+  auto& known = state_->credentials;
+  const bool ends = known && known->expires_unix_s != 0 &&
+                    known->expires_unix_s < ::time(nullptr) + kRefreshSeconds;
+  if (!known || ends) {
+    known = find_credentials(settings_, environment_, [this](HttpRequest request) {
+      return send_unsigned(std::move(request));
+    });
+  }
+  return known->keys;
+}
+
+HttpRequest Client::signed_request(const Call& call, const Keys& keys) const {
+  const Address address = address_of(settings_, call.url);
+  SignedParts parts{
+      call.method, address.path, call.query, {{"host", address.host}}, sha256_hex("")};
+  if (call.is_range()) {
+    const i64 begin = call.offset + call.got;
+    const i64 end = call.offset + std::ssize(call.into);
+    parts.headers.emplace_back("range", fmt::format("bytes={}-{}", begin, end - 1));
+  }
+  if (call.pinned != nullptr && !call.pinned->etag.empty())
+    parts.headers.emplace_back("if-match", call.pinned->etag);
+  if (!keys.is_anonymous()) {
+    const SigningScope scope{settings_.region, "s3", utc_time("%Y%m%dT%H%M%SZ")};
+    parts.headers.emplace_back("x-amz-date", scope.time);
+    parts.headers.emplace_back("x-amz-content-sha256", parts.payload_hash);
+    if (!keys.session_token.empty())
+      parts.headers.emplace_back("x-amz-security-token", keys.session_token);
+    const std::string value = authorization(parts, keys, scope);
+    parts.headers.emplace_back("authorization", value);
+  }
+  HttpRequest request;
+  request.method = call.method;
+  const std::string query = encoded_query(call.query);
+  request.url = address.origin + address.path + (query.empty() ? "" : "?" + query);
+  request.headers = std::move(parts.headers);
+  if (call.is_range()) request.into = call.into.subspan(static_cast<size_t>(call.got));
+  return request;
+}
+
+/// Marks a call as done, or leaves it for another try. Throws if none can help.
+void Client::settle(Call& call) {
+  const HttpAnswer& answer = call.answer;
+  const bool is_part = call.is_range() && answer.status == 206;
+  if (is_part) {
+    const i64 total = total_of(answer.header("content-range"), call.offset + call.got);
+    const std::string etag = answer.header("etag");
+    if (call.pinned != nullptr && total != call.pinned->bytes)
+      throw changed(call.url, fmt::format("range '{}' of {} bytes",
+                                          quote_for_message(answer.header("content-range")),
+                                          call.pinned->bytes));
+    if (call.pinned != nullptr && !etag.empty() && etag != call.pinned->etag)
+      throw changed(call.url, "ETag " + quote_for_message(etag));
+    call.got += answer.received;
+    if (answer.received > 0) {
+      call.last_progress = Clock::now();
+      call.tries = 0;
+    }
+  }
+  const bool is_complete = !call.is_range() || (is_part && call.got == std::ssize(call.into));
+  const bool is_fine = answer.failure == HttpFailure::kNone &&
+                       (is_part || (!call.is_range() && answer.status / 100 == 2));
+  const bool is_absent = answer.status == 404 && answer.failure == HttpFailure::kNone;
+  if ((is_fine && is_complete) || (is_absent && call.may_be_absent)) {
+    call.is_done = true;
+    return;
+  }
+  if (call.pinned != nullptr && (answer.status == 412 || answer.status == 416))
+    throw changed(call.url, fmt::format("status {}", answer.status));
+  if (call.pinned != nullptr && is_absent) throw changed(call.url, "no object");
+  const auto idle = Clock::now() - call.last_progress;
+  const bool may_go_on =
+      ++call.tries < settings_.limits.attempts && idle < milliseconds(settings_.limits.give_up_ms);
+  if (may_go_on && (is_passing(answer) || is_fine)) return;
+  if (call.is_range() && answer.status == 200)
+    throw Error(ErrorCode::kUnsupported, "the object store ignores the range of a request")
+        .at({call.url.text(), 0, 0, ""});
+  throw refusal(answer, call.url, settings_);
+}
+
+void Client::send_once(std::span<Call*> open) {
+  const Keys signing_keys = keys();
+  std::vector<Exchange> exchanges(open.size());
+  std::vector<Exchange*> pointers;
+  for (size_t i = 0; i < open.size(); ++i) {
+    exchanges[i].request = signed_request(*open[i], signing_keys);
+    pointers.push_back(&exchanges[i]);
+  }
+  Lease(*this).perform(pointers);
+  for (size_t i = 0; i < open.size(); ++i) {
+    open[i]->answer = std::move(exchanges[i].answer);
+    settle(*open[i]);
+  }
+}
+
+void Client::send(std::span<Call> calls) {
+  std::vector<Call*> open;
+  for (Call& call : calls) open.push_back(&call);
+  while (true) {
+    send_once(open);
+    std::erase_if(open, [](const Call* call) { return call->is_done; });
+    if (open.empty()) return;
+    milliseconds pause{0};
+    for (const Call* call : open) pause = std::max(pause, pause_before(call->tries, call->answer));
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+std::optional<ObjectInfo> Client::head(const Url& url) {
+  Call call{"HEAD", url};
+  call.may_be_absent = true;
+  try {
+    send({&call, 1});
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kStoreRefused) throw;
+    // An answer to HEAD has no text that would tell why.
+    Call asked{"GET", url, {{"max-keys", "1"}}};
+    asked.url.key.clear();
+    send({&asked, 1});
+    throw;
+  }
+  if (call.answer.status == 404) return std::nullopt;
+  return ObjectInfo{number_of(call.answer.header("content-length")), call.answer.header("etag")};
+}
+
+Listed Client::list(const Url& url) {
+  Listed listed;
+  std::set<std::string> tokens;
+  std::string token;
+  for (int page = 0; page < kMaxPages; ++page) {
+    Call call{
+        "GET", {url.bucket, ""}, {{"list-type", "2"}, {"delimiter", "/"}, {"prefix", url.key}}};
+    if (!token.empty()) call.query.emplace_back("continuation-token", token);
+    send({&call, 1});
+    const XmlElement root = parse_xml(call.answer.text);
+    if (root.name != "ListBucketResult")
+      throw bad_listing(url, "an element " + quote_for_message(root.name));
+    for (const XmlElement& entry : root.children) {
+      const bool is_object = entry.name == "Contents";
+      if (!is_object && entry.name != "CommonPrefixes") continue;
+      std::string name = entry.value(is_object ? "Key" : "Prefix");
+      if (!name.starts_with(url.key))
+        throw bad_listing(url, "a key outside the prefix: " + quote_for_message(name));
+      name.erase(0, url.key.size());
+      if (!is_object) {
+        if (name.ends_with('/')) name.pop_back();
+        listed.folders.push_back(std::move(name));
+        continue;
+      }
+      const i64 bytes = number_of(entry.value("Size"));
+      if (bytes < 0) throw bad_listing(url, "no size of " + quote_for_message(name));
+      if (!name.empty()) listed.objects.push_back({std::move(name), {bytes, entry.value("ETag")}});
+    }
+    if (root.value("IsTruncated") != "true") {
+      check_names(url, listed);
+      return listed;
+    }
+    token = root.value("NextContinuationToken");
+    if (!tokens.insert(token).second) throw bad_listing(url, "a list that does not end");
+  }
+  throw bad_listing(url, "a list that does not end");
+}
+
+void Client::read(const Url& url, const ObjectInfo& info, std::span<const RangeRead> ranges) {
+  std::vector<Call> calls;
+  for (const RangeRead& range : ranges) {
+    const i64 bytes = std::ssize(range.into);
+    const i64 piece = bytes > kMaxRequestBytes ? kPieceBytes : bytes;
+    for (i64 at = 0; at < bytes; at += piece) {
+      Call call{"GET", url};
+      call.offset = range.offset + at;
+      call.into = range.into.subspan(static_cast<size_t>(at),
+                                     static_cast<size_t>(std::min(piece, bytes - at)));
+      call.pinned = &info;
+      calls.push_back(std::move(call));
+    }
+  }
+  for (size_t at = 0; at < calls.size(); at += kAtOnce) {
+    send(std::span(calls).subspan(at, std::min(kAtOnce, calls.size() - at)));
+  }
+}
+
+Client& shared_client() {
+  static Client client(read_settings());
+  return client;
+}
+
+}  // namespace shardtool::store::s3

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/store/s3/credentials.h"
+#include "lib/store/s3/http.h"
+#include "lib/store/s3/settings.h"
+#include "lib/store/s3/url.h"
+
+namespace shardtool::store::s3 {
+
+/// What a listing or a HEAD says of an object.
+struct ObjectInfo {
+  i64 bytes = 0;
+  std::string etag;
+
+  bool operator==(const ObjectInfo&) const = default;
+};
+
+struct ListedObject {
+  std::string name;  ///< behind the prefix
+  ObjectInfo info;
+};
+
+/// Names directly below a prefix that ends in '/'.
+struct Listed {
+  std::vector<ListedObject> objects;
+  std::vector<std::string> folders;  ///< without their '/'
+};
+
+/// Bytes of an object and where they go.
+struct RangeRead {
+  i64 offset = 0;
+  std::span<std::byte> into;
+};
+
+/// Requests to one S3 service, signed and tried again. Threads may share it.
+///
+/// A request that the service answers with 429, 500, 502, 503 or 504, whose connection fails or
+/// whose answer ends early, is sent again after a pause of random length, which doubles. It goes on
+/// behind the bytes that came. Every error names the object.
+class Client {
+ public:
+  explicit Client(Settings settings, Environment environment = process_environment);
+  ~Client();
+
+  /// Nullopt if there is no such object.
+  std::optional<ObjectInfo> head(const Url& url);
+  /// Lists what is directly below; `url.key` is empty or ends in '/'. Throws kMalformed for an
+  /// answer that contradicts itself: keys outside the prefix, or a list that never ends.
+  Listed list(const Url& url);
+  /// Reads all ranges, several at once; one above 32 MiB in pieces. Throws kInputChanged if the
+  /// object is no longer the one of `info`.
+  void read(const Url& url, const ObjectInfo& info, std::span<const RangeRead> ranges);
+
+  const Settings& settings() const { return settings_; }
+  /// Number of requests so far, tries included.
+  i64 requests() const;
+
+ private:
+  struct Call;
+  class Lease;
+
+  void send(std::span<Call> calls);
+  void send_once(std::span<Call*> open);
+  HttpAnswer send_unsigned(HttpRequest request);
+  HttpRequest signed_request(const Call& call, const Keys& keys) const;
+  Keys keys();
+  void settle(Call& call);
+
+  Settings settings_;
+  Environment environment_;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The client of this process; its settings are read once.
+Client& shared_client();
+
+}  // namespace shardtool::store::s3

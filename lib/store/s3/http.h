@@ -1,0 +1,67 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/checked.h"
+#include "lib/store/s3/settings.h"
+#include "lib/store/s3/sign.h"
+
+namespace shardtool::store::s3 {
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string url;
+  Headers headers;
+  std::string body;
+  std::span<std::byte> into = {};  ///< where the bytes of an answer 206 go
+};
+
+enum class HttpFailure {
+  kNone,     ///< an answer came, of any status
+  kConnect,  ///< no connection, or no such host
+  kTls,      ///< the certificate or the handshake failed
+  kStalled,  ///< no byte came for too long
+  kCut,      ///< the connection ended inside the answer
+};
+
+struct HttpAnswer {
+  HttpFailure failure = HttpFailure::kNone;
+  std::string reason;                                       ///< libcurl's words for a failure
+  int status = 0;                                           ///< 0: no answer came
+  std::map<std::string, std::string, std::less<>> headers;  ///< names in lower case
+  std::string text;        ///< the body, unless it went to `into`; at most 64 MiB
+  i64 received = 0;        ///< bytes in `into`
+  bool overflows = false;  ///< the body was longer than `into`, or than the limit of the text
+
+  /// Value of a header; empty without it.
+  std::string header(std::string_view name) const;
+};
+
+struct Exchange {
+  HttpRequest request;
+  HttpAnswer answer;
+};
+
+/// Connections of one thread, kept open from one call to the next (curl's multi interface).
+class Connections {
+ public:
+  explicit Connections(const Settings& settings);
+  ~Connections();
+  Connections(const Connections&) = delete;
+  Connections& operator=(const Connections&) = delete;
+
+  /// Sends all requests at once and waits for their answers. Redirects are not followed. Failures
+  /// are answers, too.
+  void perform(std::span<Exchange* const> exchanges);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shardtool::store::s3

@@ -1,0 +1,229 @@
+#include "tests/support/http_server.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+#include <set>
+#include <stdexcept>
+
+namespace shardtool::test {
+namespace {
+
+bool send_bytes(int connection, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(sent));
+  }
+  return true;
+}
+
+ReceivedRequest parsed(std::string_view head) {
+  ReceivedRequest request;
+  const size_t end = head.find("\r\n");
+  const std::string_view first = head.substr(0, end);
+  const size_t space = first.find(' ');
+  request.method = first.substr(0, space);
+  request.target = first.substr(space + 1, first.rfind(' ') - space - 1);
+  head.remove_prefix(end + 2);
+  while (!head.empty()) {
+    const std::string_view line = head.substr(0, head.find("\r\n"));
+    head.remove_prefix(std::min(line.size() + 2, head.size()));
+    const size_t colon = line.find(": ");
+    if (colon == line.npos) continue;
+    std::string name(line.substr(0, colon));
+    std::ranges::transform(name, name.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    request.headers[name] = line.substr(colon + 2);
+  }
+  return request;
+}
+
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    out += static_cast<char>(std::stoi(std::string(text.substr(i + 1, 2)), nullptr, 16));
+    i += 2;
+  }
+  return out;
+}
+
+std::map<std::string, std::string> query_of(std::string_view target) {
+  std::map<std::string, std::string> query;
+  size_t at = target.find('?');
+  while (at != target.npos) {
+    target.remove_prefix(at + 1);
+    at = target.find('&');
+    const std::string_view pair = target.substr(0, at);
+    const size_t equals = pair.find('=');
+    query[percent_decoded(pair.substr(0, equals))] = percent_decoded(pair.substr(equals + 1));
+  }
+  return query;
+}
+
+}  // namespace
+
+HttpServer::HttpServer(Handler handler) : handler_(std::move(handler)) {
+  listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::listen(listener_, 64) != 0 ||
+      ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    throw std::runtime_error("no port for a server");
+  }
+  port_ = ntohs(address.sin_port);
+  acceptor_ = std::thread([this] { accept_all(); });
+}
+
+HttpServer::~HttpServer() {
+  stops_ = true;
+  ::shutdown(listener_, SHUT_RDWR);
+  acceptor_.join();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const int connection : connections_) ::shutdown(connection, SHUT_RDWR);
+  }
+  for (std::thread& worker : workers_) worker.join();
+  for (const int connection : connections_) ::close(connection);
+  ::close(listener_);
+}
+
+std::string HttpServer::address() const {
+  return fmt::format("http://127.0.0.1:{}", port_);
+}
+
+std::vector<ReceivedRequest> HttpServer::requests() const {
+  const std::lock_guard lock(mutex_);
+  return requests_;
+}
+
+void HttpServer::accept_all() {
+  while (!stops_) {
+    const int connection = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (connection < 0) continue;
+    const std::lock_guard lock(mutex_);
+    connections_.push_back(connection);
+    workers_.emplace_back([this, connection] { serve(connection); });
+  }
+}
+
+void HttpServer::serve(int connection) {
+  std::string text;
+  char buffer[4096];
+  while (true) {
+    const size_t end = text.find("\r\n\r\n");
+    if (end != text.npos) {
+      const ReceivedRequest request = parsed(text.substr(0, end + 2));
+      text.erase(0, end + 4);
+      if (!answer(connection, request)) break;
+      continue;
+    }
+    const ssize_t got = ::recv(connection, buffer, sizeof buffer, 0);
+    if (got <= 0) return;
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  ::shutdown(connection, SHUT_RDWR);
+}
+
+bool HttpServer::answer(int connection, const ReceivedRequest& request) {
+  {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(request);
+  }
+  const PlayedAnswer played = handler_(request);
+  if (played.hangs) {
+    char byte = 0;
+    while (::recv(connection, &byte, 1, 0) > 0) {
+    }
+    return false;
+  }
+  if (played.status == 0) return false;
+  const std::string head = fmt::format("HTTP/1.1 {} x\r\nContent-Length: {}\r\n{}\r\n",
+                                       played.status, played.body.size(), played.headers);
+  if (!send_bytes(connection, head)) return false;
+  if (request.method == "HEAD") return true;
+  return send_bytes(connection, std::string_view(played.body).substr(0, played.cut_after)) &&
+         played.cut_after >= played.body.size();
+}
+
+std::string PlayedBucket::etag_of(const std::string& bytes) {
+  constexpr size_t kHashed = 4096;  // of any length in little time
+  return fmt::format("\"{:016x}-{}\"", std::hash<std::string>()(bytes.substr(0, kHashed)),
+                     bytes.size());
+}
+
+PlayedAnswer PlayedBucket::answer(const ReceivedRequest& request) const {
+  const std::string path = request.target.substr(0, request.target.find('?'));
+  constexpr std::string_view kBucket = "/bucket";
+  if (path == kBucket) return list(query_of(request.target));
+  const auto found = objects.find(percent_decoded(path.substr(kBucket.size() + 1)));
+  if (found == objects.end()) return {404, "", "<Error><Code>NoSuchKey</Code></Error>"};
+  const std::string& bytes = found->second;
+  const std::string tag = etag_of(bytes);
+  PlayedAnswer played{200, "ETag: " + tag + "\r\n", ""};
+  const auto wanted = request.headers.find("if-match");
+  if (wanted != request.headers.end() && wanted->second != tag) return {412, "", ""};
+  const auto range = request.headers.find("range");
+  if (range == request.headers.end()) {
+    played.body = bytes;
+    return played;
+  }
+  size_t begin = 0;
+  size_t last = 0;
+  if (std::sscanf(range->second.c_str(), "bytes=%zu-%zu", &begin, &last) != 2) return {400, "", ""};
+  if (begin >= bytes.size()) return {416, "", ""};
+  last = std::min(last, bytes.size() - 1);
+  played.status = 206;
+  played.headers += fmt::format("Content-Range: bytes {}-{}/{}\r\n", begin, last, bytes.size());
+  played.body = bytes.substr(begin, last - begin + 1);
+  return played;
+}
+
+PlayedAnswer PlayedBucket::list(const std::map<std::string, std::string>& query) const {
+  const std::string prefix = query.contains("prefix") ? query.at("prefix") : "";
+  const std::string after =
+      query.contains("continuation-token") ? query.at("continuation-token") : "";
+  std::string text;
+  std::set<std::string> folders;
+  size_t count = 0;
+  std::string last;
+  bool is_cut = false;
+  for (const auto& [key, bytes] : objects) {
+    if (!key.starts_with(prefix) || (!after.empty() && key <= after)) continue;
+    if (count == page) {
+      is_cut = true;
+      break;
+    }
+    ++count;
+    last = key;
+    const size_t slash = key.find('/', prefix.size());
+    if (slash != key.npos) {
+      folders.insert(key.substr(0, slash + 1));
+      continue;
+    }
+    text += fmt::format("<Contents><Key>{}</Key><Size>{}</Size><ETag>{}</ETag></Contents>", key,
+                        bytes.size(), etag_of(bytes));
+  }
+  for (const std::string& folder : folders) {
+    text += "<CommonPrefixes><Prefix>" + folder + "</Prefix></CommonPrefixes>";
+  }
+  text += is_cut ? "<IsTruncated>true</IsTruncated><NextContinuationToken>" + last +
+                       "</NextContinuationToken>"
+                 : "<IsTruncated>false</IsTruncated>";
+  return {200, "", "<ListBucketResult>" + text + "</ListBucketResult>"};
+}
+
+}  // namespace shardtool::test

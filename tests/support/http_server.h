@@ -1,0 +1,71 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace shardtool::test {
+
+struct ReceivedRequest {
+  std::string method;
+  std::string target;                          ///< path and query as sent
+  std::map<std::string, std::string> headers;  ///< names in lower case
+};
+
+struct PlayedAnswer {
+  int status = 200;
+  std::string headers;  ///< lines that end in "\r\n", without Content-Length
+  std::string body;
+  size_t cut_after = std::string::npos;  ///< bytes of the body after which the connection ends
+  bool hangs = false;                    ///< nothing is sent until the client gives up
+};
+
+/// An HTTP server on a free port of 127.0.0.1, one thread for each connection.
+class HttpServer {
+ public:
+  using Handler = std::function<PlayedAnswer(const ReceivedRequest&)>;
+
+  explicit HttpServer(Handler handler);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  /// "http://127.0.0.1:PORT"
+  std::string address() const;
+  std::vector<ReceivedRequest> requests() const;
+
+ private:
+  void accept_all();
+  void serve(int connection);
+  bool answer(int connection, const ReceivedRequest& request);
+
+  Handler handler_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<bool> stops_ = false;
+  mutable std::mutex mutex_;  ///< guards requests_, connections_ and workers_
+  std::vector<ReceivedRequest> requests_;
+  std::vector<int> connections_;
+  std::vector<std::thread> workers_;
+  std::thread acceptor_;
+};
+
+/// Serves objects as S3 does: HEAD, ranged GET with If-Match, ListObjectsV2 of `page` names a page.
+class PlayedBucket {
+ public:
+  std::map<std::string, std::string> objects;
+  size_t page = 1000;
+
+  PlayedAnswer answer(const ReceivedRequest& request) const;
+  /// Of the size and the first bytes.
+  static std::string etag_of(const std::string& bytes);
+
+ private:
+  PlayedAnswer list(const std::map<std::string, std::string>& query) const;
+};
+
+}  // namespace shardtool::test
