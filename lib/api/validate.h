@@ -9,10 +9,13 @@
 #include "lib/check/finding.h"
 #include "lib/comm/engine_choice.h"
 #include "lib/engine/diagnosis/verdict.h"
-#include "lib/model/graph/graph.h"
 
 namespace shardtool::kernels {
 class Accelerator;
+}
+
+namespace shardtool::model {
+struct Graph;
 }
 
 namespace shardtool::api {
@@ -28,8 +31,8 @@ struct ValidateOptions {
   bool native = false;   ///< also in the weights' dtype, as engines compute: a report
   std::string golden;    ///< file with results of another implementation, or empty
   std::uint64_t seed = 1;
-  i64 tokens = 8;                ///< of the runs in floats
-  double require_coverage = 0;   ///< percent of the tensors that some result must depend on
+  i64 tokens = 8;               ///< of the runs in floats
+  double require_coverage = 0;  ///< percent of the tensors that some result must depend on
   /// Compares residues of values, not of bits: for another dtype. Where the manifest records that a
   /// tensor was cast or unpacked, the reference is changed in the same way and its bytes compared.
   bool compares_values = false;

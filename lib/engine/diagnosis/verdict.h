@@ -9,7 +9,7 @@
 #include "lib/base/checked.h"
 #include "lib/engine/diagnosis/outcome.h"
 #include "lib/engine/run/computed_by.h"
-#include "lib/engine/run/fabric.h"
+#include "lib/plan/placement/placement.h"
 
 namespace shardtool::engine {
 
