@@ -54,7 +54,7 @@ using Resolve = std::function<mapping::Resolution(std::span<const TensorSpec>)>;
 std::vector<DataTensor> check_foreign_shards(const ForeignShards& shards, const Resolve& resolve,
                                              Findings& findings);
 
-/// ST0315: files of two numberings in one folder.
+/// ST0315: files of two numberings in one folder, unless a manifest names them.
 void check_one_numbering(const format::Checkpoint& checkpoint, Findings& findings);
 
 }  // namespace shardtool::check
