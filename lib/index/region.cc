@@ -1,5 +1,7 @@
 #include "lib/index/region.h"
 
+#include <utility>
+
 namespace shardtool::index {
 
 Shape local_shape(const Region& region) {
@@ -24,6 +26,23 @@ Region whole_region(const Shape& shape) {
   Region region;
   for (const i64 extent : shape) region.push_back(AxisMap::identity(extent));
   return region;
+}
+
+std::vector<PlacedBox> placed_boxes(const Region& region) {
+  std::vector<PlacedBox> boxes(1);
+  for (const AxisMap& map : region) {
+    std::vector<PlacedBox> longer;
+    for (const PlacedBox& box : boxes) {
+      for (const Piece& piece : map.pieces()) {
+        PlacedBox& next = longer.emplace_back(box);
+        next.local.push_back(piece.local);
+        next.global.push_back(piece.global);
+        next.sizes.push_back(piece.size);
+      }
+    }
+    boxes = std::move(longer);
+  }
+  return boxes;
 }
 
 std::string to_string(const Region& region) {

@@ -21,6 +21,19 @@ i64 image_size(const Region& region);
 /// Region of the whole tensor.
 Region whole_region(const Shape& shape);
 
+/// Box of elements that a holder has as one translation: its begin in the holder's array and in the
+/// whole tensor.
+struct PlacedBox {
+  Shape local;
+  Shape global;
+  Shape sizes;
+
+  bool operator==(const PlacedBox&) const = default;
+};
+/// Boxes of a region: the product of its axes' pieces, last axis fastest. They are disjoint and
+/// cover what is not padding. A scalar has one box without axes.
+std::vector<PlacedBox> placed_boxes(const Region& region);
+
 /// Formats as "[0, 192) [640, 832) x [0, 4096)": axes separated by " x "; "scalar" without axes.
 std::string to_string(const Region& region);
 

@@ -2,6 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
+#include "tests/support/generators.h"
+
 using namespace shardtool;
 using index::AxisMap;
 using index::Region;
@@ -24,4 +28,22 @@ TEST_CASE("the whole region is the identity on every axis") {
   const Region region = index::whole_region({3, 0, 2});
   CHECK(region == Region{AxisMap::identity(3), AxisMap::identity(0), AxisMap::identity(2)});
   CHECK(image_size(region) == 0);
+}
+
+TEST_CASE("the placed boxes of a region are its translations, each element once") {
+  CHECK(rc::check("against the maps, index by index", [] {
+    const Region region{*gen::axis_map(), *gen::axis_map()};
+    std::set<std::pair<i64, i64>> seen;
+    for (const index::PlacedBox& box : placed_boxes(region)) {
+      for (i64 i = 0; i < box.sizes[0]; ++i) {
+        for (i64 j = 0; j < box.sizes[1]; ++j) {
+          RC_ASSERT(region[0](box.local[0] + i) == box.global[0] + i);
+          RC_ASSERT(region[1](box.local[1] + j) == box.global[1] + j);
+          RC_ASSERT(seen.insert({box.local[0] + i, box.local[1] + j}).second);
+        }
+      }
+    }
+    RC_ASSERT(static_cast<i64>(seen.size()) == image_size(region));
+  }));
+  CHECK(placed_boxes(Region{}) == std::vector<index::PlacedBox>{{}});
 }

@@ -77,8 +77,13 @@ void read_box(const TensorSpec& spec, const MoveSide& side, std::span<const i64>
                       std::vector<i64>(sizes.size(), 0)},
                      extents, spec.dtype, files, bytes);
   }
-  const index::Region region = region_of(spec.shape, begin, sizes);
+  read_region(spec, side, region_of(spec.shape, begin, sizes), files, bytes);
+}
+
+void read_region(const TensorSpec& spec, const MoveSide& side, const index::Region& region,
+                 std::span<const SourceFile> files, std::span<std::byte> bytes) {
   const index::HolderSet wanted = index::HolderSet::of(spec.shape, {&region, 1});
+  const Shape extents = wanted.local_shape(0);
   const index::HolderJoin join(*side.holders, wanted);
   join.for_each_box([&](index::HolderJoin::Box box) {
     const index::HolderJoin::Located source = join.source_of(box);
@@ -91,11 +96,8 @@ void read_box(const TensorSpec& spec, const MoveSide& side, std::span<const i64>
                  {},
                  source.local,
                  side.holders->local_shape(holder),
-                 {}};
-    for (size_t a = 0; a < box.size(); ++a) {
-      part.sizes.push_back(box[a]->size);
-      part.at.push_back(box[a]->begin - begin[a]);
-    }
+                 join.destinations_of(box).front().local};
+    for (const index::AxisCell* cell : box) part.sizes.push_back(cell->size);
     read_part(part, extents, spec.dtype, files, bytes);
   });
 }
