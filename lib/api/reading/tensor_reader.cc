@@ -1,0 +1,106 @@
+#include "lib/api/reading/tensor_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/exec/files/stored_box.h"
+
+namespace shardtool::api {
+namespace {
+
+/// Bytes that a thread reads at a time.
+constexpr i64 kPartBytes = 8 << 20;
+
+/// Runs task(0) to task(count - 1) on some threads, and throws the first error.
+template <class Task>
+void run_parts(i64 count, int threads, const Task& task) {
+  std::atomic<i64> next = 0;
+  std::exception_ptr failure;
+  std::mutex mutex;
+  const auto work = [&] {
+    try {
+      for (i64 part = next++; part < count; part = next++) task(part);
+    } catch (...) {
+      next = count;
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+    }
+  };
+  std::vector<std::jthread> others;
+  for (i64 t = 1; t < std::min<i64>(threads, count); ++t) others.emplace_back(work);
+  work();
+  others.clear();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+/// A box of the array, some indices of its first axis at a time.
+struct TensorReader::Rows {
+  Shape begin;
+  Shape sizes;
+};
+
+TensorReader::TensorReader(Place place, std::span<const exec::SourceFile> files)
+    : place_(std::move(place)), files_(files), shape_(index::local_shape(place_.region)) {}
+
+i64 TensorReader::bytes_of(std::span<const i64> sizes) const {
+  if (const auto bytes = byte_size(dtype(), {sizes.begin(), sizes.end()})) return *bytes;
+  throw Error(ErrorCode::kSubByteCut, "a box of elements that are not whole bytes")
+      .tensor(place_.stored.name)
+      .note("dtype", std::string(to_string(dtype())));
+}
+
+void TensorReader::read(std::span<const i64> begin, std::span<const i64> sizes, int threads,
+                        std::span<std::byte> bytes) const {
+  if (bits(dtype()) % CHAR_BIT != 0 && !std::ranges::equal(sizes, shape_)) {
+    throw Error(ErrorCode::kSubByteCut, "elements that are not whole bytes are read whole")
+        .tensor(place_.stored.name)
+        .note("dtype", std::string(to_string(dtype())));
+  }
+  const Rows all{{begin.begin(), begin.end()}, {sizes.begin(), sizes.end()}};
+  const i64 rows = sizes.empty() ? 1 : sizes.front();
+  const i64 total = std::ssize(bytes);
+  if (total == 0) return;
+  const i64 row_bytes = total / rows;
+  const bool divides = bits(dtype()) % CHAR_BIT == 0 && !sizes.empty();
+  const i64 step = divides ? std::max<i64>(1, kPartBytes / std::max<i64>(row_bytes, 1)) : rows;
+  run_parts(ceil_div(rows, step), threads, [&](i64 part) {
+    if (step >= rows) return read_rows(all, bytes);
+    Rows some = all;
+    some.begin.front() += part * step;
+    some.sizes.front() = std::min(step, rows - part * step);
+    read_rows(some, bytes.subspan(static_cast<size_t>(part * step * row_bytes),
+                                  static_cast<size_t>(some.sizes.front() * row_bytes)));
+  });
+}
+
+void TensorReader::read_rows(const Rows& rows, std::span<std::byte> bytes) const {
+  const auto part_of = [&](const index::Region& region) {
+    index::Region part;
+    for (size_t a = 0; a < region.size(); ++a) {
+      part.push_back(compose(
+          region[a],
+          index::AxisMap::slice(shape_[a], {rows.begin[a], rows.begin[a] + rows.sizes[a]})));
+    }
+    return part;
+  };
+  const index::Region wanted = part_of(place_.region);
+  if (index::image_size(wanted) != element_count(rows.sizes)) {
+    std::ranges::fill(bytes, std::byte{0});
+  }
+  exec::read_region(place_.stored, place_.side, wanted, files_, bytes);
+  for (const index::Region& fill : place_.fills) {
+    exec::read_region(place_.stored, place_.side, part_of(fill), files_, bytes);
+  }
+}
+
+}  // namespace shardtool::api
