@@ -1,6 +1,16 @@
-# Install rules: the headers under their public names, every module's archive, one umbrella target
-# shardtool::shardtool for find_package(shardtool), the presets and the schema of mapping files.
+# Install rules: the presets and the schema of mapping files; the headers under their public names, every module's
+# archive, and one umbrella target shardtool::shardtool for find_package(shardtool).
 include(CMakePackageConfigHelpers)
+
+install(DIRECTORY lib/family DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool COMPONENT cli
+        FILES_MATCHING PATTERN "*.json")
+install(FILES lib/mapping/schema/mapping-v1.json
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool/schemas COMPONENT cli)
+
+# The library's own archives are of no use to others without those that it was linked with.
+if(SHARDTOOL_STATIC)
+  return()
+endif()
 
 get_property(modules GLOBAL PROPERTY SHARDTOOL_MODULES)
 add_library(shardtool_library INTERFACE)
@@ -23,6 +33,7 @@ install(FILES ${PROJECT_BINARY_DIR}/shardtool-config.cmake
 set(public_headers ${PROJECT_BINARY_DIR}/public_headers)
 file(REMOVE_RECURSE ${public_headers})
 file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR} lib/*.h kernels/*.h)
+list(FILTER headers EXCLUDE REGEX "^lib/python/")
 foreach(header IN LISTS headers)
   file(READ ${header} text)
   string(REPLACE "#include \"lib/" "#include \"shardtool/" text "${text}")
@@ -31,7 +42,3 @@ foreach(header IN LISTS headers)
   file(WRITE ${public_headers}/shardtool/${name} "${text}")
 endforeach()
 install(DIRECTORY ${public_headers}/shardtool DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT dev)
-install(DIRECTORY lib/family DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool COMPONENT cli
-        FILES_MATCHING PATTERN "*.json")
-install(FILES lib/mapping/schema/mapping-v1.json
-        DESTINATION ${CMAKE_INSTALL_DATADIR}/shardtool/schemas COMPONENT cli)

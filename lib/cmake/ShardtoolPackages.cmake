@@ -6,6 +6,9 @@
 #   shardtool-mpi_VERSION_ARCH.deb   the plugin for launches with mpirun, where an MPI was found
 #   shardtool-dev_VERSION_ARCH.deb   headers, archives and find_package(shardtool)
 #
+# Each has its SHA-256 beside it, and the program's holds a bill of materials (ShardtoolSbom.cmake). A build with
+# -DSHARDTOOL_STATIC=ON makes one archive that needs glibc alone: `cpack -G TGZ -D CPACK_COMPONENTS_ALL=cli`.
+#
 # SHARDTOOL_MAINTAINER is the packages' Maintainer field.
 set(SHARDTOOL_MAINTAINER "shardtool maintainers <maintainers@shardtool.invalid>" CACHE STRING
     "Maintainer of the Debian packages")
@@ -53,5 +56,7 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
   install(FILES ${CMAKE_CURRENT_LIST_DIR}/debian/copyright ${CMAKE_CURRENT_LIST_DIR}/debian/changelog
           DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${upper}_PACKAGE_NAME} COMPONENT ${component})
 endforeach()
+install(FILES ${SHARDTOOL_SBOM} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/shardtool COMPONENT cli)
+set(CPACK_PACKAGE_CHECKSUM SHA256)
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian/compress.cmake)
 include(CPack)

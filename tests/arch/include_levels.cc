@@ -20,6 +20,7 @@ constexpr auto kModules = std::to_array<Module>({
     {"comm", 20},    {"layout", 20},  {"kernels", 20},  {"format", 25}, {"plan", 25},
     {"mapping", 30}, {"layouts", 33}, {"ops", 35},      {"exec", 40},   {"model", 40},
     {"check", 45},   {"engine", 45},  {"tutorial", 47}, {"api", 50},    {"cli", 60},
+    {"python", 70},
 });
 
 const Module* find_module(std::string_view name) {

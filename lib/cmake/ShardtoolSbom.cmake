@@ -1,0 +1,33 @@
+# A bill of materials (CycloneDX 1.6) of the libraries that this build links: in the packages below share/doc, and in the
+# wheel beside its metadata (PEP 770). It has no time and no serial number: the same build has the same bytes.
+set(sbom_version_fmt ${fmt_VERSION})
+if(NOT sbom_version_fmt)
+  file(STRINGS ${SHARDTOOL_FMT_INCLUDE}/fmt/core.h line REGEX "^#define FMT_VERSION ")
+  string(REGEX REPLACE "^#define FMT_VERSION ([0-9]+)([0-9][0-9])([0-9][0-9])$" "\\1.\\2.\\3" sbom_version_fmt "${line}")
+  string(REGEX REPLACE "\\.0([0-9])" ".\\1" sbom_version_fmt "${sbom_version_fmt}")
+endif()
+set(sbom_components "")
+foreach(library "fmt;${sbom_version_fmt};MIT" "nlohmann_json;${nlohmann_json_VERSION};MIT" "re2;${re2_VERSION};BSD-3-Clause"
+        "xxhash;${xxhash_VERSION};BSD-2-Clause" "openssl;${OPENSSL_VERSION};Apache-2.0")
+  list(GET library 0 name)
+  list(GET library 1 version)
+  list(GET library 2 license)
+  list(APPEND sbom_components "    {\"type\": \"library\", \"bom-ref\": \"${name}\", \"name\": \"${name}\", \"version\": \"${version}\",
+     \"licenses\": [{\"license\": {\"id\": \"${license}\"}}]}")
+  list(APPEND sbom_refs "\"${name}\"")
+endforeach()
+list(JOIN sbom_components ",\n" sbom_components)
+list(JOIN sbom_refs ", " sbom_refs)
+set(SHARDTOOL_SBOM ${PROJECT_BINARY_DIR}/shardtool.cdx.json)
+file(CONFIGURE OUTPUT ${SHARDTOOL_SBOM} @ONLY CONTENT "{
+  \"bomFormat\": \"CycloneDX\",
+  \"specVersion\": \"1.6\",
+  \"version\": 1,
+  \"metadata\": {\"component\": {\"type\": \"application\", \"bom-ref\": \"shardtool\", \"name\": \"shardtool\",
+    \"version\": \"@PROJECT_VERSION@\", \"licenses\": [{\"license\": {\"id\": \"Apache-2.0\"}}]}},
+  \"components\": [
+@sbom_components@
+  ],
+  \"dependencies\": [{\"ref\": \"shardtool\", \"dependsOn\": [@sbom_refs@]}]
+}
+")

@@ -1,0 +1,136 @@
+#include "cli/print/findings.h"
+#include "cli/print/json.h"
+#include "cli/print/validate.h"
+#include "lib/api/check.h"
+#include "lib/api/diff.h"
+#include "lib/api/inspect.h"
+#include "lib/api/transform.h"
+#include "lib/api/validate.h"
+#include "lib/python/bindings.h"
+#include "lib/python/document.h"
+#include "lib/python/options.h"
+#include "lib/python/watched_run.h"
+
+namespace nb = nanobind;
+
+namespace shardtool::python {
+namespace {
+
+using Paths = std::vector<std::string>;
+
+/// Runs a command whose options have resources of their own.
+template <class Options, class Report>
+std::string run(std::string_view command, Options& options, exec::Resources& resources,
+                nb::handle progress, Report (*verb)(const Options&), bool (*is_ok)(const Report&)) {
+  std::optional<Report> report;
+  run_watched(resources, progress, [&] { report = verb(options); });
+  return document(command, is_ok(*report),
+                  [&](JsonWriter& json) { cli::write_fields(json, *report); });
+}
+
+template <class Report>
+bool always(const Report&) {
+  return true;
+}
+
+std::string split(std::string source, std::string output, nb::dict given, nb::handle progress) {
+  const Keywords keywords(std::move(given));
+  api::SplitOptions options{.source = std::move(source),
+                            .mapping = mapping_choice(keywords),
+                            .ranks = {},
+                            .write = write_options(std::move(output), keywords)};
+  keywords.set("ranks", options.ranks);
+  return run("split", options, options.write.resources, progress, api::split, always);
+}
+
+std::string merge(Paths sources, std::string output, nb::dict given, nb::handle progress) {
+  const Keywords keywords(std::move(given));
+  api::MergeOptions options;
+  options.sources = std::move(sources);
+  options.write = write_options(std::move(output), keywords);
+  keywords.set("from_layout", options.from_layout);
+  keywords.set("model_config", options.config);
+  keywords.set("compare_replicas", options.compare_replicas);
+  return run("merge", options, options.write.resources, progress, api::merge, always);
+}
+
+std::string reshard(Paths sources, std::string output, nb::dict given, nb::handle progress) {
+  const Keywords keywords(std::move(given));
+  api::ReshardOptions options;
+  options.sources = std::move(sources);
+  options.to = mapping_choice(keywords);
+  options.write = write_options(std::move(output), keywords);
+  keywords.set("ranks", options.ranks);
+  keywords.set("compare_replicas", options.compare_replicas);
+  return run("reshard", options, options.write.resources, progress, api::reshard, always);
+}
+
+std::string check(Paths sources, nb::dict given, nb::handle progress) {
+  const Keywords keywords(std::move(given));
+  api::CheckOptions options;
+  options.sources = std::move(sources);
+  options.mapping = given_mapping(keywords);
+  keywords.set("profile", options.profile);
+  keywords.set("ignore", options.ignore);
+  bool reads_data = false;
+  keywords.set("read_data", reads_data);
+  if (reads_data) options.data = check::DataSubset{};
+  set_resources(keywords, options.resources);
+  return run(
+      "check", options, options.resources, progress, api::check,
+      +[](const api::CheckReport& report) { return report.errors == 0; });
+}
+
+std::string validate(Paths sources, nb::dict given, nb::handle progress) {
+  const Keywords keywords(std::move(given));
+  api::ValidateOptions options;
+  options.sources = std::move(sources);
+  options.mapping = mapping_choice(keywords);
+  keywords.set("reference", options.reference);
+  keywords.set("quick", options.quick);
+  keywords.set("values", options.compares_values);
+  keywords.set("require_coverage", options.require_coverage);
+  set_resources(keywords, options.resources);
+  return run(
+      "validate", options, options.resources, progress, api::validate,
+      +[](const api::ValidateReport& report) { return report.passes(); });
+}
+
+std::string diff(std::string a, std::string b, nb::dict given, nb::handle progress) {
+  const Keywords keywords(std::move(given));
+  api::DiffOptions options;
+  options.a = std::move(a);
+  options.b = std::move(b);
+  keywords.set("metadata_only", options.metadata_only);
+  keywords.set("values", options.values);
+  set_resources(keywords, options.resources);
+  return run(
+      "diff", options, options.resources, progress, api::diff,
+      +[](const api::DiffReport& report) { return report.equal; });
+}
+
+std::string inspect(std::string source, nb::dict given) {
+  const Keywords keywords(std::move(given));
+  api::InspectOptions options;
+  options.source = std::move(source);
+  options.mapping = given_mapping(keywords);
+  keywords.set("filter", options.filter);
+  const nb::gil_scoped_release release;
+  const api::InspectReport report = api::inspect(options);
+  return document("inspect", true, [&](JsonWriter& json) { cli::write_fields(json, report); });
+}
+
+}  // namespace
+
+void bind_commands(nb::module_& module) {
+  const auto progress = nb::arg("progress").none();
+  module.def("split", split, nb::arg(), nb::arg(), nb::arg(), progress);
+  module.def("merge", merge, nb::arg(), nb::arg(), nb::arg(), progress);
+  module.def("reshard", reshard, nb::arg(), nb::arg(), nb::arg(), progress);
+  module.def("check", check, nb::arg(), nb::arg(), progress);
+  module.def("validate", validate, nb::arg(), nb::arg(), progress);
+  module.def("diff", diff, nb::arg(), nb::arg(), nb::arg(), progress);
+  module.def("inspect", inspect);
+}
+
+}  // namespace shardtool::python

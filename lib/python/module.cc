@@ -1,0 +1,13 @@
+#include "lib/python/bindings.h"
+#include "lib/python/errors.h"
+#include "lib/python/tensor.h"
+
+NB_MODULE(_core, module) {
+  module.doc() = "The library of shardtool; use the package `shardtool`.";
+  module.attr("__version__") = SHARDTOOL_VERSION;
+  shardtool::python::translate_errors();
+  shardtool::python::bind_tensor(module);
+  shardtool::python::bind_checkpoint(module);
+  shardtool::python::bind_commands(module);
+  shardtool::python::bind_plan(module);
+}

@@ -1,0 +1,83 @@
+#include "lib/python/options.h"
+
+#include <nanobind/stl/pair.h>
+
+#include <array>
+#include <string_view>
+
+#include "lib/base/error.h"
+
+namespace nb = nanobind;
+
+namespace shardtool::python {
+namespace {
+
+Dtype cast_type(const std::string& name) {
+  struct Cast {
+    std::string_view name;
+    Dtype dtype;
+  };
+  static constexpr auto kCasts =
+      std::to_array<Cast>({{"bf16", Dtype::kBF16}, {"f16", Dtype::kF16}, {"f32", Dtype::kF32}});
+  for (const Cast& cast : kCasts) {
+    if (cast.name == name) return cast.dtype;
+  }
+  throw Error(ErrorCode::kUsage, "floats are not cast to '" + name + "'")
+      .help("use dtype=\"bf16\", \"f16\" or \"f32\"");
+}
+
+}  // namespace
+
+api::MappingChoice mapping_choice(const Keywords& keywords) {
+  api::MappingChoice choice;
+  keywords.set("mapping", choice.path);
+  keywords.set("preset", choice.preset);
+  if (!choice.path.empty() && !choice.preset.empty()) {
+    throw Error(ErrorCode::kUsage, "a mapping and a preset exclude each other").help("give one");
+  }
+  const nb::object mesh = keywords.find("mesh");
+  if (!mesh.is_none()) choice.mesh = to_mesh(mesh);
+  keywords.set("axes", choice.layout);
+  keywords.set("model_config", choice.config);
+  keywords.set("require_even", choice.require_even);
+  keywords.set("allow_empty_shards", choice.allow_empty_shards);
+  const nb::object settings = keywords.find("settings");
+  if (settings.is_none()) return choice;
+  for (const auto [path, value] : nb::cast<nb::dict>(settings)) {
+    choice.settings.emplace_back(nb::cast<std::string>(path),
+                                 nb::cast<std::string>(nb::str(nb::handle(value))));
+  }
+  return choice;
+}
+
+std::optional<api::MappingChoice> given_mapping(const Keywords& keywords) {
+  for (const char* name : {"mesh", "mapping", "preset"}) {
+    if (!keywords.find(name).is_none()) return mapping_choice(keywords);
+  }
+  return std::nullopt;
+}
+
+void set_resources(const Keywords& keywords, exec::Resources& resources) {
+  keywords.set("max_memory", resources.max_memory);
+  keywords.set("threads", resources.threads);
+}
+
+api::WriteOptions write_options(std::string output, const Keywords& keywords) {
+  api::WriteOptions options;
+  options.output = std::move(output);
+  keywords.set("layout", options.layout);
+  keywords.set("max_file_size", options.max_file_size);
+  keywords.set("dequantize", options.dequantize);
+  keywords.set("force", options.force);
+  keywords.set("resume", options.resume);
+  keywords.set("verify", options.verify);
+  keywords.set("dry_run", options.dry_run);
+  keywords.set("sha256", options.sha256);
+  keywords.set("copy_side_files", options.copy_side_files);
+  const nb::object dtype = keywords.find("dtype");
+  if (!dtype.is_none()) options.dtype = cast_type(nb::cast<std::string>(dtype));
+  set_resources(keywords, options.resources);
+  return options;
+}
+
+}  // namespace shardtool::python

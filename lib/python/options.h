@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+
+#include "lib/api/transform.h"
+#include "lib/python/convert.h"
+
+namespace shardtool::python {
+
+/// Keywords mesh, mapping, preset, axes, model_config, settings, require_even and
+/// allow_empty_shards. Throws kUsage for a mapping with a preset.
+api::MappingChoice mapping_choice(const Keywords& keywords);
+/// The same; nullopt if none of the first three was given.
+std::optional<api::MappingChoice> given_mapping(const Keywords& keywords);
+/// Keywords max_memory, in bytes, and threads.
+void set_resources(const Keywords& keywords, exec::Resources& resources);
+/// Keywords layout, dtype, dequantize, max_file_size, force, resume, verify, dry_run, sha256 and
+/// copy_side_files, and the resources. Throws kUsage for a dtype that is no cast.
+api::WriteOptions write_options(std::string output, const Keywords& keywords);
+
+}  // namespace shardtool::python

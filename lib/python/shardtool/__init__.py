@@ -1,0 +1,278 @@
+"""Reads checkpoints as ranks hold them, and cuts, merges, moves and proves them.
+
+    import shardtool as st
+    with st.open("out/tp8").rank(3, framework="pt") as f:
+        tensor = f.get_tensor("model.norm.weight")
+
+Every function is the command of the same name (`shardtool help COMMAND`) and returns the document that it prints with
+--json. Sizes are bytes, paths are str or os.PathLike.
+"""
+
+import os
+from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Union
+
+from . import _core
+from ._core import Rank, Tensor, TensorSlice, __version__
+from ._errors import (
+    Error, Inexpressible, InputError, InternalError, Interrupted, MappingError, OutputError, ResourceError, UsageError,
+)
+from ._reports import Plan, Report, Transfer, Transfers, parse as _parse
+
+__all__ = [
+    "Checkpoint", "Error", "Inexpressible", "InputError", "InternalError", "Interrupted", "Layout", "MappingError",
+    "OutputError", "Plan", "Rank", "Report", "ResourceError", "Slice", "Tensor", "TensorInfo", "TensorSlice", "Transfer",
+    "Transfers", "UsageError", "check", "diff", "inspect", "merge", "open", "plan", "reshard", "split", "validate",
+]
+
+Path = Union[str, os.PathLike]
+Mesh = Union[str, Mapping[str, int]]
+Progress = Callable[[int, int, str], Any]
+
+
+class Slice(NamedTuple):
+    """Elements that a rank holds side by side: shard[s.dst] = whole[s.src]."""
+
+    dst: tuple
+    src: tuple
+    shape: tuple
+
+
+class Layout:
+    """The cut of one tensor over the ranks of a mesh."""
+
+    def __init__(self, core):
+        self._core = core
+
+    @property
+    def mesh(self) -> dict:
+        """Axes and their sizes, the slowest first; ranks are row-major."""
+        return self._core.mesh
+
+    @property
+    def ranks(self) -> list:
+        """The ranks that hold some of the tensor."""
+        return self._core.ranks
+
+    @property
+    def rule(self) -> str:
+        """The rule of the mapping that decided."""
+        return self._core.rule
+
+    def shape(self, rank: int) -> tuple:
+        """The shape of the rank's shard, padding included."""
+        return self._core.shape(rank)
+
+    def slices(self, rank: int) -> list:
+        """What the rank holds, as a list of Slice. Elements of the shard in no slice are padding."""
+        return [Slice(*fields) for fields in self._core._slices(rank)]
+
+    @property
+    def placements(self) -> tuple:
+        """Per axis of the mesh the axis of the tensor that DTensor shards, or None where it replicates. Raises
+        Inexpressible if DTensor has no such layout."""
+        try:
+            return self._core._placements()
+        except InputError as error:
+            inexpressible = Inexpressible(*error.args)
+            inexpressible.__dict__.update(error.__dict__)
+            raise inexpressible from None
+
+    def to_dtensor(self):
+        """(mesh, placements) with torch's Shard and Replicate, for DTensor.from_local. Imports torch."""
+        placements = self.placements
+        from torch.distributed.tensor import Replicate, Shard
+
+        return self.mesh, [Replicate() if axis is None else Shard(axis) for axis in placements]
+
+
+class TensorInfo:
+    """A tensor of a checkpoint: its header, and its layout."""
+
+    def __init__(self, core):
+        self._core = core
+
+    @property
+    def name(self) -> str:
+        return self._core.name
+
+    @property
+    def dtype(self) -> str:
+        """As safetensors writes it, "BF16"."""
+        return self._core.dtype
+
+    @property
+    def shape(self) -> tuple:
+        return self._core.shape
+
+    @property
+    def nbytes(self) -> int:
+        return self._core.nbytes
+
+    @property
+    def layout(self) -> Layout:
+        """Raises UsageError for a whole checkpoint that was opened without a mesh, a mapping or a preset."""
+        return Layout(self._core._layout)
+
+    def __repr__(self) -> str:
+        return f"TensorInfo({self.name!r}, {self.dtype}, {list(self.shape)})"
+
+
+class Checkpoint:
+    """An opened checkpoint. Its names are the model's own, whatever the files call them."""
+
+    def __init__(self, core):
+        self._core = core
+
+    @property
+    def path(self) -> str:
+        return self._core.path
+
+    @property
+    def format(self) -> str:
+        return self._core.format
+
+    @property
+    def mesh(self) -> Optional[dict]:
+        """Axes and their sizes, the slowest first; None for a whole checkpoint."""
+        return self._core.mesh
+
+    @property
+    def warnings(self) -> list:
+        return self._core.warnings
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def __contains__(self, name) -> bool:
+        return isinstance(name, str) and name in self._core
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._core)
+
+    def keys(self) -> list:
+        return self._core.keys()
+
+    def __getitem__(self, name: str) -> TensorInfo:
+        return TensorInfo(self._core._header(name))
+
+    def rank(self, rank: int, framework: Optional[str] = None) -> Rank:
+        """What the rank holds, with the methods of safetensors.safe_open."""
+        return self._core.rank(rank, framework)
+
+    def get_tensor(self, name: str, framework: Optional[str] = None):
+        """The whole tensor, joined from the ranks' files where it is cut."""
+        return self._core.get_tensor(name, framework)
+
+    def get_slice(self, name: str, framework: Optional[str] = None) -> TensorSlice:
+        """The whole tensor, of which a subscript reads a part."""
+        return self._core.get_slice(name, framework)
+
+    def __enter__(self) -> "Checkpoint":
+        return self
+
+    def __exit__(self, *_) -> None:
+        return None
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.path!r}, {self.format}, {len(self)} tensors)"
+
+
+def _paths(sources: Union[Path, Iterable[Path]]) -> list:
+    if isinstance(sources, (str, os.PathLike)):
+        return [os.fspath(sources)]
+    return [os.fspath(source) for source in sources]
+
+
+def _keywords(given: dict) -> dict:
+    """Arguments for the extension: paths as text, and without those that it takes by place."""
+    by_place = ("source", "sources", "output", "a", "b", "progress")
+    return {name: os.fspath(value) if isinstance(value, os.PathLike) else value
+            for name, value in given.items() if name not in by_place and value is not None}
+
+
+def open(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
+         preset: Optional[str] = None, axes: Optional[str] = None, model_config: Optional[Path] = None,
+         settings: Optional[Mapping[str, Any]] = None) -> Checkpoint:
+    """Opens a checkpoint, or the outputs of one split, and reads headers only. A whole checkpoint with a mesh, a mapping
+    or a preset has ranks, whose shards are read without being written first."""
+    return Checkpoint(_core.open(_paths(source), _keywords(locals())))
+
+
+def inspect(source: Path, *, filter: Optional[str] = None, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
+            preset: Optional[str] = None) -> Report:
+    """Describes a checkpoint and its tensors."""
+    return _parse(_core.inspect(os.fspath(source), _keywords(locals())))
+
+
+def split(source: Path, output: Path, *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
+          preset: Optional[str] = None, layout: Optional[str] = None, ranks: Optional[Iterable[int]] = None,
+          axes: Optional[str] = None, model_config: Optional[Path] = None, settings: Optional[Mapping[str, Any]] = None,
+          require_even: bool = False, allow_empty_shards: bool = False, dtype: Optional[str] = None,
+          dequantize: bool = False, max_file_size: Optional[int] = None, max_memory: Optional[int] = None,
+          threads: Optional[int] = None, force: bool = False, resume: bool = False, verify: bool = False,
+          dry_run: bool = False, sha256: bool = False, copy_side_files: bool = True,
+          progress: Optional[Progress] = None) -> Report:
+    """Cuts a whole checkpoint into one part per rank. progress(bytes_done, bytes_total, tensor) is called on this thread;
+    an exception that it raises ends the run, and `resume` continues it."""
+    if ranks is not None:
+        ranks = list(ranks)
+    return _parse(_core.split(os.fspath(source), os.fspath(output), _keywords(locals()), progress))
+
+
+def merge(sources: Union[Path, Iterable[Path]], output: Path, *, from_layout: Optional[str] = None,
+          model_config: Optional[Path] = None, compare_replicas: bool = True, layout: Optional[str] = None,
+          dtype: Optional[str] = None, dequantize: bool = False, max_file_size: Optional[int] = None,
+          max_memory: Optional[int] = None, threads: Optional[int] = None, force: bool = False, resume: bool = False,
+          verify: bool = False, dry_run: bool = False, sha256: bool = False, copy_side_files: bool = True,
+          progress: Optional[Progress] = None) -> Report:
+    """Makes one checkpoint of shards: merge(split(x)) is x, byte for byte."""
+    return _parse(_core.merge(_paths(sources), os.fspath(output), _keywords(locals()), progress))
+
+
+def reshard(sources: Union[Path, Iterable[Path]], output: Path, *, mesh: Optional[Mesh] = None,
+            mapping: Optional[Path] = None, preset: Optional[str] = None, layout: Optional[str] = None,
+            ranks: Optional[Iterable[int]] = None, axes: Optional[str] = None, model_config: Optional[Path] = None,
+            settings: Optional[Mapping[str, Any]] = None, require_even: bool = False, allow_empty_shards: bool = False,
+            compare_replicas: bool = True, dtype: Optional[str] = None, dequantize: bool = False,
+            max_file_size: Optional[int] = None, max_memory: Optional[int] = None, threads: Optional[int] = None,
+            force: bool = False, resume: bool = False, verify: bool = False, dry_run: bool = False, sha256: bool = False,
+            copy_side_files: bool = True, progress: Optional[Progress] = None) -> Report:
+    """Moves shards to another mesh or mapping, without a merged copy."""
+    if ranks is not None:
+        ranks = list(ranks)
+    return _parse(_core.reshard(_paths(sources), os.fspath(output), _keywords(locals()), progress))
+
+
+def plan(source: Path, *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None, preset: Optional[str] = None,
+         budget: Optional[int] = None, context: Optional[int] = None, batch: Optional[int] = None) -> Plan:
+    """Computes the memory of every rank and what has to move to get there: from the files of a whole checkpoint, or from
+    the ranks of an output."""
+    document, rows = _core.plan(os.fspath(source), _keywords(locals()))
+    result = _parse(document, Plan)
+    object.__setattr__(result, "transfers", Transfers(rows))
+    return result
+
+
+def check(sources: Union[Path, Iterable[Path]], *, read_data: bool = False, profile: Optional[str] = None,
+          ignore: Optional[Iterable[str]] = None, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
+          preset: Optional[str] = None, max_memory: Optional[int] = None, threads: Optional[int] = None,
+          progress: Optional[Progress] = None) -> Report:
+    """Looks for everything that is wrong with checkpoints. Problems are findings, not exceptions."""
+    if ignore is not None:
+        ignore = list(ignore)
+    return _parse(_core.check(_paths(sources), _keywords(locals()), progress))
+
+
+def validate(sources: Union[Path, Iterable[Path]], *, reference: Optional[Path] = None, mesh: Optional[Mesh] = None,
+             mapping: Optional[Path] = None, preset: Optional[str] = None, quick: bool = False, values: bool = False,
+             require_coverage: Optional[float] = None, max_memory: Optional[int] = None, threads: Optional[int] = None,
+             progress: Optional[Progress] = None) -> Report:
+    """Runs the model on the shards and whole, in exact arithmetic, and compares. A difference is a report that is not
+    `ok`, not an exception."""
+    return _parse(_core.validate(_paths(sources), _keywords(locals()), progress))
+
+
+def diff(a: Path, b: Path, *, metadata_only: bool = False, values: bool = False, max_memory: Optional[int] = None,
+         threads: Optional[int] = None, progress: Optional[Progress] = None) -> Report:
+    """Compares two checkpoints, each whole or sharded in any layout."""
+    return _parse(_core.diff(os.fspath(a), os.fspath(b), _keywords(locals()), progress))
