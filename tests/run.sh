@@ -10,6 +10,7 @@ usage: bash tests/run.sh [--asan | --tsan | --tidy] [--filter REGEX] [--bench] [
        bash tests/run.sh --fuzz [SECONDS]
        bash tests/run.sh --chaos [MINUTES]
        bash tests/run.sh --engines
+       bash tests/run.sh --python
        bash tests/run.sh --gpu
        bash tests/run.sh --fresh
 
@@ -22,6 +23,7 @@ usage: bash tests/run.sh [--asan | --tsan | --tidy] [--filter REGEX] [--bench] [
   --chaos [MINUTES] disturb random runs of the program for so long, 30 minutes unless said, resume them and compare
                    the bytes
   --engines        have torch, vLLM and SGLang load what the program writes; downloads 2.7 GB once
+  --python         build the wheel, install it into a fresh environment and test the module; fetches what pip needs
   --gpu            only what runs on a GPU, and its table of times; fails where there is no GPU
   --no-install     install nothing
   --fresh          run this and samples/quickstart.sh in a bare root of this machine's release
@@ -45,6 +47,7 @@ chaos_minutes=
 install=yes
 gpu=no
 engines=no
+python=no
 while (($#)); do
   case $1 in
     --asan) preset=asan ;;
@@ -58,6 +61,7 @@ while (($#)); do
     --chaos) chaos_minutes=30
       if [[ ${2-} =~ ^[0-9.]+$ ]]; then chaos_minutes=$2; shift; fi ;;
     --engines) engines=yes ;;
+    --python) python=yes ;;
     --gpu) gpu=yes filter=(--tests-regex GPU) ;;
     --no-install) install=no ;;
     --fresh) exec bash "$root/tests/fresh.sh" ;;
@@ -108,6 +112,9 @@ if [[ $chaos_minutes ]]; then
     --minutes "$chaos_minutes" && { echo "1 passed, 0 failed, 0 skipped"; exit 0; }
   echo "0 passed, 1 failed, 0 skipped"
   exit 1
+fi
+if [[ $python == yes ]]; then
+  exec bash tests/python/run.sh
 fi
 if [[ $engines == yes ]]; then
   step "configure $preset" configure "$preset" -DBUILD_TESTING=ON

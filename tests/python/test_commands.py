@@ -1,0 +1,161 @@
+"""The commands: their reports, their errors, progress and interruption."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+
+import numpy
+import pytest
+import torch_free
+from conftest import SAMPLE
+from safetensors.numpy import save_file
+
+import shardtool as st
+
+
+def content(folder):
+    tensors = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        tensors.update(torch_free.read_file(path))
+    return tensors
+
+
+def test_merge_gives_back_what_split_cut(tmp_path):
+    report = st.split(SAMPLE, tmp_path / "tp4", mesh={"tp": 4})
+    assert report.ok and report.plan.ranks == 4 and report.written.files > 4
+    st.reshard(tmp_path / "tp4", tmp_path / "tp8", mesh="tp=8")
+    assert st.check(tmp_path / "tp8", read_data=True).ok
+    assert st.validate(tmp_path / "tp8", reference=SAMPLE).ok
+    st.merge(tmp_path / "tp8", tmp_path / "whole")
+    assert content(tmp_path / "whole") == content(SAMPLE)
+    assert st.diff(tmp_path / "whole", SAMPLE).equal
+
+
+def test_reports_are_the_documents_of_the_command_line(tmp_path, program):
+    st.split(SAMPLE, tmp_path / "tp2", mesh={"tp": 2})
+    for command in (["inspect"], ["check"]):
+        printed = json.loads(subprocess.run([program, *command, tmp_path / "tp2", "--json"], capture_output=True,
+                                            check=True).stdout)
+        report = getattr(st, command[0])(tmp_path / "tp2")
+        for fields in (printed, report):
+            fields.get("summary", {}).pop("seconds", None)
+        assert report == printed
+
+
+def test_findings_and_differences_are_reports(tmp_path):
+    st.split(SAMPLE, tmp_path / "tp2", mesh={"tp": 2})
+    path = next((tmp_path / "tp2").glob("model-rank-1-*.safetensors"))
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    report = st.check(tmp_path / "tp2", read_data=True)
+    assert not report.ok and report.findings
+    assert not st.validate(tmp_path / "tp2", reference=SAMPLE).ok
+
+
+@pytest.mark.parametrize("work, kind, code, id", [
+    (lambda: st.open("none"), st.InputError, 4, "E0306"),
+    (lambda: st.split(SAMPLE, "none", mesh={"tp": 0}), st.MappingError, 3, "E0215"),
+    (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, dtype="u8"), st.UsageError, 2, None),
+    (lambda: st.split(SAMPLE, "none", mesh={"tp": 7}, require_even=True), st.MappingError, 3, None),
+    (lambda: st.split(SAMPLE, SAMPLE, mesh={"tp": 2}), st.OutputError, 5, None),
+    (lambda: st.open(SAMPLE)["model.norm.weight"].layout, st.UsageError, 2, None),
+    (lambda: st.open(SAMPLE)["model.norm.weights"], st.MappingError, 3, None),
+    (lambda: st.open(SAMPLE).get_tensor("model.norm.weight", framework="jax"), st.UsageError, 2, None),
+], ids=str)
+def test_errors_have_the_class_code_and_help_of_the_command_line(tmp_path, monkeypatch, work, kind, code, id):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(st.Error) as caught:
+        work()
+    error = caught.value
+    assert type(error) is kind and error.code == code
+    assert str(error).startswith(f"error[{error.id}]: {error.message}")
+    if error.hint:
+        assert "help: " + error.hint.splitlines()[0] in str(error)
+
+
+def test_an_error_says_what_the_program_says(program, tmp_path):
+    command = [program, "split", SAMPLE, "-o", tmp_path / "out", "--tp", "7", "--require-even"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    with pytest.raises(st.Error) as caught:
+        st.split(SAMPLE, tmp_path / "out", mesh={"tp": 7}, require_even=True)
+    assert run.returncode == caught.value.code
+    assert run.stderr.strip() == str(caught.value)
+
+
+def large_checkpoint(folder, megabytes):
+    folder.mkdir()
+    save_file({f"layers.{i}.weight": numpy.full((1024, 1024), i, numpy.float32) for i in range(megabytes // 4)},
+              folder / "model.safetensors")
+    (folder / "mapping.json").write_text(json.dumps({
+        "version": 1, "mesh": [{"axis": "tp", "size": 2}], "rules": [{"match": "**", "strategy": "rowwise"}]}))
+    return {"mapping": folder / "mapping.json"}
+
+
+def test_progress_is_called_on_this_thread_and_ends_at_all_bytes(tmp_path):
+    options = large_checkpoint(tmp_path / "model", 256)
+    calls = []
+    st.split(tmp_path / "model", tmp_path / "out", **options, threads=1, max_memory=8 << 20,
+             progress=lambda done, total, name: calls.append((done, total, name, threading.get_ident())))
+    assert calls and {call[3] for call in calls} == {threading.get_ident()}
+    assert [call[0] for call in calls] == sorted(call[0] for call in calls)
+    assert calls[-1][0] <= calls[-1][1] == 256 << 20
+
+
+def test_an_exception_of_progress_ends_the_run_and_resume_continues_it(tmp_path):
+    options = large_checkpoint(tmp_path / "model", 256)
+
+    class Enough(Exception):
+        pass
+
+    def stop(done, total, name):
+        raise Enough
+
+    with pytest.raises(Enough):
+        st.split(tmp_path / "model", tmp_path / "out", **options, threads=1, max_memory=8 << 20, progress=stop)
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    assert st.split(tmp_path / "model", tmp_path / "out", **options, resume=True).ok
+    assert st.diff(tmp_path / "model", tmp_path / "out").equal
+
+
+def test_ctrl_c_ends_a_run(tmp_path):
+    options = large_checkpoint(tmp_path / "model", 256)
+
+    def interrupt(done, total, name):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        st.split(tmp_path / "model", tmp_path / "out", **options, threads=1, max_memory=8 << 20, progress=interrupt)
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_other_threads_run_while_a_command_works(tmp_path):
+    options = large_checkpoint(tmp_path / "model", 256)
+    ticks, done = [], threading.Event()
+
+    def tick():
+        while not done.wait(0.001):
+            ticks.append(1)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    st.split(tmp_path / "model", tmp_path / "out", **options, threads=1, max_memory=8 << 20)
+    done.set()
+    thread.join()
+    assert len(ticks) > 5
+
+
+def test_a_plan_lists_its_transfers(outputs):
+    p = st.plan(SAMPLE, mesh={"tp": 8})
+    rows = numpy.asarray(memoryview(p.transfers.rows))
+    assert len(p.transfers) == len(rows) > 0
+    assert rows["bytes"].sum() == p.bytes_moved == p.lower_bound == sum(t.bytes for t in p.transfers)
+    assert set(rows["src_rank"]) == {-1} and set(rows["dst_rank"]) == set(range(8))
+    assert {t.tensor for t in p.transfers} == set(st.open(SAMPLE))
+    moved = st.plan(outputs({"tp": 4}), mesh={"tp": 8})
+    assert moved.bytes_moved == sum(t.bytes for t in moved.transfers) and moved.gap == 0
+    assert all(t.src_rank in range(4) and t.src_rank != t.dst_rank for t in moved.transfers)
+    stays = st.plan(outputs({"tp": 4}), mesh={"tp": 4})
+    assert stays.bytes_moved == len(stays.transfers) == 0

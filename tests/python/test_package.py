@@ -1,0 +1,86 @@
+"""The wheel: the program, the stubs, and the snippets of the documents."""
+
+import ast
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, SAMPLE
+
+import shardtool as st
+from shardtool import _core
+
+
+def test_the_program_is_no_script_and_has_the_version_of_the_module(program):
+    assert program.read_bytes()[:4] == b"\x7fELF"
+    printed = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    assert printed == f"shardtool {st.__version__}\n"
+
+
+SYSTEM = {"linux-vdso", "libc", "libm", "libdl", "libpthread", "librt", "ld-linux-x86-64", "ld-linux-aarch64"}
+
+
+def needed(path):
+    listed = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
+    return {Path(line.split()[0]).name.split(".so")[0] for line in listed.splitlines()}
+
+
+def test_program_and_module_need_no_library_that_a_bare_system_lacks(program):
+    assert needed(program) <= SYSTEM
+    # `auditwheel repair` copies RE2 into the wheel.
+    assert {name.split("-")[0] for name in needed(_core.__file__) - SYSTEM} <= {"libstdc++", "libgcc_s", "libre2"}
+
+
+def test_nothing_imports_torch_or_numpy_unless_asked():
+    text = "import shardtool as st\nst.open(sys.argv[1]).get_tensor('model.norm.weight')\n" \
+           "assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    subprocess.run([sys.executable, "-S", "-c", "import sys; sys.path = sys.argv[2:]\n" + text, str(SAMPLE), *sys.path],
+                   check=True)
+
+
+def stub_members(node):
+    return {item.name if not isinstance(item, ast.AnnAssign) else item.target.id
+            for item in node.body if isinstance(item, (ast.FunctionDef, ast.ClassDef, ast.AnnAssign))}
+
+
+def test_the_stubs_name_what_the_extension_has():
+    stub = ast.parse((Path(st.__file__).parent / "_core.pyi").read_text())
+    own = {name for name in vars(_core) if not name.startswith("__")} | {"__version__"}
+    assert stub_members(stub) == own
+    for node in stub.body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        members = {name for name in vars(getattr(_core, node.name)) if not name.startswith("__")}
+        assert {name for name in stub_members(node) if not name.startswith("__")} == members, node.name
+    assert (Path(st.__file__).parent / "py.typed").exists()
+
+
+def test_every_public_function_has_types_and_a_text():
+    for name in st.__all__:
+        value = getattr(st, name)
+        if inspect.isfunction(value):
+            hints = inspect.signature(value)
+            assert value.__doc__, name
+            assert all(p.annotation is not p.empty for p in hints.parameters.values()), name
+
+
+def snippets(document):
+    return re.findall(r"^```python\n(.*?)^```", (ROOT / document).read_text(), re.M | re.S)
+
+
+@pytest.mark.parametrize("document", ["README.md", "lib/python/README.md"])
+def test_the_snippets_of_a_document_run_one_after_the_other(tmp_path, monkeypatch, document):
+    texts = snippets(document)
+    assert texts, "the document has no snippet"
+    if any("torch" in text for text in texts):
+        pytest.importorskip("torch", reason="torch is not installed")
+    (tmp_path / "samples").mkdir()
+    shutil.copytree(SAMPLE, tmp_path / "samples" / "tiny-llama")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for text in texts:
+        exec(compile(text, document, "exec"), names)
