@@ -146,7 +146,7 @@ TEST_CASE("what cannot be read says what was asked and what there is") {
   const OpenedCheckpoint opened({{split_sample(folder, "pp=2,tp=2")}, {}});
   CHECK_ERROR(kUsage, opened.shard(0, 4));
   CHECK_ERROR(kUsage, opened.held_by(-1));
-  CHECK_ERROR(kCoverage, opened.shard(opened.number_of("model.norm.weight"), 0));
+  CHECK_ERROR(kCoverage, opened.shard(opened.number_of("model.layers.1.mlp.up_proj.weight"), 0));
   MappingChoice choice;
   choice.mesh = mesh::parse_mesh("tp=2");
   CHECK_ERROR(kUsage, OpenedCheckpoint({{folder / "plainpp=2,tp=2"}, choice}));
