@@ -16,7 +16,8 @@
 namespace shardtool::cli {
 namespace {
 
-/// Duplicate of a follower's original standard error; -1 if it was not silenced.
+/// Duplicates of a follower's original outputs; -1 if it was not silenced.
+int own_stdout = -1;
 int own_stderr = -1;
 
 /// The typed command line, which must be the same in every process of a launch.
@@ -41,11 +42,15 @@ std::optional<std::string> typed(const Argument& argument) {
 
 }  // namespace
 
-std::optional<comm::Launch> this_launch() {
-  auto launch = comm::detect_launch([](const std::string& name) -> std::optional<std::string> {
+comm::Environment process_variables() {
+  return [](const std::string& name) -> std::optional<std::string> {
     const char* const value = std::getenv(name.c_str());
     return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  });
+  };
+}
+
+std::optional<comm::Launch> this_launch() {
+  auto launch = comm::detect_launch(process_variables());
   if (launch) launch->options = options;
   return launch;
 }
@@ -71,13 +76,15 @@ void silence_followers() {
   }
   const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (nowhere < 0) return;
+  own_stdout = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   own_stderr = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   ::dup2(nowhere, STDOUT_FILENO);
   ::dup2(nowhere, STDERR_FILENO);
   ::close(nowhere);
 }
 
-void speak_for_lost_leader() {
+void speak() {
+  if (own_stdout >= 0) ::dup2(own_stdout, STDOUT_FILENO);
   if (own_stderr >= 0) ::dup2(own_stderr, STDERR_FILENO);
 }
 

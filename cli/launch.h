@@ -7,6 +7,9 @@
 
 namespace shardtool::cli {
 
+/// Looks up the environment variables of this process.
+comm::Environment process_variables();
+
 /// Returns the launch if a launcher (mpirun, srun, torchrun) started this process as one of
 /// several, with the options given to remember_options(). Throws kUsage.
 std::optional<comm::Launch> this_launch();
@@ -20,7 +23,8 @@ bool follows();
 /// Redirects the output of followers to /dev/null. The leading process reports their failures.
 void silence_followers();
 
-/// Restores standard error of this process after the leading one is gone.
-void speak_for_lost_leader();
+/// Restores the output of a silenced process: after the leading one is gone, and where every
+/// process has its own report.
+void speak();
 
 }  // namespace shardtool::cli

@@ -61,7 +61,9 @@ int report(const Error& error, const Commands& commands, const std::vector<std::
 std::string resume_command(const std::vector<std::string>& words) {
   std::string command = "shardtool";
   for (const auto& word : words) command += " " + shell_quoted(word);
-  const bool resumes = std::find(words.begin(), words.end(), "--resume") != words.end();
+  const bool resumes = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word == "--resume" || word.starts_with("--share");
+  });
   return resumes ? command : command + " --resume";
 }
 
@@ -70,7 +72,7 @@ int run(const std::vector<std::string>& words) {
   try {
     return static_cast<int>(run_app(commands, words));
   } catch (Error& error) {
-    if (error.is_leaderless()) speak_for_lost_leader();
+    if (error.is_leaderless()) speak();
     if (error.is_resumable()) error.help("go on with: " + resume_command(words));
     return report(error, commands, words);
   } catch (const std::bad_alloc&) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/args/mapping_args.h"
+#include "cli/args/share_args.h"
 #include "cli/launch.h"
 #include "cli/size_argument.h"
 #include "lib/api/catalogue/layouts.h"
@@ -17,6 +18,32 @@ constexpr i64 kMaxRank = (i64{1} << 31) - 2;
 Dtype to_dtype(const std::string& name) {
   if (name == "bf16") return Dtype::kBF16;
   return name == "f16" ? Dtype::kF16 : Dtype::kF32;
+}
+
+/// Arguments that decide what is done, and not what is written.
+std::vector<Argument> run_arguments(WriteArgs& args) {
+  return {
+      {.name = "--dry-run",
+       .short_name = "-n",
+       .help = "check everything, write nothing",
+       .target = &args.dry_run},
+      {.name = "--force", .help = "replace an output that exists", .target = &args.force},
+      {.name = "--resume",
+       .help = "go on with what an interrupted run of the same command left",
+       .target = &args.resume},
+      {.name = "--share",
+       .value = "I/N",
+       .help =
+           "move this one of N shares of the bytes only, from 0; auto, auto/N: as the scheduler "
+           "numbers it",
+       .target = &args.share,
+       .of_process = true},
+      {.name = "--verify",
+       .help = "read the output back and compare every shard with its hash; also one that --resume "
+               "finds complete",
+       .target = &args.verify,
+       .advanced = true},
+  };
 }
 
 }  // namespace
@@ -84,20 +111,8 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .help = "leave out config, tokenizer and the like",
        .target = &args.no_copy_side_files,
        .advanced = true},
-      {.name = "--dry-run",
-       .short_name = "-n",
-       .help = "check everything, write nothing",
-       .target = &args.dry_run},
-      {.name = "--force", .help = "replace an output that exists", .target = &args.force},
-      {.name = "--resume",
-       .help = "go on with what an interrupted run of the same command left",
-       .target = &args.resume},
-      {.name = "--verify",
-       .help = "read the output back and compare every shard with its hash; also one that --resume "
-               "finds complete",
-       .target = &args.verify,
-       .advanced = true},
   };
+  append(arguments, run_arguments(args));
   append(arguments, resource_arguments(args.resources));
   return arguments;
 }
@@ -129,7 +144,8 @@ api::WriteOptions to_write_options(const WriteArgs& args) {
   options.verify = args.verify;
   options.dry_run = args.dry_run;
   options.copy_side_files = !args.no_copy_side_files;
-  options.launch = this_launch();
+  options.share = to_share(args.share, process_variables());
+  if (options.share) speak();
   if (args.io == "buffered") options.io = exec::IoMode::kBuffered;
   if (args.io == "direct") options.io = exec::IoMode::kDirect;
   options.sha256 = args.hash == "sha256";

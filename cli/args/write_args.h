@@ -30,6 +30,7 @@ struct WriteArgs {
   bool force = false;
   bool resume = false;
   bool verify = false;
+  std::optional<std::string> share = {};
 };
 
 /// Selection of the ranks to write, as typed.

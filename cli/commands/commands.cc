@@ -5,6 +5,7 @@
 #include "cli/commands/diff.h"
 #include "cli/commands/doctor.h"
 #include "cli/commands/explain.h"
+#include "cli/commands/finish.h"
 #include "cli/commands/init.h"
 #include "cli/commands/inspect.h"
 #include "cli/commands/merge.h"
@@ -65,6 +66,7 @@ struct Commands::Arguments {
   SplitArgs split;
   MergeArgs merge;
   ReshardArgs reshard;
+  FinishArgs finish;
   PlanArgs plan;
   CheckArgs check;
   ValidateArgs validate;
@@ -85,16 +87,27 @@ struct Commands::Arguments {
 Commands::Commands() : arguments_(std::make_unique<Arguments>()) {
   Arguments& args = *arguments_;
   tree_.global = global_arguments(global_);
-  tree_.commands = {inspect_command(args.inspect),   split_command(args.split),
-                    merge_command(args.merge),       reshard_command(args.reshard),
-                    plan_command(args.plan),         check_command(args.check),
-                    validate_command(args.validate), diff_command(args.diff),
-                    explain_command(args.explain),   axis_command(args.axis),
-                    presets_command(args.presets),   layouts_command(args.layouts),
-                    graphs_command(args.graphs),     init_command(args.init),
-                    schema_command(args.schema),     doctor_command(args.doctor),
-                    bench_command(args.bench),       completion_command(args.completion, tree_),
-                    help_command(args.help, tree_),  version_command()};
+  tree_.commands = {inspect_command(args.inspect),
+                    split_command(args.split),
+                    merge_command(args.merge),
+                    reshard_command(args.reshard),
+                    finish_command(args.finish),
+                    plan_command(args.plan),
+                    check_command(args.check),
+                    validate_command(args.validate),
+                    diff_command(args.diff),
+                    explain_command(args.explain),
+                    axis_command(args.axis),
+                    presets_command(args.presets),
+                    layouts_command(args.layouts),
+                    graphs_command(args.graphs),
+                    init_command(args.init),
+                    schema_command(args.schema),
+                    doctor_command(args.doctor),
+                    bench_command(args.bench),
+                    completion_command(args.completion, tree_),
+                    help_command(args.help, tree_),
+                    version_command()};
 }
 
 Commands::~Commands() = default;

@@ -7,6 +7,7 @@
 #include "lib/api/diff.h"
 #include "lib/api/doctor.h"
 #include "lib/api/explain.h"
+#include "lib/api/finish.h"
 #include "lib/api/inspect.h"
 #include "lib/api/transform.h"
 #include "lib/format/manifest/manifest.h"
@@ -95,7 +96,7 @@ void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
     json.field("reason", not_boxes->reason).end_object();
   }
   if (const auto& shares = plan.shares) {
-    json.key("shares").begin_object().field("processes", shares->processes);
+    json.key("shares").begin_object().field("processes", shares->shares);
     json.field("least", shares->least).field("most", shares->most).end_object();
   }
   json.end_object();
@@ -134,6 +135,14 @@ void write_rule(JsonWriter& json, const api::DrawnRule& rule) {
   json.end_array().end_object();
 }
 
+void write_share(JsonWriter& json, const api::TransformShare& share, const std::string& output) {
+  json.key("share").begin_object().field("number", share.share.number);
+  json.field("of", share.share.of).field("tensors", share.tensors).field("bytes", share.bytes);
+  json.field("seconds", share.seconds).field("bytes_per_second", share.bytes_per_second);
+  json.field("peak_rss_bytes", share.peak_rss_bytes).field("published", share.published);
+  json.list("missing", share.missing).field("output", output).end_object();
+}
+
 }  // namespace
 
 void write_rules(JsonWriter& json, const std::vector<api::DrawnRule>& rules) {
@@ -165,6 +174,7 @@ void write_fields(JsonWriter& json, const api::TransformReport& report) {
     json.key("resumed").begin_object().field("tensors", resumed->tensors);
     json.field("bytes", resumed->bytes).field("damaged", resumed->damaged).end_object();
   }
+  if (report.share) write_share(json, *report.share, report.output);
   if (!report.written) return;
   const auto& written = *report.written;
   json.key("written").begin_object().field("bytes", written.bytes).field("files", written.files);
@@ -172,6 +182,14 @@ void write_fields(JsonWriter& json, const api::TransformReport& report) {
   json.field("seconds", written.seconds).field("bytes_per_second", written.bytes_per_second);
   json.field("peak_rss_bytes", written.peak_rss_bytes).end_object();
   json.field("replicas_compared", report.replicas_compared).field("output", report.output);
+}
+
+void write_fields(JsonWriter& json, const api::FinishReport& report) {
+  if (report.was_complete) json.field("was_complete", true);
+  if (report.shares > 0) json.field("shares", report.shares);
+  if (report.bytes_verified) json.field("bytes_verified", *report.bytes_verified);
+  json.field("tensors", report.tensors).field("files", report.files).field("bytes", report.bytes);
+  json.field("output", report.output);
 }
 
 void write_fields(JsonWriter& json, const api::InspectReport& report) {

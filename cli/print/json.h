@@ -20,6 +20,7 @@ namespace shardtool::cli {
 // JSON schemas: within format_version 1.x fields are only added.
 
 void write_fields(JsonWriter& json, const api::TransformReport& report);
+void write_fields(JsonWriter& json, const api::FinishReport& report);
 void write_fields(JsonWriter& json, const api::InspectReport& report);
 void write_fields(JsonWriter& json, const api::DiffReport& report);
 void write_fields(JsonWriter& json, const api::ExplainReport& report);

@@ -13,6 +13,7 @@
 #include "lib/api/diff.h"
 #include "lib/api/doctor.h"
 #include "lib/api/explain.h"
+#include "lib/api/finish.h"
 #include "lib/api/transform.h"
 #include "lib/base/text.h"
 #include "lib/model/graph/graph_head.h"
@@ -49,9 +50,8 @@ std::string mapping_text(const std::vector<std::string>& names) {
 }
 
 std::string shares_text(const api::WorkShares& shares) {
-  return fmt::format("by {} processes, each moves {} to {} of the source",
-                     format_count(shares.processes), format_bytes(shares.least),
-                     format_bytes(shares.most));
+  return fmt::format("in {}, each moves {} to {} of the source", plural(shares.shares, "share"),
+                     format_bytes(shares.least), format_bytes(shares.most));
 }
 
 /// "8+8+7+7"; only the first few of many devices.
@@ -133,15 +133,17 @@ std::string overflow_text(const Change& change) {
                      quote_for_message(change.overflow_example));
 }
 
-std::string written_text(const api::TransformReport& report) {
-  const auto& written = *report.written;
-  auto text = fmt::format("{}, {} in {} ({}/s), peak memory {}", plural(written.files, "file"),
-                          format_bytes(written.bytes), seconds_text(written.seconds),
-                          format_bytes(static_cast<i64>(written.bytes_per_second)),
-                          format_bytes(written.peak_rss_bytes));
-  if (written.shared_bytes > 0) {
-    text += fmt::format("; {} share the source's space", format_bytes(written.shared_bytes));
-  }
+/// "448.50 KiB in 0.02 s (22.79 MiB/s), peak memory 13.48 MiB", of a run or of a share.
+template <class Moved>
+std::string moved_text(const Moved& moved) {
+  return fmt::format(
+      "{} in {} ({}/s), peak memory {}", format_bytes(moved.bytes), seconds_text(moved.seconds),
+      format_bytes(static_cast<i64>(moved.bytes_per_second)), format_bytes(moved.peak_rss_bytes));
+}
+
+/// What was compared while the data moved.
+std::string compared_text(const api::TransformReport& report) {
+  std::string text;
   if (report.bytes_verified) {
     text += fmt::format("; {} read back, all as written", format_bytes(*report.bytes_verified));
   }
@@ -149,6 +151,36 @@ std::string written_text(const api::TransformReport& report) {
     text += fmt::format("; {} compared, all equal", plural(report.replicas_compared, "replica"));
   }
   return text;
+}
+
+std::string written_text(const api::TransformReport& report) {
+  const auto& written = *report.written;
+  auto text = fmt::format("{}, {}", plural(written.files, "file"), moved_text(written));
+  if (written.shared_bytes > 0) {
+    text += fmt::format("; {} share the source's space", format_bytes(written.shared_bytes));
+  }
+  return text + compared_text(report);
+}
+
+std::string share_text(const api::TransformReport& report) {
+  const auto& share = *report.share;
+  return fmt::format("{}: {}, {}", api::format_share(share.share), plural(share.tensors, "tensor"),
+                     moved_text(share)) +
+         compared_text(report);
+}
+
+/// State of all shares, after one of them.
+std::string shares_state(const api::TransformShare& share) {
+  constexpr size_t kNamed = 16;
+  if (share.published)
+    return fmt::format("all {} have ended: published", plural(share.share.of, "share"));
+  if (share.missing.empty()) return "another process publishes the output";
+  const size_t named = std::min(share.missing.size(), kNamed);
+  const auto end = share.missing.begin() + static_cast<std::ptrdiff_t>(named);
+  const auto numbers = fmt::format("{}", fmt::join(share.missing.begin(), end, ", "));
+  return fmt::format("{} of {} shares have not ended: {}{}; the last one publishes",
+                     share.missing.size(), share.share.of, numbers,
+                     named < share.missing.size() ? ", ..." : "");
 }
 
 std::string done_text(const api::TransformReport& report) {
@@ -160,6 +192,7 @@ std::string done_text(const api::TransformReport& report) {
     return fmt::format("the output is complete already: {} read, every shard has its hash",
                        format_bytes(*report.bytes_verified));
   }
+  if (report.share) return shares_state(*report.share);
   return report.written ? written_text(report) : "nothing written (dry run)";
 }
 
@@ -294,6 +327,7 @@ void print_text(Session& session, const api::TransformReport& report) {
     if (report.resumed) {
       session.out().write(labelled(style, "resumed", resumed_text(*report.resumed)));
     }
+    if (report.share) session.out().write(labelled(style, "share", share_text(report)));
     session.out().write(labelled(style, "done", done_text(report)));
     if (report.written && report.plan.ranks > 0) {
       session.out().write(labelled(
@@ -301,7 +335,24 @@ void print_text(Session& session, const api::TransformReport& report) {
           fmt::format("merge back: shardtool merge {} -o FOLDER", shell_quoted(report.output))));
     }
   }
-  if (report.written || report.was_complete) session.out().write(report.output + "\n");
+  const bool is_complete =
+      report.written || report.was_complete || (report.share && report.share->published);
+  if (is_complete) session.out().write(report.output + "\n");
+}
+
+void print_text(Session& session, const api::FinishReport& report) {
+  if (!session.quiet()) {
+    std::string text = report.was_complete
+                           ? std::string("the output is complete already")
+                           : fmt::format("published, from {}", plural(report.shares, "share"));
+    text += fmt::format(": {}, {}, {}", plural(report.tensors, "tensor"),
+                        plural(report.files, "file"), format_bytes(report.bytes));
+    if (report.bytes_verified) {
+      text += fmt::format("; {} read back, all as written", format_bytes(*report.bytes_verified));
+    }
+    session.out().write(labelled(session.out_style(), "done", text));
+  }
+  session.out().write(report.output + "\n");
 }
 
 void print_text(Session& session, const api::DiffReport& report) {

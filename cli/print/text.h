@@ -18,6 +18,8 @@ namespace shardtool::cli {
 
 /// Prints the plan, uneven cuts and written files; last the output's path, the only line with -q.
 void print_text(Session& session, const api::TransformReport& report);
+/// Prints what is published; last the output's path, the only line with -q.
+void print_text(Session& session, const api::FinishReport& report);
 /// Prints counts and the tensors that differ; last "same" or "differs". Empty with -q: the exit
 /// code has the answer.
 void print_text(Session& session, const api::DiffReport& report);

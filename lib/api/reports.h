@@ -11,6 +11,7 @@ struct DoctorCheck;
 struct DrawnRule;
 struct AxisReport;
 struct ExplainReport;
+struct FinishReport;
 struct InspectReport;
 struct LayoutInfo;
 struct PlanDiff;

@@ -1,5 +1,7 @@
 #include "lib/api/transform.h"
 
+#include <utility>
+
 #include "lib/api/dequantize/dequantize.h"
 #include "lib/api/planning/plan_file.h"
 #include "lib/api/transfer/cast_values.h"
@@ -46,21 +48,17 @@ TransformReport reshard_by_plan(const ReshardOptions& options) {
     throw Error(ErrorCode::kUsage, "a plan is applied to the values as they are stored")
         .help("reshard without --plan, or leave out --dtype and --dequantize");
   }
-  plan::ReshardPlan counted;
-  const auto open_task = [&] {
-    const PlanRecipe recipe = read_plan(options.plan);
-    if (!options.ranks.empty()) {
-      throw Error(ErrorCode::kUsage, "a plan is applied to all ranks that it was made for")
-          .help("leave out --ranks and --rank");
-    }
-    Task task{open_finished(options.sources.empty() ? recipe.sources : options.sources), {}};
-    check_same_input(recipe, task.source, options.plan);
-    const AppliedMapping applied = apply_recipe(recipe, task.source, options.plan);
-    task.target = sharded_target(task.source, applied, {});
-    counted = recount(recipe, task.source, task.target, options.plan);
-    return task;
-  };
-  TransformReport report = transfer(open_task, options.write, options.compare_replicas);
+  const PlanRecipe recipe = read_plan(options.plan);
+  if (!options.ranks.empty()) {
+    throw Error(ErrorCode::kUsage, "a plan is applied to all ranks that it was made for")
+        .help("leave out --ranks and --rank");
+  }
+  Task task{open_finished(options.sources.empty() ? recipe.sources : options.sources), {}};
+  check_same_input(recipe, task.source, options.plan);
+  const AppliedMapping applied = apply_recipe(recipe, task.source, options.plan);
+  task.target = sharded_target(task.source, applied, {});
+  const plan::ReshardPlan counted = recount(recipe, task.source, task.target, options.plan);
+  TransformReport report = transfer(std::move(task), options.write, options.compare_replicas);
   report.moved = {counted.bytes_moved, counted.bytes_kept};
   return report;
 }
@@ -80,26 +78,20 @@ TransformReport merge(const MergeOptions& options) {
   const bool is_plain = options.write.layout == kPlainLayout;
   const layouts::EngineLayout* layout =
       is_plain ? nullptr : &layouts::find_layout(options.write.layout);
-  const auto open_task = [&] {
-    Task task{options.from_layout.empty()
-                  ? with_changes(open_finished(options.sources), options.write, options.config)
-                  : open_foreign(options),
-              {}};
-    task.target = whole_target(task.source, layout);
-    return task;
-  };
-  return transfer(open_task, options.write, options.compare_replicas);
+  Task task{options.from_layout.empty()
+                ? with_changes(open_finished(options.sources), options.write, options.config)
+                : open_foreign(options),
+            {}};
+  task.target = whole_target(task.source, layout);
+  return transfer(std::move(task), options.write, options.compare_replicas);
 }
 
 TransformReport reshard(const ReshardOptions& options) {
   if (!options.plan.empty()) return reshard_by_plan(options);
-  const auto open_task = [&] {
-    Task task{with_changes(open_finished(options.sources), options.write, options.to.config), {}};
-    const AppliedMapping applied = apply_mapping(destination(options, task.source), task.source);
-    task.target = sharded_target(task.source, applied, options.ranks);
-    return task;
-  };
-  return transfer(open_task, options.write, options.compare_replicas);
+  Task task{with_changes(open_finished(options.sources), options.write, options.to.config), {}};
+  const AppliedMapping applied = apply_mapping(destination(options, task.source), task.source);
+  task.target = sharded_target(task.source, applied, options.ranks);
+  return transfer(std::move(task), options.write, options.compare_replicas);
 }
 
 }  // namespace shardtool::api

@@ -10,7 +10,6 @@
 #include "kernels/cast/cast.h"
 #include "lib/base/checked.h"
 #include "lib/base/dtype.h"
-#include "lib/comm/launch.h"
 #include "lib/exec/files/io_mode.h"
 #include "lib/exec/resources.h"
 #include "lib/mesh/mesh.h"
@@ -38,6 +37,19 @@ struct MappingChoice {
   std::vector<std::pair<std::string, std::string>> settings;
 };
 
+/// One of several shares of a run's work.
+struct Share {
+  int number = 0;  ///< from 0
+  int of = 1;
+
+  bool operator==(const Share&) const = default;
+};
+
+/// Formats as "3/8".
+std::string format_share(const Share& share);
+
+inline constexpr int kMostShares = 1 << 16;
+
 /// Options for writing outputs; the same for split, merge and reshard.
 struct WriteOptions {
   std::string output;
@@ -60,8 +72,10 @@ struct WriteOptions {
   bool sha256 = false;  ///< record the SHA-256 of every weights file, which is read again for it
   i64 journal_bytes = i64{4} << 30;  ///< maximum of finished bytes that a power failure may lose
   i64 worth_keeping = 64 << 20;      ///< a failed run with fewer finished bytes leaves no files
-  /// The processes that share the work, if a launcher started several.
-  std::optional<comm::Launch> launch;
+  /// Move this share of the bytes only, beside the processes that move the others. The output is
+  /// published by the share that ends last, or by finish(). A share always continues what an
+  /// earlier process of this run has done, and does nothing if the output is complete.
+  std::optional<Share> share;
 };
 
 struct SplitOptions {
@@ -113,9 +127,9 @@ struct NotBoxes {
   std::string reason;
 };
 
-/// Distribution of work over several processes: source bytes that each moves.
+/// Distribution of work over several shares: source bytes that each moves.
 struct WorkShares {
-  i64 processes = 1;
+  i64 shares = 1;
   i64 least = 0;
   i64 most = 0;
 };
@@ -137,7 +151,7 @@ struct TransformPlan {
   std::vector<UnevenAxis> uneven;
   std::vector<Alteration> alterations;
   std::optional<NotBoxes> not_boxes;
-  std::optional<WorkShares> shares;  ///< for the processes of a launch
+  std::optional<WorkShares> shares;  ///< of a run in shares
 };
 
 /// Conversion of the floats to another type.
@@ -177,6 +191,18 @@ struct TransformMoved {
   i64 bytes_kept = 0;  ///< bytes that the device already had
 };
 
+/// Result of one share.
+struct TransformShare {
+  Share share;
+  i64 tensors = 0;
+  i64 bytes = 0;  ///< of their shards
+  double seconds = 0;
+  double bytes_per_second = 0;
+  i64 peak_rss_bytes = 0;
+  bool published = false;    ///< the output is complete
+  std::vector<int> missing;  ///< numbers of the shares that have not ended
+};
+
 /// Finished work of an interrupted run.
 struct TransformResumed {
   i64 tensors = 0;
@@ -194,7 +220,8 @@ struct TransformReport {
   bool was_complete = false;
   std::optional<i64> bytes_verified;  ///< read back and equal to their hashes
   std::optional<TransformResumed> resumed;
-  std::optional<TransformWritten> written;  ///< absent after a dry run
+  std::optional<TransformWritten> written;  ///< absent after a dry run and after a share
+  std::optional<TransformShare> share;
   std::string output;
   i64 replicas_compared = 0;  ///< copies read and found equal
   std::vector<std::string> warnings;

@@ -107,8 +107,8 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
     {kCoverage, "E0311", 4, "the shards do not cover a tensor",
      "Some elements are held by no shard, or shards that must not overlap do."},
     {kOtherRun, "E0312", 4, "the interrupted run was another one",
-     "--resume goes on only where the source, the mapping and the options are those of the "
-     "interrupted run. Without --resume the run starts anew and deletes what is there."},
+     "--resume and --share go on only where the source, the mapping and the options are those of "
+     "the run that began. Without them a run starts anew and deletes what is there."},
     {kPlanInvalid, "E0313", 4, "the plan cannot be applied",
      "A plan file is applied exactly as it was made or not at all: it is no plan, was edited, "
      "comes "
@@ -118,6 +118,9 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
      "Keys are missing, wrong or ended, the clock is off, the bucket is in another region, or a "
      "policy denies access. The message says which. Keys are never sent to another address than "
      "the endpoint."},
+    {kShareMissing, "E0315", 4, "shares of the output are missing",
+     "An output that is written in shares is published when all of them have ended. Run the shares "
+     "that the message names, each with its command line of before; what they finished is kept."},
     {kOutputExists, "E0401", 5, "the output exists", "Nothing is overwritten without --force."},
     {kWriteFailed, "E0402", 5, "writing failed",
      "The system refused to write, sync or rename. Nothing was published under the final name."},

@@ -55,6 +55,7 @@ enum class ErrorCode {
   kOtherRun,
   kPlanInvalid,
   kStoreRefused,
+  kShareMissing,
   // output, exit 5
   kOutputExists,
   kWriteFailed,

@@ -79,13 +79,13 @@ class Box {
   }
 
   void write(const Rows& from, const HolderJoin::Located& source, int holder,
-             const HolderJoin::Located& wanted, std::span<const TargetFile> files,
-             std::span<const store::File> readers) const {
+             const HolderJoin::Located& wanted, std::span<const TargetFile> files) const {
     const Dtype dtype = move_.result_dtype();
     Rows rows = rows_of(move_, *move_.to.holders, holder, wanted.local[0], sizes_[0], dtype);
     const Slot& slot = move_.to.slots[static_cast<size_t>(holder)];
     const i64 offset = offset_of(slot, rows, dtype);
-    store::read_exact(readers[static_cast<size_t>(slot.file)], rows.bytes, offset);
+    const TargetFile& file = files[static_cast<size_t>(slot.file)];
+    store::read_exact(store::open_read(file.path()), rows.bytes, offset);
     std::vector<i64> src = source.local;
     std::vector<i64> dst = wanted.local;
     src[0] = dst[0] = 0;  // both begin with the box's first row
@@ -94,7 +94,7 @@ class Box {
       throw Error(ErrorCode::kUnsupported, "elements of less than a byte cannot be repeated")
           .tensor(move_.name);
     kernels::strided_copy(*copy, from.bytes.data(), rows.bytes.data());
-    files[static_cast<size_t>(slot.file)].write(rows.bytes, offset);
+    file.write(rows.bytes, offset);
   }
 
  private:
@@ -117,7 +117,7 @@ class Box {
 };
 
 void fill_one(const TensorMove& move, std::span<const SourceFile> sources,
-              std::span<const TargetFile> targets, std::span<const store::File> readers) {
+              std::span<const TargetFile> targets) {
   const HolderJoin join(*move.from.holders, *move.to.holders);
   join.for_each_box([&](HolderJoin::Box cells) {
     const auto all_wanted = join.destinations_of(cells);
@@ -128,8 +128,7 @@ void fill_one(const TensorMove& move, std::span<const SourceFile> sources,
     const Box box(move, sizes);
     const Rows rows = box.read(source, sources);
     for (const HolderJoin::Located& wanted : all_wanted) {
-      for (const int holder : wanted.holders)
-        box.write(rows, source, holder, wanted, targets, readers);
+      for (const int holder : wanted.holders) box.write(rows, source, holder, wanted, targets);
     }
   });
 }
@@ -138,9 +137,7 @@ void fill_one(const TensorMove& move, std::span<const SourceFile> sources,
 
 void fill(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
           std::span<const TargetFile> targets) {
-  std::vector<store::File> readers;
-  for (const TargetFile& target : targets) readers.push_back(store::open_read(target.path()));
-  for (const TensorMove& move : moves) fill_one(move, sources, targets, readers);
+  for (const TensorMove& move : moves) fill_one(move, sources, targets);
   for (const SourceFile& source : sources) source.check_unchanged();
 }
 

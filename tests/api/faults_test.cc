@@ -184,7 +184,7 @@ TEST_CASE("a source that is replaced after its headers were read ends the run") 
     std::filesystem::rename(source + ".new", source);
     return task;
   };
-  CHECK_ERROR(kInputChanged, transfer(open_task, options.write, false));
+  CHECK_ERROR(kInputChanged, transfer(open_task(), options.write, false));
   CHECK_FALSE(std::filesystem::exists(fixture.folder / "out"));
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Several processes of one launch share a run: the bytes are those of one process, one of them speaks, and when one fails
-# or is killed all end, with what is finished kept. Launches are played by their environment, and by mpirun where it is
+# Processes of one launch are shares of a run: together they write the bytes of one process, the last one publishes, and
+# one that fails or is killed is run again alone. Launches are played by their environment, and by mpirun where it is
 # installed.
 #   team.sh SHARDTOOL
 set -euo pipefail
@@ -20,26 +20,14 @@ launch() {
   play "$1" "$shardtool" split source -m mapping.json -o out --threads 1 "${@:2}"
 }
 
-# launch_and_kill RANK: in two processes, of which this one is slow, and is killed when the other has long finished its
-# share. The one that is left must not publish.
-launch_and_kill() {
-  rm -f trace
-  before=([$1]='strace -f -o trace -e inject=pwrite64:delay_enter=100000')
-  { launch 2; echo "$statuses" >statuses; } 2>/dev/null &
-  until [[ -s trace ]] && grep -q pwrite64 trace; do sleep 0.05; done
-  sleep 1.5
-  pkill -KILL -P "$(pgrep -f -x "strace .* $shardtool split source .* -o out .*")"
-  wait %1 || true
-  before=()
-  [[ ! -e out ]] || fail "published after process $1 was killed"
+# share I/N: the split to `out` of one share that was not launched; its answer in out.0.
+share() {
+  "$shardtool" split source -m mapping.json -o out --share "$1" >out.0 2>err.0 || fail "share $1 alone"
 }
 
-# resume_alone: one process goes on with what is kept.
-resume_alone() {
-  "$shardtool" split source -m mapping.json -o out --resume >out.0
-  grep -q '^resumed' out.0 || fail "begun anew"
-  diff -r undisturbed out
-  rm -rf out
+# published NUMBER: so many of the processes say that they published.
+published() {
+  [[ $(cat out.* | grep -c 'have ended: published') == "$1" ]] || fail "not $1 of the processes published"
 }
 
 "$shardtool" split source -m mapping.json -o undisturbed -q >/dev/null
@@ -47,50 +35,40 @@ resume_alone() {
 launch 3
 [[ $statuses == ' 0 0 0' ]] || fail "three processes:$statuses"
 diff -r undisturbed out
-grep -q '^done' out.0 || fail "the first process says nothing"
-[[ ! -s out.1 && ! -s out.2 && ! -s err.1 && ! -s err.2 ]] || fail "the others speak"
+published 1
+for rank in 0 1 2; do grep -q "^share    $rank/3: " out.$rank || fail "process $rank says nothing"; done
 launch 2 --resume
-[[ $statuses == ' 0 0' ]] && grep -q 'complete already' out.0 || fail "resuming what is complete:$statuses"
+[[ $statuses == ' 0 0' ]] && grep -q 'complete already' out.1 || fail "resuming what is complete:$statuses"
 rm -rf out
 
 launch 2 --ranks 7
-[[ $statuses == ' 2 2' && -s err.0 && ! -s err.1 ]] || fail "a rank that is not there:$statuses"
+[[ $statuses == ' 2 2' && -s err.0 && -s err.1 && ! -e out ]] || fail "a rank that is not there:$statuses"
+launch 2 --no-such-flag
+[[ $statuses == ' 2 2' && -s err.0 && ! -s err.1 ]] || fail "a word that is not known is said once:$statuses"
 launch 2 --dry-run
-[[ $statuses == ' 0 0' && ! -s out.1 ]] && grep -q 'dry run' out.0 || fail "a dry run:$statuses"
-grep -q '^shared   by 2 processes, each moves 120 MiB to 120 MiB of the source' out.0 || fail "no word of the shares"
+[[ $statuses == ' 0 0' ]] && grep -q 'dry run' out.1 || fail "a dry run:$statuses"
+grep -q '^shared   in 2 shares, each moves 120 MiB to 120 MiB of the source' out.0 || fail "no word of the shares"
 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1000 "$shardtool" split source -m mapping.json -o out --dry-run >out.0
-grep -q '^shared   by 1,000 processes' out.0 || fail "a plan for a thousand processes"
+grep -q '^shared   in 1,000 shares' out.0 || fail "a plan for a thousand processes"
+before=([1]="$(with --max-memory=32MiB,--io=buffered)")
+launch 2 --ranks 0
+[[ $statuses == ' 0 0' ]] || fail "processes may differ in their memory:$statuses"
+rm -rf out
 
-# Processes that were not started alike say so, and which one differs in what.
-unlike() {
-  play 2 "$shardtool" split source -m mapping.json -o "$work/out" --threads 1 "$@"
-}
-# refused_with STATUSES TEXT...: all refuse, and the first says each of these.
-refused_with() {
-  [[ $statuses == "$1" && ! -e out && ! -s err.1 ]] || fail "not refused ($2):$statuses"
-  for line in "${@:2}"; do grep -qF "$line" err.0 || fail "no word of: $line"; done
+# A process that sees another source, or another mapping, is refused; the others are not published without it.
+refused() {
+  play 2 "$shardtool" split source -m mapping.json -o "$work/out" --threads 1
+  [[ $statuses == *' 4'* && ! -e out ]] && grep -qF "$1" err.* || fail "not refused ($1):$statuses"
+  rm -rf .out.shardtool*
 }
 mkdir -p other_machine/source
 cp source/model.safetensors other_machine/source/
 cp mapping.json other_machine/
-
-before=([1]="$(with --max-file-size=1GB)")
-unlike
-refused_with ' 2 2' 'started with different options' 'process 0: without --max-file-size' 'process 1: --max-file-size 1GB'
-before=([0]="$(with --resume)")
-unlike
-refused_with ' 2 2' 'process 0: --resume' 'process 1: without --resume'
-before=([1]="$(with --max-memory=32MiB,--io=buffered)")
-unlike --ranks 0
-[[ $statuses == ' 0 0' ]] || fail "processes may differ in their memory:$statuses"
-rm -rf out
 before=([1]='env -C other_machine')
-unlike
-refused_with ' 4 4' 'do not see the same source' 'process 0: model.safetensors 251,658,' 'process 1: model.safetensors 251,658,' ' bytes, inode '
+refused 'E0312'
 ln -sf ../../source/model.safetensors other_machine/source/model.safetensors
 sed -i 's/"w\*"/"w<i>"/' other_machine/mapping.json
-unlike
-refused_with ' 2 2' 'would not write the same output' 'process 1: mapping XXH3'
+refused 'share of another run'
 before=()
 rm -rf other_machine
 
@@ -104,37 +82,42 @@ if command -v strace >/dev/null && strace -f -o /dev/null true 2>/dev/null; then
   # Process 1 has the last three tensors; its disk fails in the middle of the last.
   before=([1]='strace -f -o trace -e inject=pwrite64:error=EIO:when=50')
   launch 2
-  [[ $statuses == ' 5 5' ]] || fail "a disk that fails in one process:$statuses"
-  grep -q 'process: 1 of 2' err.0 && grep -q 'go on with: ' err.0 || fail "the first does not say so"
-  [[ ! -e out ]] || fail "published"
+  [[ $statuses == ' 0 5' && ! -e out ]] || fail "a disk that fails in one process:$statuses"
+  grep -q 'go on with: ' err.1 || fail "it does not say how to go on"
+  grep -q '1 of 2 shares have not ended: 1' out.0 || fail "the other does not say who is missing"
   before=()
-  launch 3 --resume
-  [[ $statuses == ' 0 0 0' ]] && grep -q '^resumed' out.0 || fail "resumed by more processes:$statuses"
+  "$shardtool" finish out >out.0 2>err.0 && fail "finished without a share"
+  grep -q '1 of 2 shares have not ended: 1' err.0 || fail "finish does not say who is missing"
+  share 1/2
+  grep -q '^resumed' out.0 || fail "begun anew"
+  published 1
   diff -r undisturbed out
   rm -rf out
 
-  launch_and_kill 1
-  [[ $(<statuses) == ' 6 '* ]] || fail "a process that is killed:$(<statuses)"
-  grep -q 'process 1 of 2 ended without a word' err.0 || fail "the first does not say who is missing"
-  grep -q 'kept: 120 MiB' err.0 || fail "the first did not keep its share"
-  resume_alone
-
-  # Process 0 speaks for both.
-  launch_and_kill 0
-  [[ $(<statuses) == *' 6' ]] || fail "the process that leads is killed:$(<statuses)"
-  grep -q 'process 0 of 2 ended without a word' err.1 || fail "nobody says that the first is missing"
-  grep -q 'go on with: ' err.1 || fail "the other does not say how to go on"
-  resume_alone
+  # A slow process is killed when the other has long ended.
+  for killed in 0 1; do
+    before=([$killed]='timeout -s KILL 2 strace -f -o trace -e inject=pwrite64:delay_enter=100000')
+    launch 2
+    [[ $statuses == *' 137'* && ! -e out ]] || fail "process $killed is killed:$statuses"
+    before=()
+    launch 3
+    [[ $statuses == ' 0 0 0' ]] || fail "resumed by more processes:$statuses"
+    cat out.* | grep -q '^resumed' || fail "nothing was taken up"
+    published 1
+    diff -r undisturbed out
+    rm -rf out
+  done
 else
   echo "no strace here: no process was made to fail"
 fi
 
 if command -v mpirun >/dev/null; then
   for size in 2 4; do
+    rm -f out.* err.*
     mpirun --allow-run-as-root --oversubscribe -n "$size" "$shardtool" split source -m mapping.json -o out >out.0 2>err.0 ||
       fail "mpirun with $size processes"
     diff -r undisturbed out
-    [[ $(grep -c '^.*done' out.0) == 1 ]] || fail "mpirun: not one answer"
+    published 1
     rm -rf out
   done
   launched="and under mpirun"

@@ -327,23 +327,22 @@ std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
 }
 
 std::vector<exec::TensorMove> plan_fills(const LogicalCheckpoint& source,
-                                         const TargetLayout& target, const OutputPlan& output) {
+                                         const TargetLayout& target, const OutputPlan& output,
+                                         size_t tensor) {
   std::vector<exec::TensorMove> moves;
-  for (size_t t = 0; t < target.tensors.size(); ++t) {
-    if (!target.tensors[t].fills) continue;
-    const LogicalTensor& from = source.tensors[target.tensors[t].source];
-    for (const Fill& fill : *target.tensors[t].fills) {
-      std::vector<exec::Slot> slots;
-      for (const size_t holder : fill.of) slots.push_back(output.slots[t][holder]);
-      moves.push_back({from.spec.name,
-                       from.stored_dtype(),
-                       from.spec.shape,
-                       from.side,
-                       {fill.holders, std::move(slots)},
-                       std::nullopt,
-                       cast_of(from),
-                       from.unpacked});
-    }
+  if (!target.tensors[tensor].fills) return moves;
+  const LogicalTensor& from = source.tensors[target.tensors[tensor].source];
+  for (const Fill& fill : *target.tensors[tensor].fills) {
+    std::vector<exec::Slot> slots;
+    for (const size_t holder : fill.of) slots.push_back(output.slots[tensor][holder]);
+    moves.push_back({from.spec.name,
+                     from.stored_dtype(),
+                     from.spec.shape,
+                     from.side,
+                     {fill.holders, std::move(slots)},
+                     std::nullopt,
+                     cast_of(from),
+                     from.unpacked});
   }
   return moves;
 }

@@ -56,10 +56,11 @@ bool is_shifted(const LogicalCheckpoint& source, const TargetTensor& tensor);
 std::vector<exec::TensorMove> plan_moves(const LogicalCheckpoint& source,
                                          const TargetLayout& target, const OutputPlan& output);
 
-/// Returns the moves that fill padding with copies of elements, to run after plan_moves. They have
-/// no digest: padding is not part of the tensor.
+/// Returns the moves that fill a tensor's padding with copies of elements, to run after its move.
+/// They have no digest: padding is not part of the tensor.
 std::vector<exec::TensorMove> plan_fills(const LogicalCheckpoint& source,
-                                         const TargetLayout& target, const OutputPlan& output);
+                                         const TargetLayout& target, const OutputPlan& output,
+                                         size_t tensor);
 
 /// Returns the counts of the report.
 TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& target,

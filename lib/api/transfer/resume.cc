@@ -55,24 +55,34 @@ kernels::Hash128 planned_hash(const LogicalCheckpoint& source, const TargetLayou
   });
 }
 
-/// False for errors that a retry with the kept data cannot fix.
-bool leaves_data_alone(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInputChanged:
-    case ErrorCode::kDataMismatch:
-    case ErrorCode::kCoverage:
-    case ErrorCode::kTied:
-    case ErrorCode::kInternal:
-      return false;
-    default:
-      return true;
+/// Verifies the tensors that `is_mine` selects and that are listed as `finished`, and returns those
+/// whose bytes all read back as written. Throws the errors of reading, and kInterrupted.
+TakenUp take_up(const WriteRun& run, const std::vector<bool>& is_mine,
+                exec::FinishedTensors finished, std::span<const exec::TargetFile> files,
+                const exec::Resources& resources) {
+  TakenUp taken;
+  taken.tensors = std::move(finished);
+  std::erase_if(taken.tensors, [&](const auto& entry) {
+    const auto& [t, copied] = entry;
+    return t >= is_mine.size() || !is_mine[t] || !is_complete(run, t, copied);
+  });
+  std::vector<exec::WrittenRange> ranges;
+  std::vector<size_t> tensor_of;
+  for (const auto& [t, copied] : taken.tensors) {
+    add_ranges(run, t, copied.xxh3, ranges);
+    tensor_of.resize(ranges.size(), t);
   }
-}
-
-std::string what_changed(const RunIdentity& then, const RunIdentity& now) {
-  if (then.source == now.source) return "the mapping, the mesh or an option";
-  if (then.target == now.target) return "the source";
-  return "the source and the layout";
+  if (ranges.empty()) return taken;
+  std::vector<exec::SourceFile> written;
+  for (const exec::TargetFile& file : files) written.emplace_back(file.path());
+  const std::vector<bool> intact = exec::read_back(ranges, written, resources);
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (!intact[i] && taken.tensors.erase(tensor_of[i]) > 0) ++taken.damaged;
+  }
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    if (taken.tensors.contains(tensor_of[i])) taken.bytes += ranges[i].bytes;
+  }
+  return taken;
 }
 
 }  // namespace
@@ -97,60 +107,47 @@ std::optional<format::Manifest> complete_output(const std::string& output,
   return manifest;
 }
 
-exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
-                                  const RunIdentity& identity) {
+MovedTensors move_tensors(const WriteRun& run, const std::vector<bool>& is_mine,
+                          std::span<const exec::SourceFile> sources, OutputState state,
+                          const exec::Resources& resources) {
+  const auto& files = state.files;
+  MovedTensors moved;
+  moved.taken_up = take_up(run, is_mine, std::move(state.finished), files, resources);
+  const exec::FinishedTensors& finished = moved.taken_up.tensors;
+  if (state.has_old_padding) clear_padded_shards(run, is_mine, finished, files);
+  moved.all = copy_tensors(run, is_mine, finished, sources, files, resources, state.journal);
+  moved.all.insert(finished.begin(), finished.end());
+  return moved;
+}
+
+exec::FinishedTensors finished_tensors(const store::OutputPlace& place,
+                                       const RunIdentity& identity) {
   exec::FinishedTensors all;
-  for (const std::string& journal : journals) {
+  for (const std::string& journal : store::hidden_journals(place, identity.id())) {
     all.merge(exec::read_journal(journal, identity.text()));
   }
   return all;
 }
 
-void check_same_run(const store::OutputClaim& claim, const RunIdentity& run) {
-  for (const std::string& id : claim.leftovers()) {
-    if (id == run.id()) continue;
-    for (const std::string& journal : store::hidden_journals(claim.place(), id)) {
-      const auto text = exec::journal_run(journal);
-      if (!text) continue;
-      throw Error(ErrorCode::kOtherRun,
-                  fmt::format("the interrupted run cannot be resumed: {} changed since",
-                              what_changed(parse_run_identity(*text), run)))
-          .at({store::hidden_folder(claim.place(), id), 0, 0, {}})
-          .help(
-              "start again without --resume (this deletes the folder), or with the mapping and the "
-              "options of before");
-    }
+void commit_finished(exec::Journal& journal) noexcept {
+  try {
+    journal.commit();
+  } catch (const std::exception&) {
+    // Earlier commits stay valid.
   }
 }
 
-TakenUp take_up(const WriteRun& run, const std::vector<bool>& is_mine,
-                exec::FinishedTensors finished, std::span<const exec::TargetFile> files,
-                const exec::Resources& resources) {
-  TakenUp taken;
-  taken.tensors = std::move(finished);
-  std::erase_if(taken.tensors, [&](const auto& entry) {
-    const auto& [t, copied] = entry;
-    return t >= is_mine.size() || !is_mine[t] || !is_complete(run, t, copied);
-  });
-  std::vector<exec::WrittenRange> ranges;
-  std::vector<size_t> tensor_of;
-  for (const auto& [t, copied] : taken.tensors) {
-    add_ranges(run, t, copied.xxh3, ranges);
-    tensor_of.resize(ranges.size(), t);
+bool leaves_data_alone(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInputChanged:
+    case ErrorCode::kDataMismatch:
+    case ErrorCode::kCoverage:
+    case ErrorCode::kTied:
+    case ErrorCode::kInternal:
+      return false;
+    default:
+      return true;
   }
-  if (ranges.empty()) return taken;
-  std::vector<exec::SourceFile> written;
-  for (const exec::TargetFile& file : files) written.emplace_back(file.path());
-  const std::vector<bool> intact = exec::read_back(ranges, written, resources);
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    if (intact[i] || taken.tensors.erase(tensor_of[i]) == 0) continue;
-    // A tensor whose padding was being filled has other bytes, which is no damage.
-    if (!run.target.tensors[tensor_of[i]].fills) ++taken.damaged;
-  }
-  for (size_t i = 0; i < ranges.size(); ++i) {
-    if (taken.tensors.contains(tensor_of[i])) taken.bytes += ranges[i].bytes;
-  }
-  return taken;
 }
 
 void keep_for_resume(Error& error, const WriteRun& run, const RunIdentity& identity,
@@ -158,8 +155,7 @@ void keep_for_resume(Error& error, const WriteRun& run, const RunIdentity& ident
   if (!leaves_data_alone(error.code())) return folder.give_up();
   i64 bytes = 0;
   try {
-    const auto journals = store::hidden_journals(folder.claim().place(), identity.id());
-    for (const auto& [t, copied] : finished_in(journals, identity)) {
+    for (const auto& [t, copied] : finished_tensors(folder.claim().place(), identity)) {
       bytes += byte_size(run.moves[t].dtype, run.moves[t].shape).value_or(0);
     }
   } catch (const std::exception&) {

@@ -21,10 +21,6 @@ std::optional<format::Manifest> complete_output(const std::string& output,
                                                 const TargetLayout& target, const OutputPlan& plan,
                                                 bool sha256);
 
-/// Throws kOtherRun if an interrupted run of this output has finished tensors but had another
-/// source, mapping or options.
-void check_same_run(const store::OutputClaim& claim, const RunIdentity& run);
-
 /// Finished tensors of an interrupted run.
 struct TakenUp {
   exec::FinishedTensors tensors;
@@ -32,15 +28,35 @@ struct TakenUp {
   i64 damaged = 0;  ///< finished tensors whose bytes have changed
 };
 
-/// Verifies the tensors that `is_mine` selects and the journals list as `finished`, and returns
-/// those whose bytes all read back as written. Throws the errors of reading, and kInterrupted.
-TakenUp take_up(const WriteRun& run, const std::vector<bool>& is_mine,
-                exec::FinishedTensors finished, std::span<const exec::TargetFile> files,
-                const exec::Resources& resources);
+/// Files of an output that a process writes to, and what is finished in them.
+struct OutputState {
+  std::span<const exec::TargetFile> files;
+  exec::Journal& journal;          ///< its own
+  exec::FinishedTensors finished;  ///< by all journals of the run
+  bool has_old_padding = false;    ///< the content of padding is unknown
+};
 
-/// Returns the tensors that these journals of a run list as finished. Throws the errors of reading.
-exec::FinishedTensors finished_in(const std::vector<std::string>& journals,
-                                  const RunIdentity& identity);
+/// Tensors that a process has moved, with those that it found finished.
+struct MovedTensors {
+  TakenUp taken_up;
+  exec::FinishedTensors all;
+};
+
+/// Moves the tensors that `is_mine` selects, except those that are finished and intact. Throws the
+/// errors of reading and writing; the journal then has notes of all that is finished.
+MovedTensors move_tensors(const WriteRun& run, const std::vector<bool>& is_mine,
+                          std::span<const exec::SourceFile> sources, OutputState state,
+                          const exec::Resources& resources);
+
+/// Returns the tensors that any journal of a run lists as finished. Throws the errors of reading.
+exec::FinishedTensors finished_tensors(const store::OutputPlace& place,
+                                       const RunIdentity& identity);
+
+/// Commits what is finished; a tensor that cannot be committed counts as not finished.
+void commit_finished(exec::Journal& journal) noexcept;
+
+/// False for errors that a retry with the data of before cannot fix.
+bool leaves_data_alone(ErrorCode code);
 
 /// After a failure: keeps the hidden folder if it has enough finished data and the failure did not
 /// affect it, and adds the way to resume to the error. Never throws.

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <functional>
-
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transfer/target_layout.h"
 #include "lib/api/transform.h"
@@ -15,10 +13,7 @@ struct Task {
 };
 
 /// Moves a checkpoint into a layout; split, merge and reshard are built on this. Plans and checks
-/// everything before it writes the first byte; see transform.h for the guarantees. The processes of
-/// a launch call it with equal tasks and share the work. The first one's report covers all, and a
-/// failure in one fails all.
-TransformReport transfer(const std::function<Task()>& open_task, const WriteOptions& options,
-                         bool compare_replicas);
+/// everything before it writes the first byte; see transform.h for the guarantees.
+TransformReport transfer(Task task, const WriteOptions& options, bool compare_replicas);
 
 }  // namespace shardtool::api

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <mutex>
 
 #include "lib/api/dequantize/dequantize.h"
 #include "lib/api/transfer/config_text.h"
@@ -25,7 +26,7 @@ constexpr const char* kConfigName = "config.json";
 constexpr auto kQuantisationNames = std::to_array<std::string_view>(
     {"hf_quant_config.json", "quantize_config.json", "quant_config.json"});
 
-/// Returns the number of copied bytes.
+/// Copies over any content that the file has. Returns the number of copied bytes.
 i64 copy_side_file(const std::string& from, store::File& to) {
   const exec::SourceFile file(from);
   std::vector<std::byte> buffer(1 << 20);
@@ -36,6 +37,7 @@ i64 copy_side_file(const std::string& from, store::File& to) {
     store::write_exact(to, part, at);
   }
   file.check_unchanged();
+  store::set_size(to, file.size());
   return file.size();
 }
 
@@ -54,12 +56,15 @@ i64 write_pieces(const exec::TargetFile& file,
 }
 
 store::WrittenFile write_output_summary(const WriteRun& run, exec::IoMode mode,
-                                        store::OutputFolder& folder) {
+                                        const OpenFile& open) {
   const std::string& name = run.plan.summary_name;
-  const exec::TargetFile file(folder.create(name), mode);
-  return {name, write_pieces(file, [&](const format::safetensors::Sink& write) {
-            write_summary(run.source, run.target, run.plan, write);
-          })};
+  store::File& opened = open(name);
+  const i64 bytes =
+      write_pieces(exec::TargetFile(opened, mode), [&](const format::safetensors::Sink& write) {
+        write_summary(run.source, run.target, run.plan, write);
+      });
+  store::set_size(opened, bytes);
+  return {name, bytes};
 }
 
 /// Changes of config.json.
@@ -78,11 +83,12 @@ ConfigChanges config_changes(const LogicalCheckpoint& source, const WriteOptions
 }
 
 store::WrittenFile write_config(const std::string& path, const ConfigChanges& changes,
-                                store::OutputFolder& folder) {
+                                store::File& to) {
   std::string text = store::read_text(path, kMaxConfigBytes);
   if (changes.drops_quantization) text = without_quantization(text, kConfigName);
   if (changes.dtype) text = with_dtype(text, *changes.dtype, kConfigName);
-  store::write_exact(folder.create(kConfigName), std::as_bytes(std::span(text)), 0);
+  store::write_exact(to, std::as_bytes(std::span(text)), 0);
+  store::set_size(to, std::ssize(text));
   return {kConfigName, std::ssize(text)};
 }
 
@@ -90,7 +96,7 @@ store::WrittenFile write_config(const std::string& path, const ConfigChanges& ch
 /// output's mapping resolves to the same layout again.
 std::vector<store::WrittenFile> copy_all_side_files(const WriteRun& run,
                                                     const ConfigChanges& changes,
-                                                    store::OutputFolder& folder) {
+                                                    const OpenFile& open) {
   const format::Checkpoint& first = run.source.parts.front();
   std::vector<std::string> names = first.side_files;
   const bool has_config = std::ranges::find(names, kConfigName) != names.end();
@@ -107,79 +113,26 @@ std::vector<store::WrittenFile> copy_all_side_files(const WriteRun& run,
     const bool is_chosen = name == kConfigName && !run.target.config.empty();
     const std::string from = is_chosen ? run.target.config : first.side_path(name);
     if (changes.any() && name == kConfigName) {
-      copied.push_back(write_config(from, changes, folder));
+      copied.push_back(write_config(from, changes, open(name)));
       continue;
     }
-    copied.push_back({name, copy_side_file(from, folder.create(name))});
+    copied.push_back({name, copy_side_file(from, open(name))});
   }
   return copied;
 }
 
-/// Throws kTied unless tensors declared tied have equal digests.
-void check_tied(const TargetLayout& target, std::span<const exec::TensorMove> moves,
-                std::span<const exec::CopiedTensor> copied) {
-  if (target.tied.empty()) return;  // common case: skips the table of all names
-  std::map<std::string_view, size_t> number;
-  for (size_t i = 0; i < moves.size(); ++i) number[moves[i].name] = i;
-  for (const auto& group : target.tied) {
-    for (size_t i = 1; i < group.size(); ++i) {
-      const auto a = number.find(group[0]);
-      const auto b = number.find(group[i]);
-      if (a == number.end() || b == number.end()) continue;
-      const auto& first = copied[a->second];
-      const auto& other = copied[b->second];
-      if (first.source_digest() == other.source_digest() || !first.is_whole || !other.is_whole)
-        continue;
-      throw Error(ErrorCode::kTied,
-                  fmt::format("'{}' and '{}' are declared tied, but their bytes differ", group[0],
-                              group[i]))
-          .tensor(group[i])
-          .help("remove the pair from \"tied\" when the two are separate weights");
-    }
-  }
-}
-
 /// Fills padding with the repeated elements and hashes those shards again.
-void fill_padding(const LogicalCheckpoint& source, const TargetLayout& target,
-                  const OutputPlan& plan, std::span<const exec::SourceFile> sources,
-                  std::span<const exec::TargetFile> targets,
-                  std::vector<exec::CopiedTensor>& copied) {
-  const std::vector<exec::TensorMove> fills = plan_fills(source, target, plan);
-  if (fills.empty()) return;
-  exec::fill(fills, sources, targets);
-  for (size_t t = 0; t < target.tensors.size(); ++t) {
-    const TargetTensor& tensor = target.tensors[t];
-    if (!tensor.fills) continue;
-    const Dtype dtype = source.tensors[tensor.source].spec.dtype;
-    for (int h = 0; h < tensor.holders->size(); ++h) {
-      const exec::Slot& slot = plan.slots[t][static_cast<size_t>(h)];
-      const i64 bytes = exec::holder_bytes(*tensor.holders, h, dtype);
-      copied[t].xxh3[static_cast<size_t>(h)] =
-          exec::hash_range(targets[static_cast<size_t>(slot.file)].path(), slot.offset, bytes);
-    }
+void fill_padding(const WriteRun& run, size_t t, std::span<const exec::SourceFile> sources,
+                  std::span<const exec::TargetFile> targets, exec::CopiedTensor& copied) {
+  if (!run.target.tensors[t].fills) return;
+  exec::fill(plan_fills(run.source, run.target, run.plan, t), sources, targets);
+  const exec::TensorMove& move = run.moves[t];
+  for (size_t h = 0; h < copied.xxh3.size(); ++h) {
+    const exec::Slot& slot = move.to.slots[h];
+    copied.xxh3[h] = exec::hash_range(
+        targets[static_cast<size_t>(slot.file)].path(), slot.offset,
+        exec::holder_bytes(*move.to.holders, static_cast<int>(h), move.result_dtype()));
   }
-}
-
-/// Reads each complete file back to hash it, since files are written out of order.
-void add_file_hashes(format::Manifest& manifest, const std::string& folder,
-                     const exec::Resources& resources) {
-  std::vector<exec::FileToHash> files;
-  for (const auto& file : manifest.files) {
-    files.push_back({folder + "/" + file.name, file.bytes, exec::FileHash::kSha256});
-  }
-  const std::vector<std::string> hashes = exec::hash_files(files, resources);
-  for (size_t i = 0; i < hashes.size(); ++i) manifest.files[i].sha256 = hashes[i];
-}
-
-/// Returns the size of the manifest.
-i64 write_manifest(const WriteRun& run, const format::Manifest& head,
-                   std::span<const exec::CopiedTensor> copied, const exec::TargetFile& file) {
-  return write_pieces(file, [&](const format::safetensors::Sink& write) {
-    write_json(
-        head, copied.size(),
-        [&](size_t t) { return tensor_record(run.source, run.target, run.plan, t, copied[t]); },
-        write);
-  });
 }
 
 /// Throws kInternal if a byte may be missing, so that an incomplete output is never published.
@@ -232,17 +185,23 @@ std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
   return order;
 }
 
-std::vector<exec::TargetFile> create_files(const WriteRun& run, exec::IoMode mode,
-                                           store::OutputFolder& folder) {
+std::vector<exec::TargetFile> open_files(const WriteRun& run, exec::IoMode mode, FoundFiles found,
+                                         const OpenFile& open) {
   std::vector<exec::TargetFile> targets;
-  exec::Appender appender;
-  for (size_t f = 0; f < run.plan.files.size(); ++f) {
-    const format::PlannedFile& planned = run.plan.files[f];
-    store::File& file = folder.create_or_open(planned.name);
+  for (const format::PlannedFile& planned : run.plan.files) {
+    store::File& file = open(planned.name);
     store::allocate(file, planned.size);
-    if (folder.continues()) store::set_size(file, planned.size);
+    if (found == FoundFiles::kKept) store::set_size(file, planned.size);
     targets.emplace_back(file, mode);
-    appender.begin(targets.back());
+    if (run.extents == Extents::kShared) targets.back().allow_sharing();
+  }
+  return targets;
+}
+
+void write_frames(const WriteRun& run, std::span<const exec::TargetFile> targets) {
+  exec::Appender appender;
+  for (size_t f = 0; f < targets.size(); ++f) {
+    appender.begin(targets[f]);
     write_file_frame(run.source, run.target, run.plan, f, [&](i64 offset, std::string_view bytes) {
       appender.seek(offset);
       appender.append(bytes);
@@ -254,14 +213,17 @@ std::vector<exec::TargetFile> create_files(const WriteRun& run, exec::IoMode mod
     targets[static_cast<size_t>(place.slot.file)].write(std::as_bytes(std::span(bytes)),
                                                         place.slot.offset);
   }
-  return targets;
 }
 
-std::vector<exec::TargetFile> open_files(const OutputPlan& plan, exec::IoMode mode,
-                                         store::OutputFiles& files) {
-  std::vector<exec::TargetFile> targets;
-  for (const auto& planned : plan.files) targets.emplace_back(files.open(planned.name), mode);
-  return targets;
+std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const WriteOptions& options,
+                                                  const OpenFile& open) {
+  std::vector<store::WrittenFile> written;
+  if (options.copy_side_files) {
+    written = copy_all_side_files(run, config_changes(run.source, options), open);
+  }
+  if (!run.plan.summary_name.empty())
+    written.push_back(write_output_summary(run, options.io, open));
+  return written;
 }
 
 void clear_padded_shards(const WriteRun& run, const std::vector<bool>& is_mine,
@@ -293,43 +255,87 @@ exec::FinishedTensors copy_tensors(const WriteRun& run, const std::vector<bool>&
     if (is_shifted(run.source, tensor)) {
       const auto& shifts = run.source.tensors[tensor.source].shifts;
       copied[i] = exec::copy_shifted({run.moves[i], shifts, tensor.shifts}, sources, targets);
+      fill_padding(run, i, sources, targets, copied[i]);
       continue;
     }
     order.push_back(i);
   }
-  std::vector<exec::CopiedTensor> done = exec::copy(
-      {run.moves, order}, sources, targets, resources,
-      [&](size_t i, const exec::CopiedTensor& tensor) {
-        const exec::TensorMove& move = run.moves[order[i]];
-        journal.finished(order[i], tensor, byte_size(move.dtype, move.shape).value_or(0));
-      });
-  for (size_t i = 0; i < order.size(); ++i) copied[order[i]] = std::move(done[i]);
+  std::mutex mutex;       // of `copied`
+  std::mutex fill_mutex;  // one fill at a time: it holds rows in memory
+  exec::copy({run.moves, order}, sources, targets, resources,
+             [&](size_t i, const exec::CopiedTensor& tensor) {
+               const size_t t = order[i];
+               exec::CopiedTensor done = tensor;
+               if (run.target.tensors[t].fills) {
+                 const std::lock_guard lock(fill_mutex);
+                 fill_padding(run, t, sources, targets, done);
+               }
+               const exec::TensorMove& move = run.moves[t];
+               journal.finished(t, done, byte_size(move.dtype, move.shape).value_or(0));
+               const std::lock_guard lock(mutex);
+               copied[t] = std::move(done);
+             });
   return copied;
 }
 
 std::vector<store::WrittenFile> complete_files(const WriteRun& run,
-                                               std::span<const exec::SourceFile> sources,
-                                               std::span<const exec::TargetFile> targets,
-                                               std::vector<exec::CopiedTensor>& copied,
+                                               std::span<const exec::CopiedTensor> copied,
                                                const WriteOptions& options,
                                                store::OutputFolder& folder) {
   check_complete(run, copied);
-  fill_padding(run.source, run.target, run.plan, sources, targets, copied);
-  check_tied(run.target, run.moves, copied);
-  std::vector<store::WrittenFile> written;
-  if (options.copy_side_files) {
-    const ConfigChanges changes = config_changes(run.source, options);
-    written = copy_all_side_files(run, changes, folder);
+  std::map<std::string_view, size_t> number;
+  if (!run.target.tied.empty()) {  // common case: skips the table of all names
+    for (size_t t = 0; t < run.moves.size(); ++t) number[run.moves[t].name] = t;
   }
+  check_tied(run.target.tied, [&](const std::string& name) -> std::optional<std::uint64_t> {
+    const auto found = number.find(name);
+    if (found == number.end() || !copied[found->second].is_whole) return std::nullopt;
+    return copied[found->second].source_digest();
+  });
+  std::vector<store::WrittenFile> written = write_other_files(
+      run, options, [&](const std::string& name) -> store::File& { return folder.create(name); });
   for (const auto& file : run.plan.files) written.push_back({file.name, file.size});
-  if (!run.plan.summary_name.empty()) {
-    written.push_back(write_output_summary(run, options.io, folder));
-  }
   format::Manifest manifest = manifest_head(run.source, run.target, run.plan);
   if (options.sha256) add_file_hashes(manifest, folder.working_path(), options.resources);
-  const exec::TargetFile file(folder.create(format::kManifestName), options.io);
-  written.push_back({format::kManifestName, write_manifest(run, manifest, copied, file)});
+  const auto record = [&](size_t t) {
+    return tensor_record(run.source, run.target, run.plan, t, copied[t]);
+  };
+  written.push_back(write_manifest(manifest, copied.size(), record, folder, options.io));
   return written;
+}
+
+void check_tied(const std::vector<std::vector<std::string>>& tied, const DigestOf& digest) {
+  for (const auto& group : tied) {
+    const auto first = digest(group[0]);
+    for (size_t i = 1; i < group.size() && first; ++i) {
+      const auto other = digest(group[i]);
+      if (!other || *other == *first) continue;
+      throw Error(ErrorCode::kTied,
+                  fmt::format("'{}' and '{}' are declared tied, but their bytes differ", group[0],
+                              group[i]))
+          .tensor(group[i])
+          .help("remove the pair from \"tied\" when the two are separate weights");
+    }
+  }
+}
+
+void add_file_hashes(format::Manifest& manifest, const std::string& folder,
+                     const exec::Resources& resources) {
+  std::vector<exec::FileToHash> files;
+  for (const auto& file : manifest.files) {
+    files.push_back({folder + "/" + file.name, file.bytes, exec::FileHash::kSha256});
+  }
+  const std::vector<std::string> hashes = exec::hash_files(files, resources);
+  for (size_t i = 0; i < hashes.size(); ++i) manifest.files[i].sha256 = hashes[i];
+}
+
+store::WrittenFile write_manifest(const format::Manifest& head, size_t count,
+                                  const RecordOf& record, store::OutputFolder& folder,
+                                  exec::IoMode mode) {
+  const exec::TargetFile file(folder.create(format::kManifestName), mode);
+  return {format::kManifestName, write_pieces(file, [&](const format::safetensors::Sink& write) {
+            write_json(head, count, record, write);
+          })};
 }
 
 }  // namespace shardtool::api

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lib/api/transfer/output_plan.h"
@@ -34,13 +37,22 @@ void add_ranges(const WriteRun& run, size_t t, std::span<const kernels::Hash128>
 /// Returns the read order of the tensors: that of the source, regardless of names.
 std::vector<size_t> source_order(std::span<const exec::TensorMove> moves);
 
-/// Creates every file with its final size and header. Files of an interrupted run keep their
-/// content.
-std::vector<exec::TargetFile> create_files(const WriteRun& run, exec::IoMode mode,
-                                           store::OutputFolder& folder);
-/// Opens the same files after another process has created them.
-std::vector<exec::TargetFile> open_files(const OutputPlan& plan, exec::IoMode mode,
-                                         store::OutputFiles& files);
+/// Opens the file of an output with this name, or creates it. The reference stays valid.
+using OpenFile = std::function<store::File&(const std::string& name)>;
+
+/// Policy for the content of files that `open` finds.
+enum class FoundFiles { kNone, kKept };
+
+/// Opens every file with its final size and, where the source's space may be shared, with leave to
+/// do so.
+std::vector<exec::TargetFile> open_files(const WriteRun& run, exec::IoMode mode, FoundFiles found,
+                                         const OpenFile& open);
+/// Writes all bytes of the files that belong to no tensor of the source: headers and constants.
+void write_frames(const WriteRun& run, std::span<const exec::TargetFile> targets);
+
+/// Writes the files beside the weights: those that the options copy from the source, and the index.
+std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const WriteOptions& options,
+                                                  const OpenFile& open);
 
 /// Zeroes the unfinished shards with padding of tensors that `is_mine` selects, in files of an
 /// interrupted run: copying writes no padding, and the old content is unknown.
@@ -48,24 +60,37 @@ void clear_padded_shards(const WriteRun& run, const std::vector<bool>& is_mine,
                          const exec::FinishedTensors& finished,
                          std::span<const exec::TargetFile> targets);
 
-/// Streams the unfinished tensors that `is_mine` selects and records them in the journal, except
-/// shifted values. Padding that repeats elements is filled later, so a run interrupted during the
-/// fill repeats those tensors. Throws the errors of exec::copy.
+/// Streams the unfinished tensors that `is_mine` selects, fills their padding, and records them in
+/// the journal, except shifted values. Every byte is written with its final value only, so that
+/// several processes may move one tensor. Throws the errors of exec::copy and exec::fill.
 exec::FinishedTensors copy_tensors(const WriteRun& run, const std::vector<bool>& is_mine,
                                    const exec::FinishedTensors& finished,
                                    std::span<const exec::SourceFile> sources,
                                    std::span<const exec::TargetFile> targets,
                                    const exec::Resources& resources, exec::Journal& journal);
 
-/// Completes the output after all tensors are copied: fills padding, checks that tied tensors are
-/// equal, and writes the index, the side files and the manifest, with the files' SHA-256 if
-/// requested. Returns all files of the output. Throws kInternal for an incomplete tensor, kTied,
-/// and the errors of reading and writing.
+/// Completes the output after all tensors are copied: checks that tied tensors are equal, and
+/// writes the index, the side files and the manifest, with the files' SHA-256 if requested. Returns
+/// all files of the output. Throws kInternal for an incomplete tensor, kTied, and the errors of
+/// reading and writing.
 std::vector<store::WrittenFile> complete_files(const WriteRun& run,
-                                               std::span<const exec::SourceFile> sources,
-                                               std::span<const exec::TargetFile> targets,
-                                               std::vector<exec::CopiedTensor>& copied,
+                                               std::span<const exec::CopiedTensor> copied,
                                                const WriteOptions& options,
                                                store::OutputFolder& folder);
+
+/// Digest of a tensor before the run's cast; nullopt if it is not written, or not whole.
+using DigestOf = std::function<std::optional<std::uint64_t>(const std::string& name)>;
+/// Throws kTied unless tensors declared tied have equal digests.
+void check_tied(const std::vector<std::vector<std::string>>& tied, const DigestOf& digest);
+
+/// Reads each complete file of the manifest back to record its SHA-256.
+void add_file_hashes(format::Manifest& manifest, const std::string& folder,
+                     const exec::Resources& resources);
+
+using RecordOf = std::function<format::TensorRecord(size_t tensor)>;
+/// Writes manifest.json with `count` tensors in the folder. Returns it with its size.
+store::WrittenFile write_manifest(const format::Manifest& head, size_t count,
+                                  const RecordOf& record, store::OutputFolder& folder,
+                                  exec::IoMode mode);
 
 }  // namespace shardtool::api

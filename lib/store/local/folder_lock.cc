@@ -4,6 +4,8 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "lib/store/local/failure.h"
 #include "lib/store/local/syscalls.h"
@@ -11,11 +13,25 @@
 namespace shardtool::store {
 namespace {
 
-File locked(const std::string& path) {
+constexpr std::chrono::milliseconds kPause{20};
+constexpr int kPauses = 50;  // a second
+
+/// Returns false, with errno, if the lock is not available.
+bool lock(const File& file, LockKind kind) {
+  const bool waits = kind == LockKind::kShared;
+  const int operation = (waits ? LOCK_SH : LOCK_EX) | LOCK_NB;
+  for (int pause = 0;; ++pause) {
+    if (::flock(file.fd(), operation) == 0) return true;
+    if (errno != EWOULDBLOCK || !waits || pause == kPauses) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+File locked(const std::string& path, LockKind kind) {
   constexpr int kFlags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
   File file(syscalls().openat(AT_FDCWD, path.c_str(), kFlags, 0666), path);
   if (!file.is_open()) throw write_failure("create the lock", path, errno);
-  if (::flock(file.fd(), LOCK_EX | LOCK_NB) == 0) return file;
+  if (lock(file, kind)) return file;
   if (errno != EWOULDBLOCK) throw write_failure("lock", path, errno);
   throw Error(ErrorCode::kOutputLocked, "another run writes the output that this lock is for")
       .at({path, 0, 0, {}})
@@ -24,14 +40,15 @@ File locked(const std::string& path) {
 
 }  // namespace
 
-FolderLock::FolderLock(const std::string& path) : file_(locked(path)) {
+FolderLock::FolderLock(const std::string& path, LockKind kind) : file_(locked(path, kind)) {
   // The last holder deletes the file, even if it is already open here, and a lock on a deleted file
   // excludes no other run.
-  while (!is_at(path, identity(file_))) file_ = locked(path);
+  while (!is_at(path, identity(file_))) file_ = locked(path, kind);
 }
 
 FolderLock::~FolderLock() {
-  if (file_.is_open()) syscalls().unlinkat(AT_FDCWD, file_.path().c_str(), 0);
+  if (!file_.is_open() || !lock(file_, LockKind::kExclusive)) return;  // others hold it
+  syscalls().unlinkat(AT_FDCWD, file_.path().c_str(), 0);
 }
 
 }  // namespace shardtool::store

@@ -6,12 +6,17 @@
 
 namespace shardtool::store {
 
-/// Holds an exclusive flock on a file that it creates, and deletes the file on destruction. The
-/// system releases the lock of a killed process; the remaining file does no harm.
+/// Number of holders that a lock may have at the same time.
+enum class LockKind { kExclusive, kShared };
+
+/// Holds a flock on a file that it creates. The last holder deletes the file. The system releases
+/// the lock of a killed process; the remaining file does no harm.
 class FolderLock {
  public:
-  /// Throws kOutputLocked if another process, or another FolderLock, holds the lock.
-  explicit FolderLock(const std::string& path);
+  /// Throws kOutputLocked if another process, or another FolderLock, holds a lock that excludes
+  /// this one. A shared lock waits a second first: holders that end have it exclusively for a
+  /// moment.
+  explicit FolderLock(const std::string& path, LockKind kind = LockKind::kExclusive);
   ~FolderLock();
   FolderLock(FolderLock&&) noexcept = default;
   FolderLock& operator=(FolderLock&&) = delete;

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kIdDigits = 32;
 constexpr std::string_view kFolderSuffix = ".tmp";
 constexpr std::string_view kJournalSuffix = ".journal";
+constexpr std::string_view kRecordSuffix = ".share";
 
 OutputPlace checked_place(const std::string& path, Existing existing) {
   OutputPlace place = look_at_output(path);
@@ -30,6 +31,10 @@ bool is_id(std::string_view text) {
   return text.size() == kIdDigits && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
 
+bool remove_file(const std::string& path) {
+  return syscalls().unlinkat(AT_FDCWD, path.c_str(), 0) == 0 || errno == ENOENT;
+}
+
 std::string name_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
@@ -40,11 +45,25 @@ std::vector<std::string> hidden_names(const OutputPlace& place) {
   std::vector<std::string> names = names_in(place.parent);
   std::erase_if(names, [&](const std::string& name) {
     const bool is_ours = name.starts_with(prefix) &&
-                         (name.ends_with(kFolderSuffix) || name.ends_with(kJournalSuffix));
+                         (name.ends_with(kFolderSuffix) || name.ends_with(kJournalSuffix) ||
+                          name.ends_with(kRecordSuffix));
     return !is_ours || !is_id(std::string_view(name).substr(prefix.size(), kIdDigits)) ||
            name[prefix.size() + kIdDigits] != '.';
   });
   return names;
+}
+
+/// Existing hidden files of a run, sorted.
+std::vector<std::string> hidden_files(const OutputPlace& place, const std::string& id,
+                                      std::string_view suffix) {
+  const std::string prefix = name_of(place.hidden("-" + id));
+  std::vector<std::string> paths;
+  for (const std::string& name : hidden_names(place)) {
+    if (name.starts_with(prefix) && name.ends_with(suffix)) {
+      paths.push_back(place.parent + "/" + name);
+    }
+  }
+  return paths;
 }
 
 }  // namespace
@@ -63,19 +82,22 @@ std::string hidden_journal(const OutputPlace& place, const std::string& id, int 
   return place.hidden(fmt::format("-{}.{}{}", id, process, kJournalSuffix));
 }
 
-std::vector<std::string> hidden_journals(const OutputPlace& place, const std::string& id) {
-  const std::string prefix = name_of(place.hidden("-" + id));
-  std::vector<std::string> journals;
-  for (const std::string& name : hidden_names(place)) {
-    if (name.starts_with(prefix) && name.ends_with(kJournalSuffix)) {
-      journals.push_back(place.parent + "/" + name);
-    }
-  }
-  return journals;
+std::string hidden_record(const OutputPlace& place, const std::string& id, int share, int of) {
+  return place.hidden(fmt::format("-{}.{}-of-{}{}", id, share, of, kRecordSuffix));
 }
 
-OutputClaim::OutputClaim(const std::string& path, Existing existing)
-    : place_(checked_place(path, existing)), lock_(place_.hidden(".lock")) {}
+std::vector<std::string> hidden_journals(const OutputPlace& place, const std::string& id) {
+  return hidden_files(place, id, kJournalSuffix);
+}
+
+std::vector<std::string> hidden_records(const OutputPlace& place, const std::string& id) {
+  return hidden_files(place, id, kRecordSuffix);
+}
+
+OutputClaim::OutputClaim(const std::string& path, Existing existing, LockKind kind)
+    : place_(checked_place(path, existing)), lock_(place_.hidden(".lock"), kind) {
+  place_ = checked_place(path, existing);  // another run may have published meanwhile
+}
 
 std::vector<std::string> OutputClaim::leftovers() const {
   const size_t before_id = name_of(place_.hidden("-")).size();
@@ -90,7 +112,10 @@ bool OutputClaim::discard_journals(const std::string& id) const noexcept {
   try {
     bool all = true;
     for (const std::string& journal : hidden_journals(place_, id)) {
-      all = (syscalls().unlinkat(AT_FDCWD, journal.c_str(), 0) == 0 || errno == ENOENT) && all;
+      all = remove_file(journal) && all;
+    }
+    for (const std::string& record : hidden_records(place_, id)) {
+      all = remove_file(record) && all;
     }
     return all;
   } catch (const std::exception&) {

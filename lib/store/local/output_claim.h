@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -18,29 +19,34 @@ Error output_exists(const std::string& path);
 /// Hidden files of a run in the parent folder of its output, while it is written and after an
 /// interruption:
 ///
-///     parent/.NAME.shardtool.lock              flock of the run, or of its process 0
+///     parent/.NAME.shardtool.lock              flock of the run: exclusive, or of all its shares
 ///     parent/.NAME.shardtool-<id>.tmp/         the files of the run `id`, until they are renamed
 ///     parent/.NAME.shardtool-<id>.<n>.journal  finished work of its process n in these files
 ///                                              (exec/journal.h)
+///     parent/.NAME.shardtool-<id>.<i>-of-<n>.share  a share that has ended
+///                                              (api/transfer/share_record.h)
 ///
 /// An id is 32 hexadecimal digits: equal for runs that write the same bytes from the same source.
 std::string hidden_folder(const OutputPlace& place, const std::string& id);
 std::string hidden_journal(const OutputPlace& place, const std::string& id, int process);
-/// Existing journals of a run, sorted. Throws kWriteFailed.
+std::string hidden_record(const OutputPlace& place, const std::string& id, int share, int of);
+/// Existing journals or records of a run, sorted. Throw kWriteFailed.
 std::vector<std::string> hidden_journals(const OutputPlace& place, const std::string& id);
+std::vector<std::string> hidden_records(const OutputPlace& place, const std::string& id);
 
-/// Right to write one output, held by one run at a time.
+/// Right to write one output, held by one run at a time, or by shares of one run together.
 class OutputClaim {
  public:
   /// Claims `path`, which may be an empty existing folder. Throws kOutputExists, kOutputLocked,
   /// kOutputAliasesInput (path is a symbolic link), and as look_at_output.
-  OutputClaim(const std::string& path, Existing existing);
+  OutputClaim(const std::string& path, Existing existing, LockKind kind = LockKind::kExclusive);
 
   const OutputPlace& place() const { return place_; }
-  /// Ids of earlier runs that left a folder or a journal, sorted.
+  /// Ids of earlier runs that left any hidden file, sorted.
   std::vector<std::string> leftovers() const;
   /// Deletes the remains of a run. Returns false if some remain, or cannot be listed.
   bool discard(const std::string& id) const noexcept;
+  /// Deletes the journals and records of a run.
   bool discard_journals(const std::string& id) const noexcept;
 
  private:

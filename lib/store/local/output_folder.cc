@@ -41,10 +41,10 @@ OutputFolder::~OutputFolder() {
   if (!finished_ && !kept_) claim_.discard(id_);
 }
 
-i64 OutputFolder::bytes_free() const {
+i64 bytes_free(const std::string& folder) {
   struct statvfs status {};
-  if (::statvfs(working_path().c_str(), &status) != 0) {
-    throw write_failure("look at the file system", working_path(), errno);
+  if (::statvfs(folder.c_str(), &status) != 0) {
+    throw write_failure("look at the file system", folder, errno);
   }
   return static_cast<i64>(status.f_bavail * status.f_frsize);
 }

@@ -9,6 +9,9 @@
 
 namespace shardtool::store {
 
+/// Bytes available to this user on the file system of a folder. Throws kWriteFailed.
+i64 bytes_free(const std::string& folder);
+
 /// Policy for the remains of an earlier run with the same id.
 enum class Leftover { kDiscard, kContinue };
 
@@ -37,8 +40,6 @@ class OutputFolder {
   const OutputClaim& claim() const { return claim_; }
   /// True if an earlier run's folder is continued.
   bool continues() const { return continues_; }
-  /// Bytes available to this user on the output's file system.
-  i64 bytes_free() const;
 
   /// Creates a file inside (a plain name, no separators) that publish() will sync and close.
   /// Deletes a file that an earlier run left under this name. The reference stays valid until

@@ -61,5 +61,22 @@ TEST_CASE("a lock in a folder that is not there, or on a link, cannot be had") {
   CHECK(!std::filesystem::exists(folder / "target"));
 }
 
+TEST_CASE("shared holders exclude an exclusive one, and the last of them deletes the file") {
+  const TempFolder folder;
+  const std::string path = folder / "lock";
+  {
+    const FolderLock one(path, LockKind::kShared);
+    {
+      const FolderLock other(path, LockKind::kShared);
+      CHECK_ERROR(kOutputLocked, (FolderLock(path), 0));
+    }
+    CHECK(std::filesystem::exists(path));
+    CHECK_ERROR(kOutputLocked, (FolderLock(path), 0));
+  }
+  CHECK(names_in(folder.path()).empty());
+  const FolderLock exclusive(path);
+  CHECK_ERROR(kOutputLocked, (FolderLock(path, LockKind::kShared), 0));
+}
+
 }  // namespace
 }  // namespace shardtool::store

@@ -9,12 +9,6 @@
 
 namespace shardtool::api {
 
-/// One of several equal shares of the work.
-struct Share {
-  int number = 0;
-  int of = 1;
-};
-
 /// Reads every replicated element from all of its holders, for this share of the tensors. Returns
 /// the number of copies compared. Throws kDataMismatch with the tensor, the rank and the first byte
 /// if two differ.

@@ -1,4 +1,4 @@
-#include "lib/api/team.h"
+#include "lib/api/transfer/shares.h"
 
 #include <doctest/doctest.h>
 
@@ -28,17 +28,17 @@ std::vector<size_t> in_order(size_t count) {
 TEST_CASE("every tensor has one owner, and owners follow the order of the source") {
   rc::check("share_out", [] {
     const auto bytes = *rc::gen::container<std::vector<i64>>(gen::between(0, 1000));
-    const auto processes = static_cast<int>(*gen::between(1, 9));
+    const auto n = static_cast<int>(*gen::between(1, 9));
     const auto moves = moves_of(bytes);
-    const auto owners = share_out(moves, in_order(moves.size()), processes);
+    const auto owners = share_out(moves, in_order(moves.size()), n);
     RC_ASSERT(owners.size() == moves.size());
     RC_ASSERT(std::is_sorted(owners.begin(), owners.end()));
-    for (const int owner : owners) RC_ASSERT((owner >= 0 && owner < processes));
-    const WorkShares shares = summarize_shares(moves, owners, processes);
+    for (const int owner : owners) RC_ASSERT((owner >= 0 && owner < n));
+    const WorkShares shares = summarize_shares(moves, owners, n);
     const i64 total = std::accumulate(bytes.begin(), bytes.end(), i64{0});
     const i64 largest = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
-    RC_ASSERT(shares.most <= total / processes + largest + 1);
-    RC_ASSERT(shares.least <= total / processes);
+    RC_ASSERT(shares.most <= total / n + largest + 1);
+    RC_ASSERT(shares.least <= total / n);
   });
 }
 

@@ -1,0 +1,56 @@
+#include "cli/commands/finish.h"
+
+#include "cli/args/watch.h"
+#include "cli/print/answer.h"
+
+namespace shardtool::cli {
+namespace {
+
+ExitCode run_finish(const FinishArgs& args, Session& session) {
+  auto options = to_options(args);
+  const auto report = [&] {
+    const Watch watch(session, options.resources, "reading");
+    return api::finish(options);
+  }();
+  answer(session, "finish", Status::kOk, report);
+  return ExitCode::kSuccess;
+}
+
+}  // namespace
+
+api::FinishOptions to_options(const FinishArgs& args) {
+  api::FinishOptions options{args.output, args.force, args.verify, {}};
+  set_resources(args.resources, options.resources);
+  return options;
+}
+
+Command finish_command(FinishArgs& args) {
+  Command command{
+      .name = "finish",
+      .summary = "publish an output that was written in shares",
+      .description =
+          "split, merge and reshard with --share I/N move a part of the bytes each, on any "
+          "machines "
+          "that see the folder of the output, in any order, without a connection between them. "
+          "The "
+          "share that ends last publishes the output. This command does the same when that share "
+          "could not, and names the shares that have not ended. A share that failed is run again "
+          "alone; a share that runs twice does no harm. The files and the manifest are byte for "
+          "byte those of one run without shares. Reads the records of the shares, no source.",
+      .examples = {"shardtool finish out", "shardtool finish out --verify --json"},
+      .arguments = {{.name = "FOLDER",
+                     .help = "the output, as the shares name it",
+                     .target = &args.output,
+                     .required = true},
+                    {.name = "--force",
+                     .help = "replace an output that exists",
+                     .target = &args.force},
+                    {.name = "--verify",
+                     .help = "read the output back and compare every shard with its hash",
+                     .target = &args.verify}},
+      .run = [&args](Session& session) { return run_finish(args, session); }};
+  append(command.arguments, resource_arguments(args.resources));
+  return command;
+}
+
+}  // namespace shardtool::cli

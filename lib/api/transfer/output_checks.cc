@@ -1,0 +1,109 @@
+#include "lib/api/transfer/output_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/exec/journal.h"
+#include "lib/store/local/output_folder.h"
+
+namespace shardtool::api {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// True if `inner` equals or is inside `outer`; both canonical.
+bool is_within(const fs::path& inner, const fs::path& outer) {
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+std::string what_changed(const RunIdentity& then, const RunIdentity& now) {
+  if (then.source == now.source) return "the mapping, the mesh or an option";
+  if (then.target == now.target) return "the source";
+  return "the source and the layout";
+}
+
+/// Identity of a run with this id, from its journals; nullopt if it has finished nothing.
+std::optional<RunIdentity> identity_of(const store::OutputPlace& place, const std::string& id) {
+  for (const std::string& journal : store::hidden_journals(place, id)) {
+    if (const auto text = exec::journal_run(journal)) return parse_run_identity(*text);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void check_apart(const LogicalCheckpoint& source, const std::string& output) {
+  const fs::path to = fs::weakly_canonical(fs::absolute(output));
+  for (const format::Checkpoint& part : source.parts) {
+    // An output next to a single file is allowed; inside a checkpoint's folder it would become part
+    // of it.
+    const bool is_file = fs::is_regular_file(part.path);
+    const fs::path from = fs::weakly_canonical(fs::absolute(is_file ? part.path : part.folder()));
+    if (!is_within(from, to) && !is_within(to, from)) continue;
+    throw Error(
+        ErrorCode::kOutputAliasesInput,
+        fmt::format("one of the output {} and the input {} contains the other", output, part.path))
+        .help("write to a folder beside the checkpoint");
+  }
+}
+
+void check_replaceable(const std::string& output) {
+  std::error_code unreadable;
+  const bool has_content =
+      fs::is_directory(output, unreadable) && !fs::is_empty(output, unreadable);
+  if (!has_content || fs::exists(fs::path(output) / format::kManifestName, unreadable)) return;
+  throw Error(ErrorCode::kOutputExists,
+              "the folder is not an output of shardtool: it has no manifest.json")
+      .at({output, 0, 0, {}})
+      .help(
+          "--force only replaces earlier outputs; choose another folder, or delete this one "
+          "yourself");
+}
+
+void check_space(const OutputPlan& plan, const std::string& folder, const std::string& output) {
+  i64 needed = 0;
+  for (const auto& file : plan.files) needed += file.size;
+  const i64 free = store::bytes_free(folder);
+  if (needed <= free) return;
+  throw Error(ErrorCode::kNoSpace, fmt::format("the output needs {}, its file system has {} free",
+                                               format_bytes(needed), format_bytes(free)))
+      .at({output, 0, 0, {}})
+      .help("write fewer --ranks at a time, or to another file system");
+}
+
+void check_same_run(const store::OutputClaim& claim, const RunIdentity& run) {
+  for (const std::string& id : claim.leftovers()) {
+    if (id == run.id()) continue;
+    const auto other = identity_of(claim.place(), id);
+    if (!other) continue;
+    throw Error(ErrorCode::kOtherRun,
+                fmt::format("the interrupted run cannot be resumed: {} changed since",
+                            what_changed(*other, run)))
+        .at({store::hidden_folder(claim.place(), id), 0, 0, {}})
+        .help(
+            "start again without --resume (this deletes the folder), or with the mapping and the "
+            "options of before");
+  }
+}
+
+void check_only_run(const store::OutputClaim& claim, const RunIdentity& run) {
+  for (const std::string& id : claim.leftovers()) {
+    const std::string folder = store::hidden_folder(claim.place(), id);
+    if (id == run.id() || !store::identity_at(folder)) continue;
+    const auto other = identity_of(claim.place(), id);
+    throw Error(ErrorCode::kOtherRun,
+                fmt::format("this is a share of another run than the one that writes the output: "
+                            "{} differs",
+                            other ? what_changed(*other, run) : "the source or the layout"))
+        .at({folder, 0, 0, {}})
+        .help("give every share the same source, mapping and options")
+        .help("to give up what is there, delete that folder");
+  }
+}
+
+}  // namespace shardtool::api

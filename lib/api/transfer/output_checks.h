@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "lib/api/transfer/output_plan.h"
+#include "lib/api/transfer/run_identity.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/store/local/output_claim.h"
+
+namespace shardtool::api {
+
+/// Throws kOutputAliasesInput if one of the output and a folder of the source contains the other.
+void check_apart(const LogicalCheckpoint& source, const std::string& output);
+
+/// Lets --force replace only an output of this tool, never another folder with the same name.
+/// Throws kOutputExists.
+void check_replaceable(const std::string& output);
+
+/// Throws kNoSpace unless the files of the plan fit into the file system of `folder`, the hidden
+/// folder of the output `output`.
+void check_space(const OutputPlan& plan, const std::string& folder, const std::string& output);
+
+/// Throws kOtherRun if an interrupted run of this output has finished tensors but had another
+/// source, mapping or options.
+void check_same_run(const store::OutputClaim& claim, const RunIdentity& run);
+
+/// Throws kOtherRun if any other run has begun to write this output.
+void check_only_run(const store::OutputClaim& claim, const RunIdentity& run);
+
+}  // namespace shardtool::api

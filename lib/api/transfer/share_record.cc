@@ -1,0 +1,123 @@
+#include "lib/api/transfer/share_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "kernels/xxh3/xxh3.h"
+#include "lib/base/error.h"
+#include "lib/base/json_reader.h"
+#include "lib/base/json_writer.h"
+#include "lib/store/local/output_claim.h"
+
+namespace shardtool::api {
+namespace {
+
+constexpr int kTitleDepth = 3;
+
+std::string hash_of_text(std::string_view text) {
+  return kernels::xxh3_hex(std::as_bytes(std::span(text)));
+}
+
+/// Parses a number from 0 up to the most shares and removes it from the text.
+std::optional<int> take_number(std::string_view& text) {
+  int number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0 || number > kMostShares) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return number;
+}
+
+/// Share of the record at this path, which ends in ".3-of-8.share"; nullopt for any other path.
+std::optional<Share> share_of_record(const store::OutputPlace& place, const std::string& id,
+                                     const std::string& path) {
+  constexpr std::string_view kBetween = "-of-";
+  const std::string front = store::hidden_record(place, id, 0, 1);
+  std::string_view rest = path;
+  rest.remove_prefix(std::min(rest.size(), front.find("0-of-1", front.rfind(id))));
+  const auto number = take_number(rest);
+  if (!number || !rest.starts_with(kBetween)) return std::nullopt;
+  rest.remove_prefix(kBetween.size());
+  const auto of = take_number(rest);
+  if (!of || *number >= *of) return std::nullopt;
+  const bool is_name = store::hidden_record(place, id, *number, *of) == path;
+  return is_name ? std::optional(Share{*number, *of}) : std::nullopt;
+}
+
+}  // namespace
+
+std::string format_share(const Share& share) {
+  return fmt::format("{}/{}", share.number, share.of);
+}
+
+std::string to_text(const ShareRecord& record) {
+  const std::string manifest = to_json(record.manifest);
+  std::string text;
+  JsonWriter json(text, kJsonCompact);
+  json.begin_object().field("share", record.share.number).field("of", record.share.of);
+  json.field("run", record.run).field("tensors", record.tensors).key("others").begin_array();
+  for (const store::WrittenFile& file : record.others) {
+    json.begin_object().field("name", file.name).field("bytes", file.bytes).end_object();
+  }
+  json.end_array().field("xxh3", hash_of_text(manifest)).end_object();
+  return text + manifest;
+}
+
+ShareRecord parse_share_record(const std::string& text, const std::string& path) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  const std::string title = text.substr(0, end);
+  ShareRecord record;
+  std::string hash;
+  JsonReader in(title, {path, ErrorCode::kManifestInvalid}, kTitleDepth);
+  const auto read_others = [&] {
+    in.begin_array();
+    while (in.next_element()) {
+      store::WrittenFile& file = record.others.emplace_back();
+      in.object({{"name", [&] { file.name = in.string(); }},
+                 {"bytes", [&] { file.bytes = in.integer(); }}});
+    }
+  };
+  in.object({{"share", [&] { record.share.number = static_cast<int>(in.integer()); }},
+             {"of", [&] { record.share.of = static_cast<int>(in.integer()); }},
+             {"run", [&] { record.run = in.string(); }},
+             {"tensors", [&] { record.tensors = in.integer(); }},
+             {"others", read_others},
+             {"xxh3", [&] { hash = in.string(); }}});
+  in.finish();
+  const std::string manifest = text.substr(std::min(end + 1, text.size()));
+  if (hash != hash_of_text(manifest)) {
+    throw Error(ErrorCode::kManifestInvalid, "the record of a share is damaged")
+        .at({path, 0, 0, {}})
+        .help(fmt::format("run share {} again", format_share(record.share)));
+  }
+  record.manifest = format::parse_manifest(manifest, path);
+  return record;
+}
+
+std::vector<Share> ended_shares(const store::OutputPlace& place, const std::string& id) {
+  std::vector<Share> shares;
+  for (const std::string& path : store::hidden_records(place, id)) {
+    if (const auto share = share_of_record(place, id, path)) shares.push_back(*share);
+  }
+  std::ranges::sort(shares, {},
+                    [](const Share& share) { return std::pair(share.of, share.number); });
+  return shares;
+}
+
+std::vector<int> missing_shares(const store::OutputPlace& place, const std::string& id,
+                                int shares) {
+  std::vector<bool> has_ended(static_cast<size_t>(shares));
+  for (const Share& share : ended_shares(place, id)) {
+    if (share.of == shares) has_ended[static_cast<size_t>(share.number)] = true;
+  }
+  std::vector<int> missing;
+  for (int number = 0; number < shares; ++number) {
+    if (!has_ended[static_cast<size_t>(number)]) missing.push_back(number);
+  }
+  return missing;
+}
+
+}  // namespace shardtool::api

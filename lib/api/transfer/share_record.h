@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/api/transform.h"
+#include "lib/format/manifest/manifest.h"
+#include "lib/store/local/output_files.h"
+#include "lib/store/local/output_place.h"
+
+namespace shardtool::api {
+
+/// Record of a share that has ended, in a hidden file beside the output (store/local/output_claim.h).
+/// It appears only after all bytes of the share are durable. The text has one line of JSON with every field but the last,
+/// and the XXH3-128 of the rest, which is a manifest.
+struct ShareRecord {
+  Share share;
+  std::string run;                         ///< RunIdentity::text()
+  i64 tensors = 0;                         ///< of the whole output
+  std::vector<store::WrittenFile> others;  ///< files beside the weights that the share wrote
+  format::Manifest manifest;               ///< of the output, with the tensors of the share only
+};
+
+std::string to_text(const ShareRecord& record);
+/// Throws kManifestInvalid.
+ShareRecord parse_share_record(const std::string& text, const std::string& path);
+
+/// Shares of the run `id` with a record, sorted by their count and their number.
+std::vector<Share> ended_shares(const store::OutputPlace& place, const std::string& id);
+/// Numbers of the shares, of so many, that have no record.
+std::vector<int> missing_shares(const store::OutputPlace& place, const std::string& id, int shares);
+
+}  // namespace shardtool::api

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/store/local/file.h"
+#include "lib/store/local/output_claim.h"
+#include "lib/store/local/output_files.h"
+
+namespace shardtool::store {
+
+/// Hidden folder of a run that several processes fill at the same time, on any machines that see
+/// it. None of them deletes it. OutputFolder continues and publishes it when all have ended.
+class SharedFolder {
+ public:
+  /// Creates the folder of the run `id`, unless another process has, and deletes what journals and
+  /// records say of a folder that no longer exists. Requires a shared claim.
+  /// Throws kOtherRun if it is not a folder of this user, and kWriteFailed.
+  SharedFolder(OutputClaim claim, const std::string& id);
+
+  SharedFolder(SharedFolder&&) = default;
+  SharedFolder& operator=(SharedFolder&&) = delete;
+
+  const std::string& working_path() const { return files_.folder(); }
+  const OutputClaim& claim() const { return claim_; }
+  const OutputPlace& place() const { return claim_.place(); }
+  /// True if this process created the folder.
+  bool is_new() const { return is_new_; }
+
+  /// OutputFiles::open.
+  File& open(const std::string& name) { return files_.open(name); }
+  void sync() { files_.sync(); }
+  /// Makes a file appear beside the folder, whole and durable, in place of one at that path.
+  void put_beside(const std::string& path, std::string_view text) const;
+
+ private:
+  OutputClaim claim_;
+  OutputFiles files_;
+  bool is_new_ = false;
+};
+
+}  // namespace shardtool::store
