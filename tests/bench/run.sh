@@ -36,5 +36,8 @@ run check_bench "$build/cli/shardtool" "$scratch/check"
 run validate_bench "$build/cli/shardtool" "$scratch/validate"
 run uring_bench "$scratch/uring"
 
+printf '\nshares_bench\n'
+bash "$root/tests/bench/shares_bench.sh" "$build/cli/shardtool" "$scratch"
+
 printf '\nbench io, 4 GiB\n'
 "$build/cli/shardtool" bench io "$scratch" --size 4GiB --progress never
