@@ -17,12 +17,12 @@ using test::Bytes;
 using test::TempFolder;
 using test::Tensors;
 
-const std::string kTinyLlama = SHARDTOOL_SOURCE_DIR "/samples/tiny-llama";
+const std::string kOpenedSample = SHARDTOOL_SOURCE_DIR "/samples/tiny-llama";
 
 std::string split_sample(const TempFolder& folder, const std::string& mesh,
                          const std::string& layout = "plain") {
   SplitOptions options;
-  options.source = kTinyLlama;
+  options.source = kOpenedSample;
   options.mapping.mesh = mesh::parse_mesh(mesh);
   options.write.output = folder / (layout + mesh);
   options.write.layout = layout;
@@ -58,7 +58,7 @@ Bytes box_of(const test::Tensor& tensor, const Shape& begin, const Shape& sizes)
 }
 
 TEST_CASE("a rank reads what its file stores, and the whole is joined from all files") {
-  const Tensors whole = test::read_tensors(kTinyLlama, "");
+  const Tensors whole = test::read_tensors(kOpenedSample, "");
   for (const char* mesh : {"tp=2", "tp=4", "pp=2,tp=2"}) {
     const TempFolder folder;
     const std::string output = split_sample(folder, mesh);
@@ -84,7 +84,7 @@ TEST_CASE("a whole checkpoint with a mesh shows the shards that split writes") {
     const std::string output = split_sample(folder, mesh);
     MappingChoice choice;
     choice.mesh = mesh::parse_mesh(mesh);
-    const OpenedCheckpoint opened({{kTinyLlama}, choice});
+    const OpenedCheckpoint opened({{kOpenedSample}, choice});
     for (i64 rank = 0; rank < opened.mesh()->size(); ++rank) {
       for (const auto& [name, tensor] : test::shards(output, rank)) {
         CHECK(read_all(opened.shard(opened.number_of(name), rank)) == tensor.bytes);
@@ -137,7 +137,7 @@ TEST_CASE("a tensor of several parts is read by several threads") {
 
 TEST_CASE("what cannot be read says what was asked and what there is") {
   const TempFolder folder;
-  const OpenedCheckpoint whole({{kTinyLlama}, {}});
+  const OpenedCheckpoint whole({{kOpenedSample}, {}});
   CHECK(whole.find("model.norm.weight").has_value());
   CHECK_FALSE(whole.find("model.norm").has_value());
   CHECK_ERROR(kUnknownName, whole.number_of("model.norm.weights"));
