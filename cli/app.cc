@@ -84,7 +84,7 @@ ExitCode run_app(const Commands& commands, const std::vector<std::string>& words
   const CommandLine line = parse_words(words, commands.tree());
   fill_targets(line, commands.tree());
   const Command* const command = line.command;
-  Session session(commands.global());
+  Session session(commands.global(), words);
   const bool version = command != nullptr && commands.global().version;
   const auto code = version              ? run_version(session)
                     : command != nullptr ? run_command(*command, commands, session)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/app.h"
+#include "cli/command_line.h"
 #include "cli/launch.h"
 #include "cli/print/error.h"
 #include "cli/print/text.h"
@@ -57,14 +58,21 @@ int report(const Error& error, const Commands& commands, const std::vector<std::
   return detailed ? static_cast<int>(ExitCode::kNegative) : exit_status(error);
 }
 
-/// Returns the command line that resumes an interrupted run.
-std::string resume_command(const std::vector<std::string>& words) {
-  std::string command = "shardtool";
-  for (const auto& word : words) command += " " + shell_quoted(word);
+/// Returns the command line of a run that can go on, which has --resume or --share.
+std::string typed_command(const std::vector<std::string>& words) {
   const bool resumes = std::any_of(words.begin(), words.end(), [](const std::string& word) {
     return word == "--resume" || word.starts_with("--share");
   });
-  return resumes ? command : command + " --resume";
+  return resumes ? command_text(words) : command_text(words) + " --resume";
+}
+
+/// Adds how to go on with an interrupted run, and how to give it up.
+void add_ways_on(Error& error, const Commands& commands, const std::vector<std::string>& words) {
+  error.help("go on with: " + typed_command(words));
+  for (const TypedArgument& typed : parse_words(words, commands.tree()).arguments) {
+    if (typed.argument->name != "--output") continue;
+    error.help("delete what is kept: " + command_text({"resume", "--discard", typed.text}));
+  }
 }
 
 int run(const std::vector<std::string>& words) {
@@ -73,7 +81,7 @@ int run(const std::vector<std::string>& words) {
     return static_cast<int>(run_app(commands, words));
   } catch (Error& error) {
     if (error.is_leaderless()) speak();
-    if (error.is_resumable()) error.help("go on with: " + resume_command(words));
+    if (error.is_resumable()) add_ways_on(error, commands, words);
     return report(error, commands, words);
   } catch (const std::bad_alloc&) {
     return report(Error(ErrorCode::kLimit, "the system refused memory")

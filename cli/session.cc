@@ -10,8 +10,9 @@
 
 namespace shardtool::cli {
 
-Session::Session(const GlobalArgs& global)
+Session::Session(const GlobalArgs& global, const std::vector<std::string>& words)
     : global_(global),
+      words_(words),
       out_(stdout, style_of(global, STDOUT_FILENO).enabled()),
       out_style_(style_of(global, STDOUT_FILENO)),
       err_style_(style_of(global, STDERR_FILENO)),

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/exit_code.h"
 #include "cli/print/color.h"
@@ -30,7 +31,10 @@ enum class Status { kOk, kFindings };
 /// One invocation: its global flags and its outputs.
 class Session {
  public:
-  explicit Session(const GlobalArgs& global);
+  /// `words` are those after the program's name.
+  Session(const GlobalArgs& global, const std::vector<std::string>& words);
+
+  const std::vector<std::string>& words() const { return words_; }
 
   bool json() const { return global_.json; }
   bool quiet() const { return global_.quiet; }
@@ -54,6 +58,7 @@ class Session {
   JsonWriter open_document(std::string_view command, std::string_view status);
 
   const GlobalArgs& global_;
+  const std::vector<std::string>& words_;
   Output out_;
   Style out_style_;
   Style err_style_;

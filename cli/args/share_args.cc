@@ -91,4 +91,15 @@ std::optional<api::Share> to_share(const std::optional<std::string>& typed,
       .help("give their number, such as --share auto/8");
 }
 
+std::vector<std::string> words_without_share(const std::vector<std::string>& words) {
+  std::vector<std::string> kept;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const bool has_value_behind = words[i] == kFlag;
+    const bool is_share = has_value_behind || words[i].starts_with(std::string(kFlag) + "=");
+    if (!is_share) kept.push_back(words[i]);
+    i += has_value_behind;
+  }
+  return kept;
+}
+
 }  // namespace shardtool::cli

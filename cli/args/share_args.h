@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/api/transform.h"
 #include "lib/comm/launch.h"
@@ -22,5 +23,8 @@ namespace shardtool::cli {
 /// also when two schedulers number this process.
 std::optional<api::Share> to_share(const std::optional<std::string>& typed,
                                    const comm::Environment& environment);
+
+/// Returns the words of a command without --share and its value: the same for all shares of a run.
+std::vector<std::string> words_without_share(const std::vector<std::string>& words);
 
 }  // namespace shardtool::cli

@@ -19,6 +19,7 @@
 #include "cli/commands/reference/schema.h"
 #include "cli/commands/reference/version.h"
 #include "cli/commands/reshard.h"
+#include "cli/commands/resume.h"
 #include "cli/commands/split.h"
 #include "cli/commands/validate.h"
 
@@ -67,6 +68,7 @@ struct Commands::Arguments {
   MergeArgs merge;
   ReshardArgs reshard;
   FinishArgs finish;
+  ResumeArgs resume;
   PlanArgs plan;
   CheckArgs check;
   ValidateArgs validate;
@@ -87,27 +89,17 @@ struct Commands::Arguments {
 Commands::Commands() : arguments_(std::make_unique<Arguments>()) {
   Arguments& args = *arguments_;
   tree_.global = global_arguments(global_);
-  tree_.commands = {inspect_command(args.inspect),
-                    split_command(args.split),
-                    merge_command(args.merge),
-                    reshard_command(args.reshard),
-                    finish_command(args.finish),
-                    plan_command(args.plan),
-                    check_command(args.check),
-                    validate_command(args.validate),
-                    diff_command(args.diff),
-                    explain_command(args.explain),
-                    axis_command(args.axis),
-                    presets_command(args.presets),
-                    layouts_command(args.layouts),
-                    graphs_command(args.graphs),
-                    init_command(args.init),
-                    schema_command(args.schema),
-                    doctor_command(args.doctor),
-                    bench_command(args.bench),
-                    completion_command(args.completion, tree_),
-                    help_command(args.help, tree_),
-                    version_command()};
+  tree_.commands = {inspect_command(args.inspect),   split_command(args.split),
+                    merge_command(args.merge),       reshard_command(args.reshard),
+                    finish_command(args.finish),     resume_command(args.resume),
+                    plan_command(args.plan),         check_command(args.check),
+                    validate_command(args.validate), diff_command(args.diff),
+                    explain_command(args.explain),   axis_command(args.axis),
+                    presets_command(args.presets),   layouts_command(args.layouts),
+                    graphs_command(args.graphs),     init_command(args.init),
+                    schema_command(args.schema),     doctor_command(args.doctor),
+                    bench_command(args.bench),       completion_command(args.completion, tree_),
+                    help_command(args.help, tree_),  version_command()};
 }
 
 Commands::~Commands() = default;

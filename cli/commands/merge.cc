@@ -1,5 +1,6 @@
 #include "cli/commands/merge.h"
 
+#include "cli/args/share_args.h"
 #include "cli/args/watch.h"
 #include "cli/print/answer.h"
 #include "lib/api/catalogue/layouts.h"
@@ -9,6 +10,7 @@ namespace {
 
 ExitCode run_merge(const MergeArgs& args, Session& session) {
   auto options = to_options(args);
+  options.write.command_line = words_without_share(session.words());
   const auto report = [&] {
     const Watch watch(session, options.write.resources);
     return api::merge(options);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cli/args/share_args.h"
 #include "cli/args/watch.h"
 #include "cli/commands/merge.h"
 #include "cli/print/answer.h"
@@ -12,6 +13,7 @@ namespace {
 
 ExitCode run_reshard(const ReshardArgs& args, Session& session) {
   auto options = to_options(args);
+  options.write.command_line = words_without_share(session.words());
   const auto report = [&] {
     const Watch watch(session, options.write.resources);
     return api::reshard(options);

@@ -1,5 +1,6 @@
 #include "cli/commands/split.h"
 
+#include "cli/args/share_args.h"
 #include "cli/args/watch.h"
 #include "cli/print/answer.h"
 
@@ -8,6 +9,7 @@ namespace {
 
 ExitCode run_split(const SplitArgs& args, Session& session) {
   auto options = to_options(args);
+  options.write.command_line = words_without_share(session.words());
   const auto report = [&] {
     const Watch watch(session, options.write.resources);
     return api::split(options);

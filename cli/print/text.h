@@ -38,6 +38,9 @@ void print_text(Session& session, const api::BenchIoReport& report);
 /// Returns a line of the form "label    text".
 std::string labelled(const Style& style, std::string_view label, std::string_view text);
 
+/// Returns the command line of the program with these words, for a POSIX shell.
+std::string command_text(const std::vector<std::string>& words);
+
 /// Quotes a word for a POSIX shell: unchanged if safe, otherwise in single quotes.
 std::string shell_quoted(std::string_view word);
 

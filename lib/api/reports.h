@@ -13,6 +13,7 @@ struct AxisReport;
 struct ExplainReport;
 struct FinishReport;
 struct InspectReport;
+struct InterruptedRuns;
 struct LayoutInfo;
 struct PlanDiff;
 struct PlanReport;

@@ -76,6 +76,9 @@ struct WriteOptions {
   /// published by the share that ends last, or by finish(). A share always continues what an
   /// earlier process of this run has done, and does nothing if the output is complete.
   std::optional<Share> share;
+  /// Words of the command that this is, without the program's name and the share, for people who
+  /// find the run interrupted (interrupted.h). May be empty.
+  std::vector<std::string> command_line = {};
 };
 
 struct SplitOptions {

@@ -17,7 +17,7 @@
 namespace shardtool::exec {
 namespace {
 
-constexpr std::string_view kTitle = "shardtool-journal 2 ";
+constexpr std::string_view kTitle = "shardtool-journal 3 ";
 constexpr size_t kHashDigits = 32;
 constexpr size_t kCounts = 5;
 constexpr std::string_view kComputed = "computed";
@@ -160,8 +160,24 @@ std::string_view first_line(std::string_view text) {
   return end == text.npos ? std::string_view() : text.substr(0, end);
 }
 
-std::string title_of(const std::string& run) {
-  return checked_line(fmt::format("{}{}", kTitle, run));
+std::string title_line(const JournalTitle& title) {
+  return checked_line(fmt::format("{}{} {}", kTitle, title.run, title.about));
+}
+
+std::optional<JournalTitle> parse_title(std::string_view text) {
+  const auto content = content_of(first_line(text));
+  if (!content || !content->starts_with(kTitle)) return std::nullopt;
+  const std::string_view words = content->substr(kTitle.size());
+  const size_t space = std::min(words.find(' '), words.size());
+  return JournalTitle{std::string(words.substr(0, space)),
+                      std::string(words.substr(std::min(space + 1, words.size())))};
+}
+
+/// Lines after the first, or nullopt if the first is damaged or of another run.
+std::optional<std::string_view> lines_of(std::string_view text, const std::string& run) {
+  const auto title = parse_title(text);
+  if (!title || title->run != run) return std::nullopt;
+  return text.substr(text.find('\n') + 1);
 }
 
 /// Reads up to the first damaged or truncated line; `end` advances past the last good one.
@@ -192,24 +208,23 @@ FinishedTensors parse_lines(std::string_view lines) {
 
 FinishedTensors read_journal(const std::string& path, const std::string& run) {
   const std::string text = text_of(path);
-  const std::string title = title_of(run);
-  if (!text.starts_with(title)) return {};
-  return parse_lines(std::string_view(text).substr(title.size()));
+  const auto lines = lines_of(text, run);
+  return lines ? parse_lines(*lines) : FinishedTensors{};
 }
 
-Journal::Journal(std::string path, std::string run, JournalLimits limits,
+Journal::Journal(std::string path, JournalTitle title, JournalLimits limits,
                  std::function<void()> make_durable)
     : path_(std::move(path)),
-      run_(std::move(run)),
+      title_(std::move(title)),
       limits_(limits),
       make_durable_(std::move(make_durable)) {}
 
 FinishedTensors Journal::take_up() {
   const std::string text = text_of(path_);
-  const std::string title = title_of(run_);
-  if (!text.starts_with(title)) return {};
-  size_ = std::ssize(title);
-  FinishedTensors finished = read_lines(std::string_view(text).substr(title.size()), size_);
+  const auto lines = lines_of(text, title_.run);
+  if (!lines) return {};
+  size_ = std::ssize(text) - std::ssize(*lines);
+  FinishedTensors finished = read_lines(*lines, size_);
   file_ = store::open_own_or_create(path_);
   store::set_size(file_, size_);
   return finished;
@@ -247,7 +262,7 @@ void Journal::append(const std::string& lines) {
   const bool begins = !file_.is_open();
   if (begins) {
     file_ = store::create_anew(path_);
-    text.insert(0, title_of(run_));
+    text.insert(0, title_line(title_));
   }
   store::write_exact(file_, std::as_bytes(std::span(text)), size_);
   size_ += std::ssize(text);
@@ -255,11 +270,8 @@ void Journal::append(const std::string& lines) {
   if (begins) store::sync_folder(std::filesystem::path(path_).parent_path());
 }
 
-std::optional<std::string> journal_run(const std::string& path) {
-  const std::string text = text_of(path);
-  const auto content = content_of(first_line(text));
-  if (!content || !content->starts_with(kTitle)) return std::nullopt;
-  return std::string(content->substr(kTitle.size()));
+std::optional<JournalTitle> journal_title(const std::string& path) {
+  return parse_title(text_of(path));
 }
 
 }  // namespace shardtool::exec

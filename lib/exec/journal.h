@@ -23,9 +23,15 @@ struct JournalLimits {
 /// Finished tensors by their number in the run, with their results.
 using FinishedTensors = std::map<size_t, CopiedTensor>;
 
+/// First line of a journal.
+struct JournalTitle {
+  std::string run;    ///< one word
+  std::string about;  ///< one line of text about the run, which no comparison looks at
+};
+
 /// Finished tensors of a run, on disk, so that a killed run can be resumed:
 ///
-///     shardtool-journal 2 <run>
+///     shardtool-journal 3 <run> <about> <check>
 ///     <tensor> <digest> <whole|part> <xxh3,...> [<change>] <check>   one line per finished tensor
 ///
 /// where <change> is, separated by commas, the digest before a cast and its five counts, or the
@@ -39,9 +45,8 @@ using FinishedTensors = std::map<size_t, CopiedTensor>;
 /// All functions may be called from several threads.
 class Journal {
  public:
-  /// Journal at `path` of the run `run` (one word); `make_durable` syncs the files that tensors are
-  /// written to.
-  Journal(std::string path, std::string run, JournalLimits limits,
+  /// Journal at `path`; `make_durable` syncs the files that tensors are written to.
+  Journal(std::string path, JournalTitle title, JournalLimits limits,
           std::function<void()> make_durable);
 
   /// Continues the journal of an earlier run of the same id and returns its tensors; empty if there
@@ -60,7 +65,7 @@ class Journal {
   void append(const std::string& lines);
 
   std::string path_;
-  std::string run_;
+  JournalTitle title_;
   JournalLimits limits_;
   std::function<void()> make_durable_;
   std::mutex commit_mutex_;  ///< locked before noted_mutex_
@@ -81,7 +86,8 @@ FinishedTensors read_journal(const std::string& path, const std::string& run);
 std::string to_lines(const FinishedTensors& tensors);
 FinishedTensors parse_lines(std::string_view lines);
 
-/// Run named in the first line of the journal at `path`, or nullopt if there is no journal.
-std::optional<std::string> journal_run(const std::string& path);
+/// First line of the journal at `path`, or nullopt if there is no journal. Throws kUnreadable and
+/// kOtherRun.
+std::optional<JournalTitle> journal_title(const std::string& path);
 
 }  // namespace shardtool::exec

@@ -33,7 +33,7 @@ struct Fixture {
   int syncs = 0;
 
   Journal journal(JournalLimits limits, const std::string& run = "run") {
-    return {path, run, limits, [this] { ++syncs; }};
+    return {path, {run, "about it"}, limits, [this] { ++syncs; }};
   }
   void write(size_t tensors) {
     Journal written = journal(kAtOnce);
@@ -50,7 +50,10 @@ TEST_CASE("what was finished is read again, tensor by tensor") {
   const auto found = fixture.taken_up();
   REQUIRE(found.size() == 3);
   for (const auto& [tensor, entry] : found) CHECK(same(entry, copied(tensor)));
-  CHECK(journal_run(fixture.path) == "run");
+  const auto title = journal_title(fixture.path);
+  REQUIRE(title.has_value());
+  CHECK(title->run == "run");
+  CHECK(title->about == "about it");
 }
 
 TEST_CASE("a journal that another user could have made is refused") {
@@ -64,7 +67,7 @@ TEST_CASE("a journal that another user could have made is refused") {
     std::filesystem::create_hard_link(fixture.path, fixture.path + ".other");
   }
   CHECK_ERROR(kOtherRun, fixture.taken_up());
-  CHECK_ERROR(kOtherRun, journal_run(fixture.path));
+  CHECK_ERROR(kOtherRun, journal_title(fixture.path));
 }
 
 TEST_CASE("the files are synced before each commit, and nothing is committed before its time") {
@@ -95,7 +98,7 @@ TEST_CASE("bytes and time are limits of what a power cut costs") {
 
 TEST_CASE("when the files cannot be synced nothing is committed") {
   TempFolder folder;
-  Journal journal(folder / "journal", "run", kAtOnce,
+  Journal journal(folder / "journal", {"run", ""}, kAtOnce,
                   [] { throw Error(ErrorCode::kWriteFailed, "no sync"); });
   CHECK_ERROR(kWriteFailed, (journal.finished(0, copied(0), 10), 0));
   CHECK_FALSE(std::filesystem::exists(folder / "journal"));
@@ -142,7 +145,7 @@ TEST_CASE("the journal of another run is not taken up") {
   fixture.write(3);
   CHECK(fixture.taken_up("other").empty());
   CHECK(fixture.taken_up().size() == 3);
-  CHECK_FALSE(journal_run(fixture.folder / "absent").has_value());
+  CHECK_FALSE(journal_title(fixture.folder / "absent").has_value());
 }
 
 }  // namespace

@@ -32,6 +32,9 @@ grep -q '= kept: ' err || { echo "nothing is said to be kept"; cat err; exit 1; 
 line=$(sed -n 's/.*help: go on with: //p' err)
 [[ $line == "shardtool split source -m mapping.json -o 'an output' --threads 1 --resume" ]] ||
   { echo "another line: $line"; exit 1; }
+shardtool resume --list . >out
+grep -q "^run      $work/an output: [0-9]* of [0-9]* tensors finished, .* on disk" out && grep -qxF "go on    $line" out ||
+  { echo "listed as"; cat out; exit 1; }
 (flock -n 9 || exit 9; status=0
  bash -c "$line" 2>err || status=$?
  [[ $status == 5 ]] && grep -q E0404 err) 9>'.an output.shardtool.lock' ||
@@ -44,4 +47,12 @@ leftovers=$(ls -A | grep '^\.' || true)
 [[ -z $leftovers ]] || { echo "left behind: $leftovers"; exit 1; }
 bash -c "$line" >out
 grep -q 'complete already' out || { cat out; exit 1; }
+
+# A run that is killed can be discarded, and nothing of it is left.
+strace -f -o trace -e inject=pwrite64:signal=KILL:when=70 \
+  shardtool split source -m mapping.json -o discarded --threads 1 2>err && { echo "it was not killed"; exit 1; }
+grep -q "^run      $work/discarded: " <(shardtool resume --list .) || { echo "a killed run is not listed"; exit 1; }
+shardtool resume --discard discarded >out
+leftovers=$(ls -A | grep '^\.' || true)
+[[ -z $leftovers ]] || { echo "left behind: $leftovers"; exit 1; }
 echo "resumed to the bytes of an undisturbed run"

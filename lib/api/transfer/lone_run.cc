@@ -6,6 +6,7 @@
 #include "lib/api/transfer/output_checks.h"
 #include "lib/api/transfer/resume.h"
 #include "lib/api/transfer/run_identity.h"
+#include "lib/api/transfer/run_note.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/verify.h"
 #include "lib/base/error.h"
@@ -61,7 +62,8 @@ class LoneRun {
   void go(bool compare_replicas, TransformReport& report) {
     begin_output(folder_, options_, identity_, run_.plan);
     const store::OutputPlace& place = folder_->claim().place();
-    exec::Journal journal(store::hidden_journal(place, identity_.id(), 0), identity_.text(),
+    exec::Journal journal(store::hidden_journal(place, identity_.id(), 0),
+                          journal_title(identity_, options_, place.path(), std::ssize(run_.moves)),
                           {.bytes = options_.journal_bytes}, [this] { folder_->sync(); });
     try {
       if (compare_replicas) {

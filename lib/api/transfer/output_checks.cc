@@ -30,7 +30,7 @@ std::string what_changed(const RunIdentity& then, const RunIdentity& now) {
 /// Identity of a run with this id, from its journals; nullopt if it has finished nothing.
 std::optional<RunIdentity> identity_of(const store::OutputPlace& place, const std::string& id) {
   for (const std::string& journal : store::hidden_journals(place, id)) {
-    if (const auto text = exec::journal_run(journal)) return parse_run_identity(*text);
+    if (const auto title = exec::journal_title(journal)) return parse_run_identity(title->run);
   }
   return std::nullopt;
 }
@@ -102,7 +102,8 @@ void check_only_run(const store::OutputClaim& claim, const RunIdentity& run) {
                             other ? what_changed(*other, run) : "the source or the layout"))
         .at({folder, 0, 0, {}})
         .help("give every share the same source, mapping and options")
-        .help("to give up what is there, delete that folder");
+        .help(fmt::format("or delete what is there: shardtool resume --discard '{}'",
+                          claim.place().path()));
   }
 }
 

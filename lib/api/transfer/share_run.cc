@@ -11,6 +11,7 @@
 #include "lib/api/transfer/output_checks.h"
 #include "lib/api/transfer/resume.h"
 #include "lib/api/transfer/run_identity.h"
+#include "lib/api/transfer/run_note.h"
 #include "lib/api/transfer/share_record.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/verify.h"
@@ -63,7 +64,8 @@ class ShareRun {
         sources_(exec::open_sources(run.source.files, options.io)),
         folder_(join_folder(run, options, identity)),
         journal_(store::hidden_journal(folder_.place(), identity.id(), journal_number()),
-                 identity.text(), {.bytes = options.journal_bytes}, [this] { folder_.sync(); }) {}
+                 journal_title(identity, options, folder_.place().path(), std::ssize(run.moves)),
+                 {.bytes = options.journal_bytes}, [this] { folder_.sync(); }) {}
 
   void go(bool compare_replicas, TransformReport& report) {
     try {

@@ -51,4 +51,14 @@ FolderLock::~FolderLock() {
   syscalls().unlinkat(AT_FDCWD, file_.path().c_str(), 0);
 }
 
+bool is_locked(const std::string& path) {
+  const File file(syscalls().openat(AT_FDCWD, path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0),
+                  path);
+  if (!file.is_open() && errno == ENOENT) return false;
+  if (!file.is_open()) throw write_failure("open the lock", path, errno);
+  if (lock(file, LockKind::kExclusive)) return false;
+  if (errno != EWOULDBLOCK) throw write_failure("lock", path, errno);
+  return true;
+}
+
 }  // namespace shardtool::store

@@ -25,4 +25,8 @@ class FolderLock {
   File file_;
 };
 
+/// True if a process holds a lock on this file. Tries the lock for a moment, in which an exclusive
+/// lock fails. Throws kWriteFailed.
+bool is_locked(const std::string& path);
+
 }  // namespace shardtool::store

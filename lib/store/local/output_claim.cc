@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <compare>
 #include <exception>
+#include <optional>
 #include <set>
 
 #include "lib/store/local/syscalls.h"
@@ -15,6 +17,7 @@ namespace shardtool::store {
 namespace {
 
 constexpr size_t kIdDigits = 32;
+constexpr std::string_view kTag = ".shardtool-";  // OutputPlace::hidden
 constexpr std::string_view kFolderSuffix = ".tmp";
 constexpr std::string_view kJournalSuffix = ".journal";
 constexpr std::string_view kRecordSuffix = ".share";
@@ -39,16 +42,32 @@ std::string name_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+/// Hidden name of a run: that of its output, and its id.
+struct HiddenName {
+  std::string output;
+  std::string id;
+
+  auto operator<=>(const HiddenName&) const = default;
+};
+
+/// Reads ".NAME.shardtool-<id>.<more>" with the suffix of a folder, a journal or a record.
+std::optional<HiddenName> parse_hidden(std::string_view name) {
+  const size_t tag = name.rfind(kTag);
+  const bool has_suffix = name.ends_with(kFolderSuffix) || name.ends_with(kJournalSuffix) ||
+                          name.ends_with(kRecordSuffix);
+  if (!name.starts_with('.') || tag == name.npos || tag < 2 || !has_suffix) return std::nullopt;
+  const std::string_view rest = name.substr(tag + kTag.size());
+  const std::string_view id = rest.substr(0, kIdDigits);
+  if (!is_id(id) || rest.size() == kIdDigits || rest[kIdDigits] != '.') return std::nullopt;
+  return HiddenName{std::string(name.substr(1, tag - 1)), std::string(id)};
+}
+
 /// Names in the output's parent folder that begin with the id of a run.
 std::vector<std::string> hidden_names(const OutputPlace& place) {
   const std::string prefix = name_of(place.hidden("-"));
   std::vector<std::string> names = names_in(place.parent);
   std::erase_if(names, [&](const std::string& name) {
-    const bool is_ours = name.starts_with(prefix) &&
-                         (name.ends_with(kFolderSuffix) || name.ends_with(kJournalSuffix) ||
-                          name.ends_with(kRecordSuffix));
-    return !is_ours || !is_id(std::string_view(name).substr(prefix.size(), kIdDigits)) ||
-           name[prefix.size() + kIdDigits] != '.';
+    return !name.starts_with(prefix) || !parse_hidden(name);
   });
   return names;
 }
@@ -78,6 +97,10 @@ std::string hidden_folder(const OutputPlace& place, const std::string& id) {
   return place.hidden(fmt::format("-{}{}", id, kFolderSuffix));
 }
 
+std::string hidden_lock(const OutputPlace& place) {
+  return place.hidden(".lock");
+}
+
 std::string hidden_journal(const OutputPlace& place, const std::string& id, int process) {
   return place.hidden(fmt::format("-{}.{}{}", id, process, kJournalSuffix));
 }
@@ -94,8 +117,20 @@ std::vector<std::string> hidden_records(const OutputPlace& place, const std::str
   return hidden_files(place, id, kRecordSuffix);
 }
 
+std::vector<HiddenRun> hidden_runs(const std::string& folder) {
+  std::set<HiddenName> found;
+  for (const std::string& name : names_in(folder)) {
+    if (auto hidden = parse_hidden(name)) found.insert(*std::move(hidden));
+  }
+  std::vector<HiddenRun> runs;
+  for (const HiddenName& hidden : found) {
+    runs.push_back({{.parent = folder, .name = hidden.output}, hidden.id});
+  }
+  return runs;
+}
+
 OutputClaim::OutputClaim(const std::string& path, Existing existing, LockKind kind)
-    : place_(checked_place(path, existing)), lock_(place_.hidden(".lock"), kind) {
+    : place_(checked_place(path, existing)), lock_(hidden_lock(place_), kind) {
   place_ = checked_place(path, existing);  // another run may have published meanwhile
 }
 

@@ -28,11 +28,20 @@ Error output_exists(const std::string& path);
 ///
 /// An id is 32 hexadecimal digits: equal for runs that write the same bytes from the same source.
 std::string hidden_folder(const OutputPlace& place, const std::string& id);
+std::string hidden_lock(const OutputPlace& place);
 std::string hidden_journal(const OutputPlace& place, const std::string& id, int process);
 std::string hidden_record(const OutputPlace& place, const std::string& id, int share, int of);
 /// Existing journals or records of a run, sorted. Throw kWriteFailed.
 std::vector<std::string> hidden_journals(const OutputPlace& place, const std::string& id);
 std::vector<std::string> hidden_records(const OutputPlace& place, const std::string& id);
+
+/// Run that left hidden files beside its output.
+struct HiddenRun {
+  OutputPlace place;  ///< a very long name is truncated; `found` is not looked at
+  std::string id;
+};
+/// Every run that left hidden files in a folder, by output and id. Throws kWriteFailed.
+std::vector<HiddenRun> hidden_runs(const std::string& folder);
 
 /// Right to write one output, held by one run at a time, or by shares of one run together.
 class OutputClaim {

@@ -81,4 +81,17 @@ bool remove_tree(const std::string& path) {
   return remove_entry(AT_FDCWD, path.c_str());
 }
 
+i64 disk_bytes(const std::string& folder) {
+  constexpr i64 kBytesPerBlock = 512;  // of statx, on every file system
+  i64 bytes = 0;
+  for (const std::string& name : names_in(folder)) {
+    struct statx found {};
+    const std::string path = folder + "/" + name;
+    constexpr unsigned kMask = STATX_BLOCKS;
+    if (syscalls().statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, kMask, &found) != 0) continue;
+    bytes += static_cast<i64>(found.stx_blocks) * kBytesPerBlock;
+  }
+  return bytes;
+}
+
 }  // namespace shardtool::store

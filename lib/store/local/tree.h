@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/checked.h"
+
 namespace shardtool::store {
 
 /// Names in a folder, without "." and "..", sorted. Throws kWriteFailed if the folder cannot be
@@ -12,5 +14,9 @@ std::vector<std::string> names_in(const std::string& folder);
 /// Deletes a folder and its content; symbolic links are deleted, never followed. Deletes as much as
 /// it can and returns false if something is left.
 bool remove_tree(const std::string& path);
+
+/// Bytes of disk space that the files directly in a folder take. Files that disappear meanwhile
+/// count nothing. Throws kWriteFailed if the folder cannot be listed.
+i64 disk_bytes(const std::string& folder);
 
 }  // namespace shardtool::store

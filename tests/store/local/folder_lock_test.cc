@@ -78,5 +78,19 @@ TEST_CASE("shared holders exclude an exclusive one, and the last of them deletes
   CHECK_ERROR(kOutputLocked, (FolderLock(path, LockKind::kShared), 0));
 }
 
+TEST_CASE("a lock is seen while it is held, of either kind, and the look leaves it alone") {
+  const TempFolder folder;
+  CHECK_FALSE(is_locked(folder / "lock"));
+  CHECK(names_in(folder.path()).empty());
+  for (const LockKind kind : {LockKind::kExclusive, LockKind::kShared}) {
+    const FolderLock lock(folder / "lock", kind);
+    CHECK(is_locked(folder / "lock"));
+    CHECK(is_locked(folder / "lock"));
+  }
+  folder.write("lock", "");  // of a killed process
+  CHECK_FALSE(is_locked(folder / "lock"));
+  CHECK(std::filesystem::exists(folder / "lock"));
+}
+
 }  // namespace
 }  // namespace shardtool::store
