@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -114,6 +115,8 @@ void HttpServer::accept_all() {
   while (!stops_) {
     const int connection = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (connection < 0) continue;
+    const int now = 1;  // head and body are two packets
+    ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &now, sizeof now);
     const std::lock_guard lock(mutex_);
     connections_.push_back(connection);
     workers_.emplace_back([this, connection] { serve(connection); });

@@ -41,6 +41,7 @@ struct FileIdentity {
   i64 ctime_ns = 0;
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
+  std::string version = {};  ///< ETag of an object, whose times and numbers are 0; else empty
 
   bool operator==(const FileIdentity&) const = default;
   /// True if both describe the same file, even if it was written in between.

@@ -30,10 +30,11 @@ std::string file_of(const Environment& environment, const char* variable, const 
   return home.empty() ? "" : home + "/.aws/" + name;
 }
 
-/// Adds a file's section; later calls win.
+/// Adds a file's section; later calls win. /dev/null is an empty file.
 void add_section(const std::string& path, const std::string& name, Section& into) {
   std::error_code error;
-  if (path.empty() || !std::filesystem::exists(path, error)) return;
+  const bool is_there = !path.empty() && std::filesystem::exists(path, error);
+  if (!is_there || std::filesystem::is_character_file(path, error)) return;
   const auto sections = parse_profiles(read_text(path, kMaxProfileBytes));
   const auto found = sections.find(name);
   if (found == sections.end()) return;

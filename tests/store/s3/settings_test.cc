@@ -70,6 +70,12 @@ TEST_CASE("the address has the bucket in the host unless the endpoint is one's o
   CHECK(address_of(named, {"bucket", "k"}).origin == "http://bucket.h:9");
 }
 
+TEST_CASE("the null device is a profile file without content") {
+  const Environment none =
+      environment({{"AWS_CONFIG_FILE", "/dev/null"}, {"AWS_SHARED_CREDENTIALS_FILE", "/dev/null"}});
+  CHECK(read_settings(none).region == "us-east-1");
+}
+
 TEST_CASE("settings that are not understood are refused") {
   for (const auto& [name, value] :
        std::map<std::string, std::string>{{"AWS_ENDPOINT_URL", "ftp://h"},

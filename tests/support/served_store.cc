@@ -1,0 +1,64 @@
+#include "tests/support/served_store.h"
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace shardtool::test {
+
+ServedStore& ServedStore::instance() {
+  static ServedStore store;
+  return store;
+}
+
+ServedStore::ServedStore()
+    : server_([this](const ReceivedRequest& request) { return answer(request); }) {
+  setenv("AWS_ENDPOINT_URL", server_.address().c_str(), 1);
+  setenv("AWS_ACCESS_KEY_ID", "id", 1);
+  setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
+  setenv("AWS_CONFIG_FILE", "/dev/null", 1);
+  setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null", 1);
+  setenv("SHARDTOOL_S3_TIMEOUT", "5", 1);
+}
+
+void ServedStore::clear() {
+  const std::lock_guard lock(mutex_);
+  bucket_ = {};
+  disturbance_ = nullptr;
+  requests_ = 0;
+}
+
+void ServedStore::put(const std::string& key, std::string bytes) {
+  const std::lock_guard lock(mutex_);
+  bucket_.objects[key] = std::move(bytes);
+}
+
+void ServedStore::put_folder(const std::string& prefix, const std::string& folder) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream in(entry.path(), std::ios::binary);
+    put(prefix + "/" + entry.path().filename().string(), {std::istreambuf_iterator<char>(in), {}});
+  }
+}
+
+void ServedStore::disturb(std::function<void(int number, PlayedAnswer& answer)> disturbance) {
+  const std::lock_guard lock(mutex_);
+  disturbance_ = std::move(disturbance);
+  requests_ = 0;
+}
+
+int ServedStore::requests() const {
+  const std::lock_guard lock(mutex_);
+  return requests_;
+}
+
+PlayedAnswer ServedStore::answer(const ReceivedRequest& request) {
+  const std::lock_guard lock(mutex_);
+  ++requests_;
+  PlayedAnswer answer = bucket_.answer(request);
+  if (disturbance_) disturbance_(requests_, answer);
+  return answer;
+}
+
+}  // namespace shardtool::test

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "tests/support/http_server.h"
+
+namespace shardtool::test {
+
+/// The object store of this process: its shared client finds the server in the environment, which
+/// it reads once. The bucket is named "bucket".
+class ServedStore {
+ public:
+  /// Sets AWS_ENDPOINT_URL and keys. Call it before the first use of s3:// in the process.
+  static ServedStore& instance();
+
+  /// Begins a case: no objects, no faults.
+  void clear();
+  void put(const std::string& key, std::string bytes);
+  void put_folder(const std::string& prefix, const std::string& folder);
+  /// Changes answers; called for each request with its number since `clear`, from 1.
+  void disturb(std::function<void(int number, PlayedAnswer& answer)> disturbance);
+  int requests() const;
+
+ private:
+  ServedStore();
+  PlayedAnswer answer(const ReceivedRequest& request);
+
+  mutable std::mutex mutex_;  ///< guards the members up to server_
+  PlayedBucket bucket_;
+  std::function<void(int, PlayedAnswer&)> disturbance_;
+  int requests_ = 0;
+  HttpServer server_;
+};
+
+}  // namespace shardtool::test
