@@ -20,7 +20,7 @@
 #include "lib/check/model.h"
 #include "lib/format/folder_listing.h"
 #include "lib/format/gguf/model.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -34,8 +34,7 @@ constexpr int kMappingExit = 3;
 constexpr i64 kMaxBaselineBytes = 100'000'000;
 
 bool is_single_file(const Checkpoint& opened) {
-  std::error_code error;
-  return !std::filesystem::is_directory(opened.path, error);
+  return !store::is_folder(opened.path);
 }
 
 /// True for one file of several: a part of a model is not checked against config.json.

@@ -6,7 +6,7 @@
 #include "lib/base/error.h"
 #include "lib/comm/engine.h"
 #include "lib/format/checkpoint.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 #include "lib/tutorial/shardings/system.h"
 
 namespace shardtool::api {
@@ -29,7 +29,7 @@ tutorial::StoredArray read_array(const format::Checkpoint& checkpoint,
       tensor.dtype, rank == 1 ? 1 : tensor.shape.front(), tensor.shape.back(), {}};
   array.bytes.resize(static_cast<size_t>(tensor.bytes));
   const auto& file = checkpoint.files[static_cast<size_t>(tensor.file)];
-  store::read_exact(store::open_read(file.path), array.bytes, tensor.offset);
+  store::read_exact(store::open_reader(file.path), array.bytes, tensor.offset);
   return array;
 }
 

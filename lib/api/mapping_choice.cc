@@ -14,6 +14,7 @@
 #include "lib/mapping/mesh_choice.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -184,13 +185,10 @@ void complete_place(Error& error, const std::string& path) {
   if (folder.empty() || !error.place()) return;
   Place place = *error.place();
   const auto full = folder / place.file;
-  std::error_code failure;
   const bool is_name = place.file != "config.json" && place.file.find(':') == std::string::npos &&
                        !place.file.starts_with('-');
   const bool is_complete = place.file.starts_with(folder.string() + "/");
-  if (place.file.empty() || !is_name || is_complete ||
-      !std::filesystem::is_regular_file(full, failure))
-    return;
+  if (place.file.empty() || !is_name || is_complete || !store::is_file(full.string())) return;
   place.file = full.string();
   error.at(std::move(place));
 }

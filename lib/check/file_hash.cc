@@ -8,7 +8,7 @@
 #include "lib/check/container.h"
 #include "lib/exec/files/file_hash.h"
 #include "lib/format/hugging_face/hf_cache.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::check {
 namespace {
@@ -78,7 +78,7 @@ void add_blob_claims(const Checkpoint& checkpoint, std::vector<Claim>& claims) {
 void drop_unreadable(std::vector<Claim>& claims, Findings& findings) {
   std::erase_if(claims, [&](const Claim& claim) {
     try {
-      store::open_read(claim.file.path);
+      store::open_reader(claim.file.path);
       return false;
     } catch (const Error& error) {
       findings.add(finding_of(CheckRule::kFileUnreadable, error, claim.finding.file));

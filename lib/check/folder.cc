@@ -14,6 +14,7 @@
 #include "lib/format/hugging_face/hf_cache.h"
 #include "lib/format/names.h"
 #include "lib/mapping/document/config.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::check {
 namespace {
@@ -33,8 +34,7 @@ bool is_portable(std::string_view name) {
 
 /// False for a single file, which has no folder of its own.
 bool is_folder(const Checkpoint& checkpoint) {
-  std::error_code error;
-  return std::filesystem::is_directory(checkpoint.path, error);
+  return store::is_folder(checkpoint.path);
 }
 
 std::string pickle_fix(const Checkpoint& checkpoint, bool is_weights) {
@@ -72,7 +72,7 @@ bool asks_for_code(const Checkpoint& checkpoint) {
 void check_links(const Checkpoint& checkpoint, Findings& findings) {
   namespace fs = std::filesystem;
   const std::string folder = checkpoint.folder();
-  if (format::is_hf_snapshot(folder)) return;
+  if (store::is_remote(folder) || format::is_hf_snapshot(folder)) return;
   std::error_code error;
   const fs::path here = fs::canonical(folder, error);
   for (const auto& file : checkpoint.files) {

@@ -1,12 +1,12 @@
 #include "lib/check/manifest_beside.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/format/manifest/manifest_against_headers.h"
 #include "lib/index/holder_set_pool.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::check {
 namespace {
@@ -69,8 +69,7 @@ void ManifestsBeside::read(const std::string& folder, ContainerProblems& problem
 }
 
 void ManifestsBeside::add_to(Checkpoint& opened, ContainerProblems& problems, Findings& findings) {
-  std::error_code error;
-  if (opened.files.size() != 1 || std::filesystem::is_directory(opened.path, error)) return;
+  if (opened.files.size() != 1 || store::is_folder(opened.path)) return;
   const std::string folder = opened.folder();
   read(folder, problems);
   if (!manifest_) return;

@@ -2,13 +2,12 @@
 
 #include <re2/re2.h>
 
-#include <filesystem>
 #include <map>
+
+#include "lib/store/reader.h"
 
 namespace shardtool::check {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr size_t kMostDigits = 9;
 
@@ -61,12 +60,7 @@ std::optional<std::pair<std::string, i64>> parse_part_name(std::string_view name
 
 std::vector<std::string> rank_folders(const std::string& folder) {
   std::map<i64, std::string> by_rank;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error); !error && at != fs::directory_iterator();
-       at.increment(error)) {
-    std::error_code gone;
-    const std::string name = at->path().filename().string();
-    if (!at->is_directory(gone)) continue;
+  for (const std::string& name : store::folders_in(folder)) {
     const auto rank = parse_rank_name(name);
     if (!rank) continue;
     if (!by_rank.emplace(rank->rank, folder + "/" + name).second) return {};

@@ -27,6 +27,11 @@ namespace {
 constexpr i64 kMaxInputBytes = 4 << 20;
 constexpr i64 kMaxArenaBytes = 16 << 20;
 constexpr i64 kMinArenaBytes = 1 << 20;
+/// Object stores answer late and to many at once: larger requests, and as many threads that wait
+/// for one each as the budget has room for.
+constexpr i64 kMaxRemoteInputBytes = 8 << 20;
+constexpr i64 kRemoteArenaBytes = 3 * kMaxRemoteInputBytes + (1 << 20);
+constexpr i64 kMaxRemoteThreads = 64;
 
 /// Wakes the threads that wait for a turn when the run is stopped.
 struct StopSignal {
@@ -125,9 +130,11 @@ class Run {
         sources_(sources),
         resources_(resources),
         sink_(sink),
-        threads_(thread_count(resources)),
-        arena_bytes_(std::min(resources.max_memory / threads_, kMaxArenaBytes)),
-        scheduled_(moves, limits(arena_bytes_)),
+        is_remote_(std::ranges::any_of(sources, &SourceFile::is_remote)),
+        threads_(thread_count(resources, is_remote_)),
+        arena_bytes_(std::min(resources.max_memory / threads_,
+                              is_remote_ ? kRemoteArenaBytes : kMaxArenaBytes)),
+        scheduled_(moves, limits(arena_bytes_, is_remote_)),
         progress_(resources.on_progress) {
     for (size_t i = 0; i < moves.size(); ++i) progress_.expect(scheduled_.entry(i).plan.bytes());
   }
@@ -151,18 +158,22 @@ class Run {
 
  private:
   /// Throws kMemoryBudget.
-  static int thread_count(const Resources& resources) {
+  static int thread_count(const Resources& resources, bool is_remote) {
     if (resources.max_memory < kMinMemory) {
       throw Error(ErrorCode::kMemoryBudget,
                   fmt::format("a memory budget of {} is below the minimum of {}",
                               format_bytes(resources.max_memory), format_bytes(kMinMemory)));
     }
-    const i64 wanted = resources.threads > 0 ? resources.threads : kDefaultThreads;
+    const i64 chosen = is_remote ? std::clamp<i64>(resources.max_memory / kRemoteArenaBytes,
+                                                   kDefaultThreads, kMaxRemoteThreads)
+                                 : kDefaultThreads;
+    const i64 wanted = resources.threads > 0 ? resources.threads : chosen;
     return static_cast<int>(std::min<i64>(wanted, resources.max_memory / kMinArenaBytes));
   }
   /// Leaves room for the staging buffer's page edges.
-  static ChunkLimits limits(i64 arena_bytes) {
-    return {arena_bytes - 4 * kPageBytes, std::min(kMaxInputBytes, arena_bytes / 3)};
+  static ChunkLimits limits(i64 arena_bytes, bool is_remote) {
+    const i64 most = is_remote ? kMaxRemoteInputBytes : kMaxInputBytes;
+    return {arena_bytes - 4 * kPageBytes, std::min(most, arena_bytes / 3)};
   }
 
   void work() {
@@ -258,6 +269,7 @@ class Run {
   std::span<const SourceFile> sources_;
   const Resources& resources_;
   const ChunkSink& sink_;
+  bool is_remote_;
   int threads_;
   i64 arena_bytes_;
 

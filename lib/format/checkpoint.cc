@@ -33,9 +33,8 @@ void add_side_files(Checkpoint& checkpoint, const Location& location) {
 
 /// A folder, or a file that stands for its folder, is listed; its manifest is read if it decides.
 Location look_at(const std::string& path) {
-  std::error_code error;
   Location location;
-  if (fs::is_directory(path, error)) {
+  if (store::is_folder(path)) {
     location.folder = path;
     location.listing = list_folder(path);
     if (has_name(location.listing.others, kManifestName)) location.manifest = manifest_text(path);
@@ -44,11 +43,11 @@ Location look_at(const std::string& path) {
   location.file = fs::path(path).filename().string();
   const fs::path parent = fs::path(path).parent_path();
   location.folder = parent.empty() ? "." : parent.string();
-  store::open_read(path);
+  store::open_reader(path);
   if (!is_entry_of_folder(location.file)) return location;
   location.listing = list_folder(location.folder);
   if (location.file == kManifestName) {
-    location.manifest = store::read_text(path, kMaxManifestBytes);
+    location.manifest = store::read_source_text(path, kMaxManifestBytes);
   }
   return location;
 }
@@ -56,8 +55,7 @@ Location look_at(const std::string& path) {
 }  // namespace
 
 std::string Checkpoint::folder() const {
-  std::error_code error;
-  if (fs::is_directory(path, error)) return path;
+  if (store::is_folder(path)) return path;
   const fs::path parent = fs::path(path).parent_path();
   return parent.empty() ? "." : parent.string();
 }
@@ -68,9 +66,8 @@ std::string Checkpoint::side_path(const std::string& name) const {
 
 std::optional<std::string> manifest_text(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return std::nullopt;
-  std::string text = store::read_text(path, kMaxManifestBytes);
+  if (!store::is_file(path)) return std::nullopt;
+  std::string text = store::read_source_text(path, kMaxManifestBytes);
   if (!mentions_shardtool(text)) return std::nullopt;
   return text;
 }
@@ -84,14 +81,14 @@ Checkpoint survey_checkpoint(const std::string& location, const ProblemSink& rep
   const auto [place, prefix] = split_location(location);
   checkpoint.path = is_hf_location(place) ? resolve_hf_location(place) : place;
   while (checkpoint.path.size() > 1 && checkpoint.path.back() == '/') checkpoint.path.pop_back();
+  store::look_again(checkpoint.path);
   Location found = look_at(checkpoint.path);
   if (is_entry_of_folder(found.file)) checkpoint.path = found.folder;
   add_side_files(checkpoint, found);
   reader_of(found).open(checkpoint, found, report);
   if (!prefix.empty()) keep_below(checkpoint, prefix);
   const std::string config = checkpoint.side_path("config.json");
-  std::error_code error;
-  if (fs::is_regular_file(config, error)) checkpoint.config_path = config;
+  if (store::is_file(config)) checkpoint.config_path = config;
   return checkpoint;
 }
 

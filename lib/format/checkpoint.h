@@ -10,7 +10,7 @@
 #include "lib/base/shape.h"
 #include "lib/format/manifest/manifest.h"
 #include "lib/format/problem.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::format {
 

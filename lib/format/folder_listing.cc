@@ -6,11 +6,42 @@
 #include "lib/base/error.h"
 #include "lib/format/hugging_face/hf_cache.h"
 #include "lib/format/names.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::format {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Puts a name where it belongs; returns false for a name of no weights.
+bool add_weights(FolderListing& listing, const std::string& name) {
+  if (is_safetensors_name(name)) {
+    listing.weights.push_back(name);
+  } else if (is_index_name(name)) {
+    listing.indices.push_back(name);
+  } else if (is_torch_name(name)) {
+    listing.torch_weights.push_back(name);
+  } else if (is_torch_index_name(name)) {
+    listing.torch_indices.push_back(name);
+  } else if (is_dcp_data_name(name)) {
+    listing.dcp_data.push_back(name);
+  } else if (is_foreign_weights_name(name)) {
+    listing.foreign_weights.push_back(name);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// Lists a prefix of an object store. Names that are no plain file names are not files beside the
+/// weights.
+FolderListing list_prefix(const std::string& path) {
+  FolderListing listing;
+  for (const std::string& name : store::names_below(path)) {
+    if (is_plain_file_name(name) && !add_weights(listing, name)) listing.others.push_back(name);
+  }
+  return listing;
+}
 
 bool leaves_folder(const fs::directory_entry& entry, const fs::path& folder) {
   std::error_code error;
@@ -21,6 +52,7 @@ bool leaves_folder(const fs::directory_entry& entry, const fs::path& folder) {
 }  // namespace
 
 FolderListing list_folder(const std::string& path) {
+  if (store::is_remote(path)) return list_prefix(path);
   FolderListing listing;
   std::error_code error;
   const fs::path folder = fs::canonical(path, error);
@@ -30,19 +62,8 @@ FolderListing list_folder(const std::string& path) {
     const std::string name = at->path().filename().string();
     std::error_code gone;
     if (!is_plain_file_name(name) || at->is_directory(gone)) continue;
-    if (is_safetensors_name(name)) {
-      listing.weights.push_back(name);
-    } else if (is_index_name(name)) {
-      listing.indices.push_back(name);
-    } else if (is_torch_name(name)) {
-      listing.torch_weights.push_back(name);
-    } else if (is_torch_index_name(name)) {
-      listing.torch_indices.push_back(name);
-    } else if (is_dcp_data_name(name)) {
-      listing.dcp_data.push_back(name);
-    } else if (is_foreign_weights_name(name)) {
-      listing.foreign_weights.push_back(name);
-    } else if (!links_are_fine && leaves_folder(*at, folder)) {
+    if (add_weights(listing, name)) continue;
+    if (!links_are_fine && leaves_folder(*at, folder)) {
       listing.outside_links.push_back(name);
     } else if (at->is_regular_file(gone)) {
       listing.others.push_back(name);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,14 +20,11 @@
 namespace shardtool::format {
 namespace {
 
-namespace fs = std::filesystem;
-
 void report_missing(const std::string& folder, const std::vector<std::string>& names,
                     const ProblemSink& report) {
   std::vector<std::string> missing;
   for (const std::string& name : names) {
-    std::error_code error;
-    if (!fs::exists(fs::path(folder) / name, error)) missing.push_back(name);
+    if (!store::exists(folder + "/" + name)) missing.push_back(name);
   }
   if (missing.empty()) return;
   Error error(ErrorCode::kFileMissing, fmt::format("{} of {} files of the checkpoint are missing",
@@ -37,13 +33,6 @@ void report_missing(const std::string& folder, const std::vector<std::string>& n
   error.help(is_hf_snapshot(folder) ? "the snapshot is incomplete: download it again"
                                     : "copy or download the whole folder again");
   report({ProblemKind::kFileMissing, std::move(error), ""});
-}
-
-/// Resolves links once, so that later opens use the validated file.
-std::string resolved(const std::string& path) {
-  std::error_code error;
-  const fs::path canonical = fs::canonical(path, error);
-  return error ? path : canonical.string();
 }
 
 std::string framework_of(const safetensors::Header& header) {
@@ -130,12 +119,13 @@ void add_file(Checkpoint& checkpoint, const std::string& name, ReadFile read,
               const ProblemSink& report) {
   SourceFile source;
   source.name = name;
-  source.path = resolved(checkpoint.folder() + "/" + name);
+  source.path = store::resolved(checkpoint.folder() + "/" + name);
   try {
-    const store::File file = store::open_read(source.path);
+    const store::Reader file = store::open_reader(source.path);
     source.identity = store::identity(file);
     read(checkpoint, source, file, report);
   } catch (const Error& error) {
+    if (store::is_of_store(error)) throw;
     const ProblemKind kind = kind_of(error, name);
     source.state = kind == ProblemKind::kFileMissing ? FileState::kMissing : FileState::kBroken;
     report({kind, error, name});
@@ -146,7 +136,7 @@ void add_file(Checkpoint& checkpoint, const std::string& name, ReadFile read,
 void report_one_file_under_two_names(const Checkpoint& checkpoint, const ProblemSink& report) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, const SourceFile*> seen;
   for (const SourceFile& file : checkpoint.files) {
-    if (file.state != FileState::kRead) continue;
+    if (file.state != FileState::kRead || store::is_remote(file.path)) continue;
     const auto [first, is_new] =
         seen.emplace(std::pair(file.identity.device, file.identity.inode), &file);
     if (is_new) continue;
@@ -161,7 +151,7 @@ void report_one_file_under_two_names(const Checkpoint& checkpoint, const Problem
 
 enum class Parts { kIgnored, kFromInfo };
 
-void read_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
+void read_file(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file,
                const ProblemSink& report, Parts wanted) {
   safetensors::Header header = safetensors::read_header(file, [&](Problem problem) {
     if (problem.kind == ProblemKind::kTruncated) source.state = FileState::kBroken;
@@ -189,7 +179,7 @@ void read_file(Checkpoint& checkpoint, SourceFile& source, const store::File& fi
 
 }  // namespace
 
-void read_safetensors_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
+void read_safetensors_file(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file,
                            const ProblemSink& report) {
   read_file(checkpoint, source, file, report, Parts::kIgnored);
 }
@@ -197,7 +187,7 @@ void read_safetensors_file(Checkpoint& checkpoint, SourceFile& source, const sto
 bool are_sharded(const std::string& folder, const std::vector<std::string>& names) {
   return std::ranges::all_of(names, [&](const std::string& name) {
     try {
-      const store::File file = store::open_read(resolved(folder + "/" + name));
+      const store::Reader file = store::open_reader(store::resolved(folder + "/" + name));
       const auto header = safetensors::read_header(file, [](const Problem&) {});
       return sharding_info(header) != nullptr && !has_rank(header);
     } catch (const Error&) {
@@ -208,7 +198,7 @@ bool are_sharded(const std::string& folder, const std::vector<std::string>& name
 
 void read_sharded_headers(Checkpoint& checkpoint, const std::vector<std::string>& names,
                           const ProblemSink& report) {
-  const auto read = [](Checkpoint& into, SourceFile& source, const store::File& file,
+  const auto read = [](Checkpoint& into, SourceFile& source, const store::Reader& file,
                        const ProblemSink& problems) {
     read_file(into, source, file, problems, Parts::kFromInfo);
   };

@@ -9,10 +9,10 @@ namespace shardtool::format {
 
 /// Adds the tensors of one open file, as tensors of the next file of the checkpoint, and what the
 /// format says of the file (header_xxh3, framework). Throws when nothing of the file can be used.
-using ReadFile = void (*)(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
+using ReadFile = void (*)(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file,
                           const ProblemSink& report);
 
-void read_safetensors_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
+void read_safetensors_file(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file,
                            const ProblemSink& report);
 
 /// Opens these files of checkpoint.folder(), in this order, and adds them and their tensors.

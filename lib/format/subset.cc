@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/format/names.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::format {
 namespace {
@@ -43,9 +43,8 @@ void keep(std::vector<Named>& all, const std::string& prefix, std::map<std::stri
 }  // namespace
 
 std::pair<std::string, std::string> split_location(const std::string& location) {
-  std::error_code error;
   const size_t hash = location.rfind('#');
-  if (hash == location.npos || std::filesystem::exists(location, error)) return {location, ""};
+  if (hash == location.npos || store::exists(location)) return {location, ""};
   return {location.substr(0, hash), location.substr(hash + 1)};
 }
 

@@ -11,7 +11,7 @@
 #include "lib/base/strict_json.h"
 #include "lib/mapping/embedded.h"
 #include "lib/mapping/presets.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -90,7 +90,7 @@ class Loader {
 
   std::string read(const std::string& name) const {
     if (!name.starts_with(kPresetPrefix))
-      return store::read_text(folder_ + name, kMaxDocumentBytes);
+      return store::read_source_text(folder_ + name, kMaxDocumentBytes);
     return std::string(preset_text(std::string_view(name).substr(kPresetPrefix.size())));
   }
 
@@ -187,7 +187,7 @@ Mapping with_settings(const Mapping& mapping,
 }
 
 Mapping with_axis_mapping(const Mapping& mapping, const std::string& path) {
-  const std::string bare = store::read_text(path, kMaxDocumentBytes);
+  const std::string bare = store::read_source_text(path, kMaxDocumentBytes);
   const JsonDocument parsed =
       parse_strict_json(bare, path, ErrorCode::kMappingSyntax, kMaxAxisMappingDepth);
   if (!parsed.value.is_object() || parsed.value.contains("version")) {

@@ -10,6 +10,7 @@
 #include "lib/base/text.h"
 #include "lib/exec/journal.h"
 #include "lib/store/local/output_folder.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -42,6 +43,7 @@ void check_apart(const LogicalCheckpoint& source, const std::string& output) {
   for (const format::Checkpoint& part : source.parts) {
     // An output next to a single file is allowed; inside a checkpoint's folder it would become part
     // of it.
+    if (store::is_remote(part.path)) continue;
     const bool is_file = fs::is_regular_file(part.path);
     const fs::path from = fs::weakly_canonical(fs::absolute(is_file ? part.path : part.folder()));
     if (!is_within(from, to) && !is_within(to, from)) continue;

@@ -73,6 +73,7 @@ std::string source_hash(const LogicalCheckpoint& source) {
       print.add(file.identity.mtime_ns);
       print.add(file.identity.ctime_ns);
       print.add(static_cast<i64>(file.identity.inode));
+      print.add(file.identity.version);
       print.add(file.header_xxh3);
     }
   }

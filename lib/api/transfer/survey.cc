@@ -12,6 +12,7 @@
 #include "lib/check/folder.h"
 #include "lib/check/manifest_beside.h"
 #include "lib/format/hugging_face/hf_cache.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -62,8 +63,7 @@ void drop_second_names(Checkpoint& opened) {
 }
 
 bool is_folder(const Checkpoint& opened) {
-  std::error_code error;
-  return std::filesystem::is_directory(opened.path, error);
+  return store::is_folder(opened.path);
 }
 
 /// True for two folders that are parts of one split, each for some of the ranks, or sibling folders

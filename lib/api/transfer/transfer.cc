@@ -24,6 +24,7 @@
 #include "lib/base/peak_memory.h"
 #include "lib/base/text.h"
 #include "lib/index/join.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -50,7 +51,8 @@ Extents possible_extents(const LogicalCheckpoint& source, const std::string& out
   const std::string folder = store::look_at_output(output).parent;
   const bool can =
       std::all_of(source.files.begin(), source.files.end(), [&](const exec::SurveyedFile& file) {
-        return store::can_share(store::open_read(file.path), folder);
+        return !store::is_remote(file.path) &&
+               store::can_share(store::open_read(file.path), folder);
       });
   return can ? Extents::kShared : Extents::kOwn;
 }

@@ -17,6 +17,7 @@
 #include "lib/exec/files/range_hash.h"
 #include "lib/exec/fill.h"
 #include "lib/index/region.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -33,7 +34,8 @@ i64 copy_side_file(const std::string& from, store::File& to) {
   for (i64 at = 0; at < file.size(); at += std::ssize(buffer)) {
     const auto part = std::span(buffer).first(
         static_cast<size_t>(std::min<i64>(file.size() - at, std::ssize(buffer))));
-    store::read_exact(file.file(), part, at);
+    std::array parts{iovec{part.data(), part.size()}};
+    file.read_scattered(parts, at);
     store::write_exact(to, part, at);
   }
   file.check_unchanged();
@@ -84,7 +86,7 @@ ConfigChanges config_changes(const LogicalCheckpoint& source, const WriteOptions
 
 store::WrittenFile write_config(const std::string& path, const ConfigChanges& changes,
                                 store::File& to) {
-  std::string text = store::read_text(path, kMaxConfigBytes);
+  std::string text = store::read_source_text(path, kMaxConfigBytes);
   if (changes.drops_quantization) text = without_quantization(text, kConfigName);
   if (changes.dtype) text = with_dtype(text, *changes.dtype, kConfigName);
   store::write_exact(to, std::as_bytes(std::span(text)), 0);

@@ -304,7 +304,8 @@ void ChunkReader::read(Range range, const SourceFile& source) {
   const bool is_direct = source.wants_direct(offset, bytes);
   // Several outputs are staged without collecting their pieces.
   const bool is_staged = (is_direct && outputs_.size() > 1) || !collect_stretches(range) ||
-                         (is_direct && !is_output_in_place(range, source));
+                         (is_direct && !is_output_in_place(range, source)) ||
+                         (source.is_remote() && stretches_.size() > 1);
   if (is_staged) return read_staged(range, source);
   if (is_direct) {
     source.read_pages(stretches_.front().dst - offset % kPageBytes, bytes, offset);
@@ -316,6 +317,19 @@ void ChunkReader::read(Range range, const SourceFile& source) {
     source.read_scattered(parts_, offset);
   }
   digest_stretches(range);
+}
+
+/// True if the input `next` is read together with those from `first` on: it follows them in the
+/// file, or, on an object store, the whole is at most twice the bytes that are needed.
+bool ChunkReader::joins(size_t first, size_t next, const SourceFile& source) const {
+  const Located& last = inputs_[next - 1];
+  const Located& input = inputs_[next];
+  if (last.precedes(input)) return true;
+  if (!source.is_remote() || last.file != input.file || input.offset < last.end()) return false;
+  i64 needed = 0;
+  for (size_t i = first; i <= next; ++i) needed += inputs_[i].bytes;
+  const i64 span = input.end() - inputs_[first].offset;
+  return span < 2 * needed && round_up(used_, kPageBytes) + span + 2 * kPageBytes <= arena_bytes_;
 }
 
 Error ChunkReader::named_after(Error error, Range range) const {
@@ -347,10 +361,11 @@ std::span<const FilledChunk> ChunkReader::fill(std::span<const WantedChunk> chun
   locate_inputs();
   for (size_t begin = 0, end = 0; begin < inputs_.size(); begin = end) {
     end = begin + 1;
-    while (end < inputs_.size() && inputs_[end - 1].precedes(inputs_[end])) ++end;
+    const SourceFile& source = sources[static_cast<size_t>(inputs_[begin].file)];
+    while (end < inputs_.size() && joins(begin, end, source)) ++end;
     const Range range(inputs_.data() + begin, end - begin);
     try {
-      read(range, sources[static_cast<size_t>(range.front().file)]);
+      read(range, source);
     } catch (Error& error) {
       throw named_after(error, range);
     }

@@ -95,7 +95,7 @@ class ChunkReader {
     i64 end() const { return offset + bytes; }
     bool precedes(const Located& next) const { return file == next.file && end() == next.offset; }
   };
-  /// Adjacent inputs of one file.
+  /// Inputs of one file, with gaps only if it is remote.
   using Range = std::span<const Located>;
 
   static void begin(const WantedChunk& wanted, FilledChunk& filled);
@@ -113,6 +113,7 @@ class ChunkReader {
   std::byte* staging_for(i64 bytes) const;
   void take(const Located& input, const std::byte* bytes);
   void take_rows(const Located& input, const std::byte* bytes, i64 begin, i64 end);
+  bool joins(size_t first, size_t next, const SourceFile& source) const;
   Error named_after(Error error, Range range) const;
 
   struct FreePages {

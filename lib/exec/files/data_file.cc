@@ -4,6 +4,7 @@
 #include <array>
 
 #include "lib/base/error.h"
+#include "lib/store/s3/object.h"
 
 namespace shardtool::exec {
 namespace {
@@ -30,10 +31,11 @@ store::File opened(const std::string& path, IoMode mode, store::File (*open)(con
 }  // namespace
 
 SourceFile::SourceFile(const std::string& path, IoMode mode)
-    : file_(store::open_read(path)),
-      direct_(opened(path, mode, store::open_read_direct)),
-      memory_alignment_(store::memory_alignment(direct_)),
-      identity_(identity(file_)),
+    : file_(store::is_remote(path) ? store::File() : store::open_read(path)),
+      direct_(store::is_remote(path) ? store::File() : opened(path, mode, store::open_read_direct)),
+      object_(store::is_remote(path) ? std::make_shared<const store::s3::Object>(path) : nullptr),
+      memory_alignment_(object_ ? store::kDirectAlignment : store::memory_alignment(direct_)),
+      identity_(object_ ? store::Reader(object_).identity() : identity(file_)),
       mode_(mode) {
   // The path was opened twice: both must be the same file. Its content may change meanwhile, when
   // an output is read back while other processes write to it.
@@ -66,10 +68,21 @@ std::vector<SourceFile> open_sources(std::span<const SurveyedFile> files, IoMode
 }
 
 void SourceFile::read_scattered(std::span<iovec> parts, i64 offset) const {
-  store::read_scattered(file_, parts, offset);
+  if (!object_) return store::read_scattered(file_, parts, offset);
+  std::vector<store::s3::RangeRead> ranges;
+  for (const iovec& part : parts) {
+    ranges.push_back({offset, {static_cast<std::byte*>(part.iov_base), part.iov_len}});
+    offset += static_cast<i64>(part.iov_len);
+  }
+  object_->read(ranges);
 }
 
 std::byte* SourceFile::read(std::byte* buffer, i64 bytes, i64 offset) const {
+  if (object_) {
+    const store::s3::RangeRead range{offset, {buffer, static_cast<size_t>(bytes)}};
+    object_->read({&range, 1});
+    return buffer;
+  }
   if (!wants_direct(offset, bytes)) {
     store::read_exact(file_, {buffer, static_cast<size_t>(bytes)}, offset);
     return buffer;
@@ -95,6 +108,7 @@ std::byte* SourceFile::read_pages(std::byte* buffer, i64 bytes, i64 offset) cons
 }
 
 void SourceFile::check_unchanged() const {
+  if (object_) return object_->check_unchanged();
   if (identity(file_) == identity_) return;
   throw Error(ErrorCode::kInputChanged, "the file changed while it was read")
       .at({file_.path(), 0, 0, {}});
@@ -133,7 +147,7 @@ bool TargetFile::share(const SourceFile& source, i64 source_offset,
   const i64 first_page = round_up(offset, kPageBytes);
   const i64 pages = end / kPageBytes * kPageBytes - first_page;
   const bool congruent = (source_offset - offset) % kPageBytes == 0;
-  if (!may_share_ || !congruent || pages < kMinDirectBytes) return false;
+  if (!may_share_ || source.is_remote() || !congruent || pages < kMinDirectBytes) return false;
   const i64 head = first_page - offset;
   if (!store::share_range(source.file(), source_offset + head, pages, *file_, first_page)) {
     return false;

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "lib/base/checked.h"
 #include "lib/exec/files/io_mode.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::exec {
 
@@ -48,13 +49,17 @@ class SourceFile {
   /// first of them is `offset % kPageBytes` into the buffer. is_readable_to checks the alignment of
   /// the buffer.
   std::byte* read_pages(std::byte* buffer, i64 bytes, i64 offset) const;
+  /// The file itself; not open for an object of a store.
   const store::File& file() const { return file_; }
+  /// True for an object, whose requests are worth joining and running at once.
+  bool is_remote() const { return object_ != nullptr; }
   /// Throws kInputChanged if the file differs from its state at opening.
   void check_unchanged() const;
 
  private:
   store::File file_;
   store::File direct_;
+  std::shared_ptr<const store::s3::Object> object_;
   i64 memory_alignment_;
   store::FileIdentity identity_;
   IoMode mode_;

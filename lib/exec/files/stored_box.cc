@@ -1,5 +1,6 @@
 #include "lib/exec/files/stored_box.h"
 
+#include <array>
 #include <cstring>
 #include <optional>
 
@@ -52,8 +53,8 @@ void read_from(const SourceFile& file, std::span<std::byte> bytes, i64 offset) {
   const i64 size = std::ssize(bytes);
   if (size == 0) return;
   if (!file.wants_direct(offset, size)) {
-    store::read_exact(file.file(), bytes, offset);
-    return;
+    std::array parts{iovec{bytes.data(), bytes.size()}};
+    return file.read_scattered(parts, offset);
   }
   thread_local std::optional<PageBuffer> pages;
   thread_local i64 room = 0;

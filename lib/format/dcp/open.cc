@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -18,8 +17,6 @@
 
 namespace shardtool::format::dcp {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A chunk of a tensor of the metadata.
 struct ChunkNumber {
@@ -64,14 +61,12 @@ class Opening {
   void add_file(const std::string& name, std::vector<ChunkNumber>& numbers) {
     SourceFile source;
     source.name = name;
-    const std::string path = checkpoint_.folder() + "/" + name;
-    std::error_code error;
-    const fs::path canonical = fs::canonical(path, error);
-    source.path = error ? path : canonical.string();
+    source.path = store::resolved(checkpoint_.folder() + "/" + name);
     source.framework = "pt";
     try {
       read_file(source, numbers);
     } catch (const Error& problem) {
+      if (store::is_of_store(problem)) throw;
       const bool is_missing = problem.code() == ErrorCode::kFileMissing;
       source.state = is_missing ? FileState::kMissing : FileState::kBroken;
       report_({is_missing ? ProblemKind::kFileMissing : ProblemKind::kUnreadable, problem, name});
@@ -80,7 +75,7 @@ class Opening {
   }
 
   void read_file(SourceFile& source, std::vector<ChunkNumber>& numbers) {
-    const store::File file = store::open_read(source.path);
+    const store::Reader file = store::open_reader(source.path);
     source.identity = store::identity(file);
     std::sort(numbers.begin(), numbers.end(), [this](const ChunkNumber& a, const ChunkNumber& b) {
       return at(a).offset < at(b).offset;
@@ -90,7 +85,7 @@ class Opening {
       try {
         add_chunk(file, source, number, frame);
       } catch (Error& problem) {
-        if (problem.code() == ErrorCode::kUnreadable) throw;
+        if (problem.code() == ErrorCode::kUnreadable || store::is_of_store(problem)) throw;
         problem.tensor(quote_for_message(metadata_.tensors[number.tensor].name));
         source.state = FileState::kBroken;
         const bool is_outside = end_of(at(number)) > source.identity.size;
@@ -101,7 +96,7 @@ class Opening {
     source.header_xxh3 = frame.hex();
   }
 
-  void add_chunk(const store::File& file, const SourceFile& source, const ChunkNumber& number,
+  void add_chunk(const store::Reader& file, const SourceFile& source, const ChunkNumber& number,
                  kernels::Xxh3& frame) {
     const ChunkedEntry& tensor = metadata_.tensors[number.tensor];
     const Chunk& chunk = at(number);
@@ -139,14 +134,13 @@ class Opening {
 }  // namespace
 
 bool is_checkpoint(const std::string& folder) {
-  std::error_code error;
-  return fs::is_regular_file(fs::path(folder) / kMetadataName, error);
+  return store::is_file(fmt::format("{}/{}", folder, kMetadataName));
 }
 
 void read_files(Checkpoint& checkpoint, const ProblemSink& report,
                 const std::vector<std::string>& first) {
   const std::string path = fmt::format("{}/{}", checkpoint.folder(), kMetadataName);
-  Metadata metadata = parse_metadata(store::read_text(path, torch::kMaxPickleBytes), path);
+  Metadata metadata = parse_metadata(store::read_source_text(path, torch::kMaxPickleBytes), path);
   Opening(checkpoint, std::move(metadata), report).read(first);
 }
 

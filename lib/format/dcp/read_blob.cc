@@ -23,7 +23,7 @@ constexpr i64 kMaxPickleBytes = 1 << 16;
 
 class Blob {
  public:
-  Blob(const store::File& file, const std::string& name, Dtype dtype, const Chunk& chunk)
+  Blob(const store::Reader& file, const std::string& name, Dtype dtype, const Chunk& chunk)
       : file_(file), name_(name), dtype_(dtype), chunk_(chunk) {}
 
   /// Returns the record of the data.
@@ -142,13 +142,13 @@ class Blob {
     return true;
   }
 
-  const store::File& file_;
+  const store::Reader& file_;
   const std::string& name_;
   Dtype dtype_;
   const Chunk& chunk_;
 };
 
-void hash_range(const store::File& file, i64 begin, i64 end, kernels::Xxh3& hash) {
+void hash_range(const store::Reader& file, i64 begin, i64 end, kernels::Xxh3& hash) {
   std::vector<std::byte> buffer;
   constexpr i64 kMost = 1 << 20;
   for (i64 at = begin; at < end;) {
@@ -161,7 +161,7 @@ void hash_range(const store::File& file, i64 begin, i64 end, kernels::Xxh3& hash
 
 }  // namespace
 
-i64 read_blob(const store::File& file, const std::string& name, Dtype dtype, const Chunk& chunk,
+i64 read_blob(const store::Reader& file, const std::string& name, Dtype dtype, const Chunk& chunk,
               kernels::Xxh3& frame) {
   const ZipRecord data = Blob(file, name, dtype, chunk).find();
   hash_range(file, chunk.offset, data.offset, frame);

@@ -48,11 +48,6 @@ std::vector<std::string> names_of_parts(const SplitName& split) {
   return names;
 }
 
-bool is_folder(const std::string& location) {
-  std::error_code error;
-  return fs::is_directory(location, error);
-}
-
 std::vector<std::string> gguf_names(const FolderListing& listing) {
   std::vector<std::string> names;
   std::copy_if(listing.foreign_weights.begin(), listing.foreign_weights.end(),
@@ -63,7 +58,7 @@ std::vector<std::string> gguf_names(const FolderListing& listing) {
 
 ModelFile read_file(const std::string& folder, const std::string& name, const ProblemSink& report) {
   ModelFile opened{name, folder == "." ? name : folder + "/" + name, 0, {}};
-  const store::File file = store::open_read(opened.path);
+  const store::Reader file = store::open_reader(opened.path);
   opened.size = store::identity(file).size;
   const Input input{opened.path, opened.size, [&file](i64 offset, std::span<std::byte> into) {
                       store::read_exact(file, into, offset);
@@ -121,13 +116,13 @@ void check_names(const ModelFiles& model, const ProblemSink& report) {
 }  // namespace
 
 std::string folder_of(const std::string& location) {
-  if (is_folder(location)) return location;
+  if (store::is_folder(location)) return location;
   const fs::path parent = fs::path(location).parent_path();
   return parent.empty() ? "." : parent.string();
 }
 
 bool is_gguf(const std::string& location) {
-  if (!is_folder(location)) return location.ends_with(kEnding);
+  if (!store::is_folder(location)) return location.ends_with(kEnding);
   const FolderListing listing = list_folder(location);
   const bool has_others = !listing.weights.empty() || !listing.indices.empty() ||
                           !listing.torch_weights.empty() || !listing.torch_indices.empty();
@@ -135,7 +130,7 @@ bool is_gguf(const std::string& location) {
 }
 
 std::vector<std::vector<std::string>> models_at(const std::string& location) {
-  if (!is_folder(location)) {
+  if (!store::is_folder(location)) {
     const std::string name = fs::path(location).filename().string();
     const auto split = split_name(name);
     return {split ? names_of_parts(*split) : std::vector<std::string>{name}};
@@ -157,6 +152,7 @@ ModelFiles open_files(const std::string& folder, const std::vector<std::string>&
     try {
       model.files.push_back(read_file(folder, name, report));
     } catch (const Error& error) {
+      if (store::is_of_store(error)) throw;
       const bool is_missing = error.code() == ErrorCode::kFileMissing;
       report({is_missing ? ProblemKind::kFileMissing : ProblemKind::kUnreadable, error, name});
     }

@@ -5,7 +5,7 @@
 
 #include "lib/format/gguf/header.h"
 #include "lib/format/problem.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::format::gguf {
 

@@ -10,7 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/format/names.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::format {
 namespace {
@@ -139,6 +139,7 @@ std::string resolve_hf_location(std::string_view location) {
 }
 
 bool is_hf_snapshot(const std::string& folder) {
+  if (store::is_remote(folder)) return false;
   const fs::path snapshots = fs::weakly_canonical(folder).parent_path();
   return snapshots.filename() == "snapshots" &&
          snapshots.parent_path().filename().string().starts_with("models--");

@@ -8,7 +8,7 @@
 #include "lib/format/names.h"
 #include "lib/format/read_headers.h"
 #include "lib/format/torch/reader.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::format {
 namespace {
@@ -76,7 +76,8 @@ void open_indexed(Checkpoint& checkpoint, const Location& location, const Indexe
       problem.file = name;
       report(std::move(problem));
     };
-    index = parse_index(store::read_text(path, kMaxIndexBytes), path, name_file, format.files);
+    index =
+        parse_index(store::read_source_text(path, kMaxIndexBytes), path, name_file, format.files);
   } catch (const Error& error) {
     report({ProblemKind::kIndexInvalid, error, name});
     return read_files(checkpoint, format.weights, format.read_file, report);

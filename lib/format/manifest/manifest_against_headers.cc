@@ -14,6 +14,7 @@
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
 #include "lib/format/hugging_face/hf_cache.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::format {
 namespace {
@@ -275,12 +276,12 @@ void check_files(const Manifest& manifest, const std::string& folder, const Prob
                   .help("shardtool writes plain files: copy the file itself into the folder"),
               record.name});
     }
-    const auto size = fs::file_size(path, error);
-    if (error || size == static_cast<std::uintmax_t>(record.bytes)) continue;
+    const std::optional<i64> size = store::size_of(path.string());
+    if (!size || *size == record.bytes) continue;
     report({ProblemKind::kFileSize,
             Error(ErrorCode::kDataMismatch, "the file does not have the size that was written")
                 .at({path.string(), 0, 0, ""})
-                .note("found", fmt::format("{} bytes", size))
+                .note("found", fmt::format("{} bytes", *size))
                 .note("expected", fmt::format("{} bytes", record.bytes))
                 .help("the file is truncated or was edited: copy it again"),
             record.name});

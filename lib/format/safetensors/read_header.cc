@@ -15,7 +15,7 @@ constexpr i64 kHeadBytes = 64;
 constexpr i64 kMinHeaderBytes = 2;  // {}
 
 /// Reads the first bytes of the file, at most kHeadBytes.
-std::string read_head(const store::File& file, i64 file_size) {
+std::string read_head(const store::Reader& file, i64 file_size) {
   std::string head(static_cast<size_t>(std::min(file_size, kHeadBytes)), '\0');
   store::read_exact(file, std::as_writable_bytes(std::span(head)), 0);
   return head;
@@ -64,7 +64,7 @@ i64 header_bytes(std::string_view head, i64 file_size, const std::string& path) 
 
 }  // namespace
 
-Header read_header(const store::File& file, const ProblemSink& report) {
+Header read_header(const store::Reader& file, const ProblemSink& report) {
   const i64 file_size = store::identity(file).size;
   const std::string head = read_head(file, file_size);
   if (!begins_like_safetensors(head, file_size)) refuse_foreign_format(head, file.path());

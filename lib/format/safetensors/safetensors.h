@@ -10,7 +10,7 @@
 #include "lib/base/dtype.h"
 #include "lib/base/shape.h"
 #include "lib/format/problem.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::format::safetensors {
 
@@ -43,7 +43,7 @@ struct Header {
 /// With a sink that does not throw, an invalid entry and tiling errors are reported and the entry
 /// is left out; the remaining ones are inside the file. Only fatal errors (no JSON, another format)
 /// are thrown.
-Header read_header(const store::File& file, const ProblemSink& report = throw_problem);
+Header read_header(const store::Reader& file, const ProblemSink& report = throw_problem);
 /// Same for text and sizes in memory. `path` is for messages.
 Header parse_header(std::string_view json, i64 file_size, const std::string& path,
                     const ProblemSink& report = throw_problem);

@@ -16,18 +16,18 @@ namespace {
 constexpr std::string_view kZip = "PK\x03\x04";
 constexpr std::string_view kStorageFolder = "data/";
 
-std::string read_record(const store::File& file, const ZipRecord& record) {
+std::string read_record(const store::Reader& file, const ZipRecord& record) {
   std::string text(static_cast<size_t>(record.bytes), '\0');
   store::read_exact(file, std::as_writable_bytes(std::span(text)), record.offset);
   return text;
 }
 
-Error unsupported(const store::File& file, const std::string& message) {
+Error unsupported(const store::Reader& file, const std::string& message) {
   return Error(ErrorCode::kUnsupported, message).at({file.path(), 0, 0, ""});
 }
 
 /// The folder that holds all records, such as "archive/".
-std::string top_folder(const store::File& file, const ZipDirectory& directory) {
+std::string top_folder(const store::Reader& file, const ZipDirectory& directory) {
   for (const ZipRecord& record : directory.records) {
     if (!record.name.ends_with("/data.pkl")) continue;
     const std::string folder = record.name.substr(0, record.name.find('/') + 1);
@@ -38,7 +38,7 @@ std::string top_folder(const store::File& file, const ZipDirectory& directory) {
       .note("expected", "a record data.pkl in the only folder");
 }
 
-void check_byte_order(const store::File& file, const ZipRecord& record) {
+void check_byte_order(const store::Reader& file, const ZipRecord& record) {
   constexpr i64 kLongest = 16;
   const std::string order = record.bytes > kLongest ? "" : read_record(file, record);
   if (order == "little") return;
@@ -48,14 +48,14 @@ void check_byte_order(const store::File& file, const ZipRecord& record) {
       .help("save the checkpoint again on a little-endian machine");
 }
 
-void refuse_script(const store::File& file, std::string_view name) {
+void refuse_script(const store::Reader& file, std::string_view name) {
   if (name != "constants.pkl" && !name.starts_with("code/")) return;
   throw unsupported(file, "the file is a TorchScript archive, a program and no checkpoint")
       .note("record", quote_for_message(name))
       .help("save the state dict: torch.save(torch.jit.load(path).state_dict(), \"model.pt\")");
 }
 
-const ZipRecord& pickle_record(const store::File& file, const ZipRecord& record) {
+const ZipRecord& pickle_record(const store::Reader& file, const ZipRecord& record) {
   if (record.bytes <= kMaxPickleBytes) return record;
   throw Error(ErrorCode::kLimit, "the pickle is too large")
       .at({file.path(), 0, 0, ""})
@@ -70,7 +70,7 @@ bool begins_like_torch(std::string_view head) {
          (head.size() > 1 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5);
 }
 
-Archive read_zip_archive(const store::File& file, i64 begin, i64 size) {
+Archive read_zip_archive(const store::Reader& file, i64 begin, i64 size) {
   const ZipDirectory directory = read_zip_directory(file, begin, size);
   const std::string folder = top_folder(file, directory);
   Archive archive;
@@ -99,7 +99,7 @@ Archive read_zip_archive(const store::File& file, i64 begin, i64 size) {
   return archive;
 }
 
-Archive read_archive(const store::File& file) {
+Archive read_archive(const store::Reader& file) {
   constexpr i64 kHeadBytes = 64;
   const i64 size = store::identity(file).size;
   std::string head(static_cast<size_t>(std::min(size, kHeadBytes)), '\0');

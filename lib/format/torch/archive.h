@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lib/format/torch/pickle_tree.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::format::torch {
 
@@ -30,14 +30,14 @@ bool begins_like_torch(std::string_view head);
 /// Reads the zip form (torch 1.6 and later) in bytes [begin, begin + size) of a file. Throws
 /// kUnsupported for TorchScript archives, big-endian data and zip archives of another origin,
 /// and the errors of read_zip_directory and unpickle.
-Archive read_zip_archive(const store::File& file, i64 begin, i64 size);
+Archive read_zip_archive(const store::Reader& file, i64 begin, i64 size);
 
 /// Reads the legacy form (before torch 1.6, and with _use_new_zipfile_serialization=False): a whole
 /// file. Throws kUnsupported for other pickles, kMalformed for contradictions, and the errors of
 /// unpickle and storage_name.
-Archive read_legacy_archive(const store::File& file, i64 size);
+Archive read_legacy_archive(const store::Reader& file, i64 size);
 
 /// Reads a whole file in either form. Throws kUnsupported if it has neither.
-Archive read_archive(const store::File& file);
+Archive read_archive(const store::Reader& file);
 
 }  // namespace shardtool::format::torch

@@ -27,7 +27,7 @@ constexpr i64 kNumelBytes = 8;
 /// Reads the pickles at the front of a file one after the other.
 class PickleReader {
  public:
-  PickleReader(const store::File& file, i64 size) : file_(file), size_(size) {}
+  PickleReader(const store::Reader& file, i64 size) : file_(file), size_(size) {}
 
   PickleTree next(const std::string& record) {
     const PickleOrigin origin{file_.path(), record, begin_};
@@ -63,18 +63,18 @@ class PickleReader {
                       begin_ + have);
   }
 
-  const store::File& file_;
+  const store::Reader& file_;
   i64 size_;
   i64 begin_ = 0;
   std::string text_;  ///< bytes of the file from begin_ on
   kernels::Xxh3 hash_;
 };
 
-Error malformed(const store::File& file, const std::string& message) {
+Error malformed(const store::Reader& file, const std::string& message) {
   return Error(ErrorCode::kMalformed, message).at({file.path(), 0, 0, ""});
 }
 
-void check_origin(const store::File& file, PickleReader& in) {
+void check_origin(const store::Reader& file, PickleReader& in) {
   const PickleTree magic = in.next("magic number");
   if (!magic.root().is(ValueKind::kBigInteger) || magic.root().text() != kMagic) {
     throw Error(ErrorCode::kUnsupported, "the pickle was not written by torch.save")
@@ -104,7 +104,8 @@ bool is_class(PickleValue persistent) {
 }
 
 /// The storages that the object names. Two names of one storage must agree.
-std::map<std::string, StorageName> named_storages(const store::File& file, const PickleTree& tree) {
+std::map<std::string, StorageName> named_storages(const store::Reader& file,
+                                                  const PickleTree& tree) {
   std::map<std::string, StorageName> names;
   for (size_t i = 0; i < tree.size(); ++i) {
     if (!tree.at(i).is(ValueKind::kPersistent) || is_class(tree.at(i))) continue;
@@ -118,7 +119,7 @@ std::map<std::string, StorageName> named_storages(const store::File& file, const
   return names;
 }
 
-i64 read_numel(const store::File& file, i64 offset) {
+i64 read_numel(const store::Reader& file, i64 offset) {
   std::string text(kNumelBytes, '\0');
   store::read_exact(file, std::as_writable_bytes(std::span(text)), offset);
   std::uint64_t numel = 0;
@@ -128,7 +129,7 @@ i64 read_numel(const store::File& file, i64 offset) {
 
 }  // namespace
 
-Archive read_legacy_archive(const store::File& file, i64 size) {
+Archive read_legacy_archive(const store::Reader& file, i64 size) {
   PickleReader in(file, size);
   check_origin(file, in);
   Archive archive;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "lib/format/names.h"
 #include "lib/format/read_headers.h"
 #include "lib/format/torch/reader.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::format::torch {
 namespace {
@@ -61,7 +61,7 @@ int world_size_of(const std::string& folder, const std::vector<std::string>& nam
 }
 
 /// Tensors of a rank. An empty part holds nothing of its tensor and is left out.
-void read_rank_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
+void read_rank_file(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file,
                     const ProblemSink&) {
   const auto number = static_cast<int>(checkpoint.files.size());
   for (NamedSlot& tensor : read_state_dict(checkpoint, source, file).tensors) {
@@ -77,8 +77,7 @@ void read_rank_file(Checkpoint& checkpoint, SourceFile& source, const store::Fil
 /// Trainers put config.json and the tokenizer beside the rank files or into a folder of their own.
 void find_side_folder(Checkpoint& checkpoint) {
   const std::string inner = checkpoint.folder() + "/huggingface";
-  std::error_code error;
-  const bool is_inside = std::filesystem::is_regular_file(inner + "/config.json", error);
+  const bool is_inside = store::is_file(inner + "/config.json");
   if (!is_inside || has_name(checkpoint.side_files, "config.json")) return;
   checkpoint.side_folder = inner;
   checkpoint.side_files = list_folder(inner).others;

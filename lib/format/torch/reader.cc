@@ -94,7 +94,7 @@ void warn_of_others(Checkpoint& checkpoint, const std::string& file,
 
 }  // namespace
 
-StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const store::File& file) {
+StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file) {
   const Archive archive = read_archive(file);
   StateDict content = state_dict(archive, file.path());
   source.header_xxh3 = archive.header_xxh3;
@@ -107,7 +107,7 @@ StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const stor
   return content;
 }
 
-void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
+void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file,
                      const ProblemSink&) {
   const auto number = static_cast<int>(checkpoint.files.size());
   for (NamedSlot& tensor : read_state_dict(checkpoint, source, file).tensors) {

@@ -12,11 +12,11 @@ extern const Reader kReader;
 /// Reads an open file of torch.save as the next file of a checkpoint: fills the source, and warns
 /// of entries that are no tensors. Returns its tensors by offset. Throws the errors of read_archive
 /// and state_dict.
-StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const store::File& file);
+StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file);
 
 /// Same, and adds the tensors to the checkpoint. Throws kUnsupported for a rank's part of a
 /// distributed tensor.
-void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::File& file,
+void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file,
                      const ProblemSink& report);
 
 }  // namespace shardtool::format::torch

@@ -37,7 +37,7 @@ std::uint64_t number_at(std::string_view text, size_t at, size_t bytes) {
 
 /// The part of a file that is the archive.
 struct ZipBytes {
-  const store::File& file;
+  const store::Reader& file;
   i64 begin = 0;
   i64 size = 0;
 
@@ -272,7 +272,7 @@ void refuse_duplicates(const ZipBytes& archive, const std::vector<Entry>& entrie
 
 }  // namespace
 
-ZipDirectory read_zip_directory(const store::File& file, i64 begin, i64 size) {
+ZipDirectory read_zip_directory(const store::Reader& file, i64 begin, i64 size) {
   const ZipBytes archive{file, begin, size};
   const DirectoryPlace place = find_directory(archive);
   ZipDirectory directory;

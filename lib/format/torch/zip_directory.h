@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lib/base/checked.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::format::torch {
 
@@ -29,6 +29,6 @@ struct ZipDirectory {
 ///
 /// Throws kUnsupported for compression, encryption and archives in several parts, kMalformed for
 /// contradictions, kLimit for a directory above 100 MB. Format: PKWARE APPNOTE.TXT 6.3.10.
-ZipDirectory read_zip_directory(const store::File& file, i64 begin, i64 size);
+ZipDirectory read_zip_directory(const store::Reader& file, i64 begin, i64 size);
 
 }  // namespace shardtool::format::torch

@@ -9,7 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/base/strict_json.h"
 #include "lib/base/text.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -190,7 +190,7 @@ ModelConfig parse_config(std::string_view text, const std::string& file) {
 
 ModelConfig load_config(const std::string& path) {
   const size_t slash = path.rfind('/');
-  return parse_config(store::read_text(path, kMaxConfigBytes),
+  return parse_config(store::read_source_text(path, kMaxConfigBytes),
                       slash == path.npos ? path : path.substr(slash + 1));
 }
 

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 #include <set>
 
 #include "lib/base/error.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -26,8 +26,7 @@ void throw_unless_of_ranks(Problem problem) {
 }
 
 bool has_manifest(const std::string& location) {
-  std::error_code error;
-  return std::filesystem::exists(std::filesystem::path(location) / format::kManifestName, error);
+  return store::is_file(fmt::format("{}/{}", location, format::kManifestName));
 }
 
 using Parts = std::map<i64, const RankTensor*>;

@@ -4,6 +4,7 @@
 
 #include "lib/check/container.h"
 #include "lib/format/folder_listing.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -20,10 +21,9 @@ bool has_weights(const std::string& folder) {
 std::vector<std::string> with_rank_folders(const std::vector<std::string>& locations) {
   std::vector<std::string> all;
   for (const std::string& location : locations) {
-    std::error_code error;
-    const bool is_folder = fs::is_directory(location, error);
-    const auto folders = is_folder && !has_weights(location) ? check::rank_folders(location)
-                                                             : std::vector<std::string>{};
+    const auto folders = store::is_folder(location) && !has_weights(location)
+                             ? check::rank_folders(location)
+                             : std::vector<std::string>{};
     if (folders.empty()) {
       all.push_back(location);
     } else {

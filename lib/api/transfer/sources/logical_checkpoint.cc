@@ -12,7 +12,7 @@
 #include "lib/base/text.h"
 #include "lib/format/manifest/manifest_rules.h"
 #include "lib/index/holder_set_pool.h"
-#include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -194,8 +194,8 @@ std::optional<mapping::ModelConfig> LogicalCheckpoint::config() const {
 mapping::ModelConfig LogicalCheckpoint::load_config(const std::string& path) const {
   if (!is_dequantized) return mapping::load_config(path);
   constexpr const char* kName = "config.json";
-  return mapping::parse_config(without_quantization(store::read_text(path, kMaxConfigBytes), kName),
-                               kName);
+  return mapping::parse_config(
+      without_quantization(store::read_source_text(path, kMaxConfigBytes), kName), kName);
 }
 
 LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {

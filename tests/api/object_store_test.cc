@@ -1,0 +1,139 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "lib/api/diff.h"
+#include "lib/api/transform.h"
+#include "tests/support/checkpoint_files.h"
+#include "tests/support/served_store.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::api {
+namespace {
+
+using test::folder_content;
+using test::PlayedAnswer;
+using test::ServedStore;
+using test::TempFolder;
+
+constexpr const char* kThreeRanks =
+    R"({"version": 1, "mesh": [{"axis": "tp", "size": 3}], "rules": [
+    {"match": "rows.*", "strategy": {"type": "axiswise", "axis": 0}},
+    {"match": "columns.*", "strategy": {"type": "axiswise", "axis": 1}},
+    {"match": "same.*", "strategy": "replicate"}]})";
+
+/// A checkpoint of two files on the store and on the disk, with its mapping beside it.
+class StoredModel {
+ public:
+  StoredModel() {
+    test::Tensors tensors;
+    for (const std::string name : {"rows.a", "rows.b", "columns.a", "columns.b", "same.a"}) {
+      tensors[name] = test::numbered_tensor(name, Dtype::kF32, {33, 41});
+    }
+    test::write_checkpoint(local(), tensors, 2);
+    folder_.write("model/mapping.json", kThreeRanks);
+    store_.clear();
+    store_.put_folder("model", local());
+  }
+
+  std::string local() const { return folder_ / "model"; }
+  std::string remote() const { return "s3://bucket/model"; }
+  ServedStore& store() { return store_; }
+
+  /// Splits from a place and returns the output's files.
+  std::map<std::string, std::string> split(const std::string& from) {
+    SplitOptions options;
+    options.source = from;
+    options.mapping.path = from + "/mapping.json";
+    options.write.output = next_output();
+    api::split(options);
+    return folder_content(options.write.output);
+  }
+  std::map<std::string, std::string> merge(const std::string& from) {
+    MergeOptions options;
+    options.sources = {from};
+    options.write.output = next_output();
+    api::merge(options);
+    return folder_content(options.write.output);
+  }
+  std::string next_output() {
+    return last_output_ = folder_ / ("out" + std::to_string(++outputs_));
+  }
+  const std::string& last_output() const { return last_output_; }
+
+ private:
+  ServedStore& store_ = ServedStore::instance();
+  TempFolder folder_;
+  std::string last_output_;
+  int outputs_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a checkpoint on an object store gives the output of its local copy") {
+  StoredModel model;
+  const auto local = model.split(model.local());
+  CHECK((model.split(model.remote()) == local));
+  model.store().put_folder("shards", model.last_output());
+  const auto whole = model.merge(model.last_output());
+  CHECK((model.merge("s3://bucket/shards") == whole));
+  DiffOptions options;
+  options.a = "s3://bucket/shards";
+  options.b = model.local();
+  CHECK(diff(options).equal);
+}
+
+TEST_CASE("a fault at any request leaves the output as it is") {
+  StoredModel model;
+  const auto expected = model.split(model.local());
+  model.store().disturb([](int, PlayedAnswer&) {});
+  model.split(model.remote());
+  const int requests = model.store().requests();
+  for (int at = 1; at <= requests; ++at) {
+    for (const int status : {0, 500, 503, 206}) {
+      model.store().disturb([&](int number, PlayedAnswer& answer) {
+        if (number != at) return;
+        if (status == 206) {
+          answer.cut_after = answer.body.size() / 2;
+        } else {
+          answer = {status, "", ""};
+        }
+      });
+      CHECK((model.split(model.remote()) == expected));
+    }
+  }
+}
+
+TEST_CASE("an object that is replaced during a run leaves no output") {
+  StoredModel model;
+  model.store().disturb([](int, PlayedAnswer&) {});
+  model.split(model.remote());
+  const int requests = model.store().requests();
+  int failures = 0;
+  for (int at = 1; at <= requests; ++at) {
+    StoredModel changing;
+    changing.store().disturb([&](int number, PlayedAnswer& answer) {
+      const size_t tag = answer.headers.find("ETag: \"");
+      if (number >= at && tag != std::string::npos) answer.headers[tag + 7] = '!';
+    });
+    const auto error = testing::error_of([&] { changing.split(changing.remote()); });
+    if (!error) continue;
+    ++failures;
+    CHECK(error->code() == ErrorCode::kInputChanged);
+    CHECK_FALSE(std::filesystem::exists(changing.last_output()));
+  }
+  CHECK(failures > 0);
+}
+
+TEST_CASE("a store that ends its answers during a run is an error of the store") {
+  StoredModel model;
+  model.split(model.remote());
+  model.store().disturb([](int number, PlayedAnswer& answer) {
+    if (number > 4) answer = {403, "", "<Error><Code>ExpiredToken</Code></Error>"};
+  });
+  CHECK_ERROR(kStoreRefused, model.split(model.remote()));
+  CHECK_FALSE(std::filesystem::exists(model.last_output()));
+}
+
+}  // namespace shardtool::api
