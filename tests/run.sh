@@ -11,6 +11,7 @@ usage: bash tests/run.sh [--asan | --tsan | --tidy] [--filter REGEX] [--bench] [
        bash tests/run.sh --chaos [MINUTES]
        bash tests/run.sh --engines
        bash tests/run.sh --python
+       bash tests/run.sh --stores
        bash tests/run.sh --gpu
        bash tests/run.sh --fresh
 
@@ -24,6 +25,7 @@ usage: bash tests/run.sh [--asan | --tsan | --tidy] [--filter REGEX] [--bench] [
                    the bytes
   --engines        have torch, vLLM and SGLang load what the program writes; downloads 2.7 GB once
   --python         build the wheel, install it into a fresh environment and test the module; fetches what pip needs
+  --stores         read and write object stores, moto and Swift, which pip fetches
   --gpu            only what runs on a GPU, and its table of times; fails where there is no GPU
   --no-install     install nothing
   --fresh          run this and samples/quickstart.sh in a bare root of this machine's release
@@ -48,6 +50,7 @@ install=yes
 gpu=no
 engines=no
 python=no
+stores=no
 while (($#)); do
   case $1 in
     --asan) preset=asan ;;
@@ -62,6 +65,7 @@ while (($#)); do
       if [[ ${2-} =~ ^[0-9.]+$ ]]; then chaos_minutes=$2; shift; fi ;;
     --engines) engines=yes ;;
     --python) python=yes ;;
+    --stores) stores=yes ;;
     --gpu) gpu=yes filter=(--tests-regex GPU) ;;
     --no-install) install=no ;;
     --fresh) exec bash "$root/tests/fresh.sh" ;;
@@ -120,6 +124,11 @@ if [[ $engines == yes ]]; then
   step "configure $preset" configure "$preset" -DBUILD_TESTING=ON
   step "build $preset" cmake --build --preset "$preset" --parallel "$(nproc)" --target shardtool golden_model
   exec bash tests/engines/run.sh "$build/cli/shardtool" "$build/tests/golden/golden_model"
+fi
+if [[ $stores == yes ]]; then
+  step "configure $preset" configure "$preset" -DBUILD_TESTING=ON
+  step "build $preset" cmake --build --preset "$preset" --parallel "$(nproc)" --target shardtool
+  exec bash tests/stores/run.sh "$build/cli/shardtool"
 fi
 options=(-DBUILD_TESTING=ON)
 [[ $gpu == no ]] || options+=(-DSHARDTOOL_BENCHMARKS=ON)

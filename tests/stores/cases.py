@@ -1,0 +1,163 @@
+"""usage: cases.py SHARDTOOL: reads object stores and compares with the same files on this machine."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import traceback
+
+import servers
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TINY = ROOT / "samples" / "tiny-llama"
+PROGRAM = pathlib.Path(sys.argv[1]).resolve()
+BUCKET = "models"
+
+
+class Session:
+    """A store, a folder for local files, and the program with the store's environment."""
+
+    def __init__(self, store, folder):
+        self.store = store
+        self.folder = folder
+        self.client = store.client()
+        self.client.create_bucket(Bucket=BUCKET)
+
+    def run(self, *arguments, expect=0, **environment):
+        done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=self.folder,
+                              env=self.store.environment() | environment, timeout=120)
+        if done.returncode != expect:
+            raise AssertionError(f"{arguments}: status {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
+    def put(self, folder, prefix):
+        for file in pathlib.Path(folder).iterdir():
+            self.client.put_object(Bucket=BUCKET, Key=f"{prefix}/{file.name}", Body=file.read_bytes())
+        return f"s3://{BUCKET}/{prefix}"
+
+
+def content(folder):
+    return {file.name: file.read_bytes() for file in pathlib.Path(folder).iterdir()}
+
+
+def same(one, other):
+    one, other = content(one), content(other)
+    assert one.keys() == other.keys(), (one.keys(), other.keys())
+    for name in one:
+        assert one[name] == other[name], f"{name} differs"
+
+
+def write_large(folder):
+    """A model with tensors above the size of a request, cut on either axis."""
+    rows, columns = 6000, 2048
+    names = {"a.weight": (rows, columns), "b.weight": (rows, columns), "c.bias": (rows,)}
+    header, payload = {}, b""
+    for number, (name, shape) in enumerate(names.items()):
+        size = 4 * rows * (columns if len(shape) == 2 else 1)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(payload), len(payload) + size]}
+        block = bytes((number * 31 + i * i) % 251 for i in range(4099))
+        payload += (block * (size // len(block) + 1))[:size]
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + payload)
+    rules = [{"match": "a.weight", "strategy": {"type": "axiswise", "axis": 0}},
+             {"match": "b.weight", "strategy": {"type": "axiswise", "axis": 1}},
+             {"match": "c.bias", "strategy": "replicate"}]
+    (folder / "mapping.json").write_text(json.dumps({"version": 1, "mesh": [{"axis": "tp", "size": 3}], "rules": rules}))
+
+
+def split_from_store(s):
+    source = s.put(TINY, "tiny")
+    s.run("split", TINY, "-o", "local", "--tp", 2)
+    s.run("split", source, "-o", "remote", "--tp", 2)
+    same(s.folder / "local", s.folder / "remote")
+
+
+def large_tensors(s):
+    write_large(s.folder / "large")
+    source = s.put(s.folder / "large", "large model")
+    s.run("split", "large", "-m", "large/mapping.json", "-o", "large-local")
+    s.run("split", source, "-m", source + "/mapping.json", "-o", "large-remote")
+    same(s.folder / "large-local", s.folder / "large-remote")
+    s.run("split", source, "-m", source + "/mapping.json", "-o", "large-some", "--ranks", 1)
+    s.run("split", "large", "-m", "large/mapping.json", "-o", "large-some-local", "--ranks", 1)
+    same(s.folder / "large-some-local", s.folder / "large-some")
+
+
+def merge_and_reshard(s):
+    shards = s.put(s.folder / "local", "shards")
+    s.run("merge", "local", "-o", "merged-local")
+    s.run("merge", shards, "-o", "merged-remote")
+    same(s.folder / "merged-local", s.folder / "merged-remote")
+    s.run("reshard", "local", "-o", "four-local", "--tp", 4)
+    s.run("reshard", shards, "-o", "four-remote", "--tp", 4)
+    same(s.folder / "four-local", s.folder / "four-remote")
+
+
+def compare_and_look(s):
+    whole, shards = f"s3://{BUCKET}/tiny", f"s3://{BUCKET}/shards"
+    s.run("diff", whole, shards)
+    s.run("diff", whole, "local")
+    s.run("diff", shards, TINY)
+    s.run("inspect", whole)
+    s.run("check", whole)
+    s.run("check", shards)
+    s.run("plan", whole, "--tp", 2)
+    s.run("explain", whole, "model.layers.0.self_attn.q_proj.weight", "--tp", 2)
+    s.run("validate", shards, "--reference", whole)
+    s.run("diff", f"s3://{BUCKET}/tiny/model-00001-of-00002.safetensors", f"{TINY}/model-00001-of-00002.safetensors")
+
+
+def odd_keys(s):
+    for prefix in ("k=1+2 &", "\u00e9 \u6f22", "a/../b", "100%41", "c#d"):
+        source = s.put(TINY, prefix)
+        s.run("diff", source, TINY)
+
+
+def refusals(s):
+    text = s.run("inspect", f"s3://{BUCKET}/nothing-here", expect=4)
+    assert "E0302" in text or "there is no such" in text, text
+    text = s.run("inspect", "s3://no-such-bucket-here/x", expect=4)
+    assert "no such bucket" in text, text
+    if s.store.checks_signatures:
+        text = s.run("inspect", f"s3://{BUCKET}/tiny", expect=4, AWS_SECRET_ACCESS_KEY="wrong")
+        assert "secret key is wrong" in text, text
+    text = s.run("inspect", f"s3://{BUCKET}/tiny", expect=6, AWS_ENDPOINT_URL="http://127.0.0.1:1",
+                 SHARDTOOL_S3_TIMEOUT="2")
+    assert "does not answer" in text, text
+
+
+CASES = [split_from_store, large_tensors, merge_and_reshard, compare_and_look, odd_keys, refusals]
+
+
+def run_cases(server, folder):
+    passed = failed = 0
+    (folder / "files").mkdir()
+    with server(folder) as store:
+        session = Session(store, folder / "files")
+        for case in CASES:
+            try:
+                case(session)
+                print(f"PASS {store.name}: {case.__name__}", flush=True)
+                passed += 1
+            except Exception:
+                print(f"FAIL {store.name}: {case.__name__}\n{traceback.format_exc()}", flush=True)
+                failed += 1
+    return passed, failed
+
+
+def main():
+    passed = failed = 0
+    for server in (servers.moto, servers.swift):
+        # Beside the venv and not in /tmp: Swift wants user attributes.
+        with tempfile.TemporaryDirectory(dir=servers.BIN.parent, prefix="data-") as folder:
+            counts = run_cases(server, pathlib.Path(folder))
+            passed += counts[0]
+            failed += counts[1]
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    sys.exit(failed > 0)
+
+
+main()
