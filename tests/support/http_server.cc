@@ -13,6 +13,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "lib/store/s3/sign.h"
+
 namespace shardtool::test {
 namespace {
 
@@ -123,14 +125,29 @@ void HttpServer::accept_all() {
   }
 }
 
+bool HttpServer::receive_body(int connection, std::string& text, ReceivedRequest& request) {
+  const auto length = request.headers.find("content-length");
+  const size_t bytes = length == request.headers.end() ? 0 : std::stoul(length->second);
+  std::string buffer(1 << 16, '\0');
+  while (text.size() < bytes) {
+    const ssize_t got = ::recv(connection, buffer.data(), buffer.size(), 0);
+    if (got <= 0) return false;
+    text.append(buffer, 0, static_cast<size_t>(got));
+  }
+  request.body = text.substr(0, bytes);
+  text.erase(0, bytes);
+  return true;
+}
+
 void HttpServer::serve(int connection) {
   std::string text;
   char buffer[4096];
   while (true) {
     const size_t end = text.find("\r\n\r\n");
     if (end != text.npos) {
-      const ReceivedRequest request = parsed(text.substr(0, end + 2));
+      ReceivedRequest request = parsed(text.substr(0, end + 2));
       text.erase(0, end + 4);
+      if (!receive_body(connection, text, request)) return;
       if (!answer(connection, request)) break;
       continue;
     }
@@ -193,6 +210,61 @@ PlayedAnswer PlayedBucket::answer(const ReceivedRequest& request) const {
   played.headers += fmt::format("Content-Range: bytes {}-{}/{}\r\n", begin, last, bytes.size());
   played.body = bytes.substr(begin, last - begin + 1);
   return played;
+}
+
+PlayedAnswer PlayedBucket::take(const ReceivedRequest& request) {
+  const std::string path = request.target.substr(0, request.target.find('?'));
+  constexpr std::string_view kBucket = "/bucket";
+  const std::string key = path == kBucket ? "" : percent_decoded(path.substr(kBucket.size() + 1));
+  const auto query = query_of(request.target);
+  if (request.method == "GET" && query.contains("uploads")) {
+    std::string text;
+    for (const auto& [id, upload] : uploads) {
+      if (!upload.key.starts_with(query.at("prefix"))) continue;
+      text += "<Upload><Key>" + upload.key + "</Key><UploadId>" + id +
+              "</UploadId><Initiated>2026-01-02T03:04:05.000Z</Initiated></Upload>";
+    }
+    return {200, "", "<ListMultipartUploadsResult>" + text + "</ListMultipartUploadsResult>"};
+  }
+  if (request.method == "PUT") return put(key, request);
+  if (request.method == "POST" && query.contains("uploads")) {
+    const std::string id = fmt::format("upload-{}", ++last_upload_);
+    uploads[id].key = key;
+    return {200, "",
+            "<InitiateMultipartUploadResult><UploadId>" + id +
+                "</UploadId></InitiateMultipartUploadResult>"};
+  }
+  if (request.method == "POST") return complete(key, query.at("uploadId"));
+  if (request.method != "DELETE") return answer(request);
+  const bool was_there =
+      query.contains("uploadId") ? uploads.erase(query.at("uploadId")) > 0 : objects.erase(key) > 0;
+  return {was_there ? 204 : 404, "", ""};
+}
+
+PlayedAnswer PlayedBucket::put(const std::string& key, const ReceivedRequest& request) {
+  if (request.headers.at("x-amz-content-sha256") != store::s3::sha256_hex(request.body)) {
+    return {400, "", "<Error><Code>XAmzContentSHA256Mismatch</Code></Error>"};
+  }
+  const auto query = query_of(request.target);
+  const std::string tag = "ETag: " + etag_of(request.body) + "\r\n";
+  if (!query.contains("uploadId")) {
+    objects[key] = request.body;
+    return {200, tag, ""};
+  }
+  const auto upload = uploads.find(query.at("uploadId"));
+  if (upload == uploads.end()) return {404, "", "<Error><Code>NoSuchUpload</Code></Error>"};
+  upload->second.parts[std::stoi(query.at("partNumber"))] = request.body;
+  return {200, tag, ""};
+}
+
+PlayedAnswer PlayedBucket::complete(const std::string& key, const std::string& id) {
+  const auto upload = uploads.find(id);
+  if (upload == uploads.end()) return {404, "", "<Error><Code>NoSuchUpload</Code></Error>"};
+  std::string bytes;
+  for (const auto& [number, part] : upload->second.parts) bytes += part;
+  objects[key] = std::move(bytes);
+  uploads.erase(upload);
+  return {200, "", "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"};
 }
 
 PlayedAnswer PlayedBucket::list(const std::map<std::string, std::string>& query) const {

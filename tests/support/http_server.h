@@ -14,6 +14,7 @@ struct ReceivedRequest {
   std::string method;
   std::string target;                          ///< path and query as sent
   std::map<std::string, std::string> headers;  ///< names in lower case
+  std::string body = {};
 };
 
 struct PlayedAnswer {
@@ -41,6 +42,7 @@ class HttpServer {
  private:
   void accept_all();
   void serve(int connection);
+  static bool receive_body(int connection, std::string& text, ReceivedRequest& request);
   bool answer(int connection, const ReceivedRequest& request);
 
   Handler handler_;
@@ -54,18 +56,29 @@ class HttpServer {
   std::thread acceptor_;
 };
 
-/// Serves objects as S3 does: HEAD, ranged GET with If-Match, ListObjectsV2 of `page` names a page.
+/// Serves objects as S3 does: HEAD, ranged GET with If-Match, ListObjectsV2 of `page` names a page;
+/// PUT, DELETE and uploads in parts, which must have the SHA-256 that the request names.
 class PlayedBucket {
  public:
   std::map<std::string, std::string> objects;
   size_t page = 1000;
+  struct OpenUpload {
+    std::string key;
+    std::map<int, std::string> parts;
+  };
+  std::map<std::string, OpenUpload> uploads;  ///< by id
 
   PlayedAnswer answer(const ReceivedRequest& request) const;
+  /// Answers all requests, also those that write.
+  PlayedAnswer take(const ReceivedRequest& request);
   /// Of the size and the first bytes.
   static std::string etag_of(const std::string& bytes);
 
  private:
   PlayedAnswer list(const std::map<std::string, std::string>& query) const;
+  PlayedAnswer put(const std::string& key, const ReceivedRequest& request);
+  PlayedAnswer complete(const std::string& key, const std::string& id);
+  int last_upload_ = 0;
 };
 
 }  // namespace shardtool::test

@@ -53,10 +53,24 @@ int ServedStore::requests() const {
   return requests_;
 }
 
+std::map<std::string, std::string> ServedStore::below(const std::string& prefix) const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, std::string> found;
+  for (const auto& [key, bytes] : bucket_.objects) {
+    if (key.starts_with(prefix + "/")) found[key.substr(prefix.size() + 1)] = bytes;
+  }
+  return found;
+}
+
+size_t ServedStore::open_uploads() const {
+  const std::lock_guard lock(mutex_);
+  return bucket_.uploads.size();
+}
+
 PlayedAnswer ServedStore::answer(const ReceivedRequest& request) {
   const std::lock_guard lock(mutex_);
   ++requests_;
-  PlayedAnswer answer = bucket_.answer(request);
+  PlayedAnswer answer = bucket_.take(request);
   if (disturbance_) disturbance_(requests_, answer);
   return answer;
 }

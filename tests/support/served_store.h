@@ -22,6 +22,9 @@ class ServedStore {
   /// Changes answers; called for each request with its number since `clear`, from 1.
   void disturb(std::function<void(int number, PlayedAnswer& answer)> disturbance);
   int requests() const;
+  /// Objects below a prefix, by their names, and the number of open uploads.
+  std::map<std::string, std::string> below(const std::string& prefix) const;
+  size_t open_uploads() const;
 
  private:
   ServedStore();

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "lib/store/local/failure.h"
+#include "lib/store/local/mount.h"
 #include "lib/store/local/tree.h"
 
 namespace shardtool::store {
@@ -52,6 +53,13 @@ Error mount_point(const std::string& path) {
       .help(fmt::format("write into a new folder inside it, such as '{}/sharded'", path));
 }
 
+Error object_store_mount(const std::string& path, const std::string& program) {
+  return Error(ErrorCode::kWriteFailed,
+               program + " shows an object store as a folder, where no output can be renamed")
+      .at({path, 0, 0, {}})
+      .help("write to the store itself: -o s3://bucket/prefix");
+}
+
 OutputPlace::Found look(const std::string& path) {
   struct statx status {};
   if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_TYPE, &status) != 0) {
@@ -86,6 +94,7 @@ std::string OutputPlace::hidden(const std::string& suffix) const {
 
 OutputPlace look_at_output(const std::string& path) {
   OutputPlace place = resolve(path);
+  if (const auto mount = object_mount(place.parent)) throw object_store_mount(path, *mount);
   place.found = look(place.path());
   return place;
 }

@@ -20,7 +20,8 @@ struct OutputPlace {
 
 /// Examines a path that may be relative and end in slashes, "." or "..". Links in the parent are
 /// resolved here, once. Throws kOutputExists if the path is a file, kOutputAliasesInput if it is a
-/// symbolic link, kWriteFailed if the parent is missing or the path is a mount point.
+/// symbolic link, kWriteFailed if the parent is missing or on an
+/// object_mount (mount.h), or the path is a mount point.
 OutputPlace look_at_output(const std::string& path);
 
 }  // namespace shardtool::store

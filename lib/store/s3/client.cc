@@ -101,6 +101,7 @@ struct Client::Call {
   std::span<std::byte> into = {};  ///< of a range
   const ObjectInfo* pinned = nullptr;
   bool may_be_absent = false;
+  std::string_view body = {};
 
   HttpAnswer answer = {};
   i64 got = 0;  ///< bytes of the range that earlier tries brought
@@ -187,7 +188,7 @@ Keys Client::keys() {
 HttpRequest Client::signed_request(const Call& call, const Keys& keys) const {
   const Address address = address_of(settings_, call.url);
   SignedParts parts{
-      call.method, address.path, call.query, {{"host", address.host}}, sha256_hex("")};
+      call.method, address.path, call.query, {{"host", address.host}}, sha256_hex(call.body)};
   if (call.is_range()) {
     const i64 begin = call.offset + call.got;
     const i64 end = call.offset + std::ssize(call.into);
@@ -209,6 +210,7 @@ HttpRequest Client::signed_request(const Call& call, const Keys& keys) const {
   const std::string query = encoded_query(call.query);
   request.url = address.origin + address.path + (query.empty() ? "" : "?" + query);
   request.headers = std::move(parts.headers);
+  request.body = call.body;
   if (call.is_range()) request.into = call.into.subspan(static_cast<size_t>(call.got));
   return request;
 }
@@ -296,6 +298,24 @@ std::optional<ObjectInfo> Client::head(const Url& url) {
   }
   if (call.answer.status == 404) return std::nullopt;
   return ObjectInfo{number_of(call.answer.header("content-length")), call.answer.header("etag")};
+}
+
+std::vector<HttpAnswer> Client::ask(std::span<const PlainRequest> requests) {
+  std::vector<Call> calls;
+  for (const PlainRequest& request : requests) {
+    Call call{request.method, request.url, request.query};
+    call.may_be_absent = request.may_be_absent;
+    call.body = request.body;
+    calls.push_back(std::move(call));
+  }
+  send(calls);
+  std::vector<HttpAnswer> answers;
+  for (Call& call : calls) answers.push_back(std::move(call.answer));
+  return answers;
+}
+
+HttpAnswer Client::ask(const PlainRequest& request) {
+  return std::move(ask({&request, 1}).front());
 }
 
 Listed Client::list(const Url& url) {

@@ -40,6 +40,15 @@ struct RangeRead {
   std::span<std::byte> into;
 };
 
+/// A request for no bytes of an object.
+struct PlainRequest {
+  std::string method;
+  Url url;
+  Query query = {};
+  std::string_view body = {};  ///< its bytes outlive the request; their SHA-256 is signed
+  bool may_be_absent = false;  ///< 404 is an answer and no error
+};
+
 /// Requests to one S3 service, signed and tried again. Threads may share it.
 ///
 /// A request that the service answers with 429, 500, 502, 503 or 504, whose connection fails or
@@ -58,6 +67,10 @@ class Client {
   /// Reads all ranges, several at once; one above 32 MiB in pieces. Throws kInputChanged if the
   /// object is no longer the one of `info`.
   void read(const Url& url, const ObjectInfo& info, std::span<const RangeRead> ranges);
+
+  /// Sends all at once. Throws for an answer that is no success.
+  std::vector<HttpAnswer> ask(std::span<const PlainRequest> requests);
+  HttpAnswer ask(const PlainRequest& request);
 
   const Settings& settings() const { return settings_; }
   /// Number of requests so far, tries included.

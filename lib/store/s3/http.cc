@@ -94,7 +94,7 @@ struct Transfer {
 
   size_t give(char* into, size_t room) {
     last_progress = Clock::now();
-    const std::string& body = exchange->request.body;
+    const std::string_view body = exchange->request.body;
     const size_t bytes = std::min(room, body.size() - sent);
     std::memcpy(into, body.data() + sent, bytes);
     sent += bytes;

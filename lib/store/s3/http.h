@@ -17,7 +17,7 @@ struct HttpRequest {
   std::string method = "GET";
   std::string url;
   Headers headers;
-  std::string body;
+  std::string_view body = {};      ///< its bytes outlive the exchange
   std::span<std::byte> into = {};  ///< where the bytes of an answer 206 go
 };
 

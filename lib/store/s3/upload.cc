@@ -1,0 +1,154 @@
+#include "lib/store/s3/upload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/store/local/file.h"
+#include "lib/store/s3/xml.h"
+
+namespace shardtool::store::s3 {
+namespace {
+
+constexpr i64 kMinPartBytes = 16 << 20;
+constexpr i64 kMaxPartBytes = i64{5} << 30;
+constexpr i64 kMaxParts = 10'000;
+constexpr i64 kPartsAtOnce = 8;
+constexpr int kCompletions = 5;
+constexpr int kAbsent = 404;
+
+i64 part_bytes_for(const Url& url, i64 bytes) {
+  const i64 part = std::max(kMinPartBytes, round_up(ceil_div(bytes, kMaxParts), i64{1} << 20));
+  if (part <= kMaxPartBytes) return part;
+  throw Error(ErrorCode::kLimit, "the file is too large for an object")
+      .at({url.text(), 0, 0, ""})
+      .note("found", format_bytes(bytes));
+}
+
+Error not_written(const Url& url, std::string found) {
+  return Error(ErrorCode::kWriteFailed, "the object is not what was written")
+      .at({url.text(), 0, 0, ""})
+      .note("found", std::move(found));
+}
+
+std::string completion_of(std::span<const std::string> tags) {
+  std::string text = "<CompleteMultipartUpload>";
+  for (size_t i = 0; i < tags.size(); ++i) {
+    text += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", i + 1, tags[i]);
+  }
+  return text + "</CompleteMultipartUpload>";
+}
+
+void check_size(Client& client, const Url& url, i64 bytes) {
+  const auto info = client.head(url);
+  if (!info) throw not_written(url, "no object");
+  if (info->bytes != bytes) throw not_written(url, fmt::format("{} bytes", info->bytes));
+}
+
+}  // namespace
+
+Upload::Upload(Client& client, Url url, i64 bytes)
+    : client_(client),
+      url_(std::move(url)),
+      bytes_(bytes),
+      part_bytes_(part_bytes_for(url_, bytes)),
+      id_(parse_xml(client.ask({"POST", url_, {{"uploads", ""}}}).text).value("UploadId")) {
+  if (id_.empty()) throw not_written(url_, "an upload without an id");
+}
+
+Upload::~Upload() {
+  if (is_finished_) return;
+  try {
+    client_.ask({"DELETE", url_, {{"uploadId", id_}}, {}, true});
+  } catch (const Error&) {
+  }
+}
+
+void Upload::send(std::span<const std::string_view> parts) {
+  std::vector<PlainRequest> requests;
+  for (const std::string_view part : parts) {
+    const size_t number = tags_.size() + requests.size() + 1;
+    requests.push_back(
+        {"PUT", url_, {{"partNumber", std::to_string(number)}, {"uploadId", id_}}, part});
+  }
+  for (const HttpAnswer& answer : client_.ask(requests)) tags_.push_back(answer.header("etag"));
+}
+
+void Upload::finish() {
+  const std::string body = completion_of(tags_);
+  const PlainRequest request{"POST", url_, {{"uploadId", id_}}, body, true};
+  std::string found;
+  for (int i = 0; i < kCompletions; ++i) {
+    // A failure may follow the status 200, and an answer that was lost leaves no upload behind.
+    const HttpAnswer answer = client_.ask(request);
+    const XmlElement root = answer.status == kAbsent ? XmlElement() : parse_xml(answer.text);
+    is_finished_ = answer.status == kAbsent || root.name == "CompleteMultipartUploadResult";
+    if (is_finished_) return check_size(client_, url_, bytes_);
+    found = root.name + " " + root.value("Code");
+  }
+  throw not_written(url_, quote_for_message(found));
+}
+
+void put_object(Client& client, const Url& url, std::string_view bytes) {
+  client.ask({"PUT", url, {}, bytes});
+}
+
+void put_file(Client& client, const std::string& path, const Url& url, i64 memory,
+              const std::function<void()>& between) {
+  const File file = open_read(path);
+  const i64 bytes = identity(file).size;
+  const auto read = [&file](i64 offset, i64 size) {
+    std::string part(static_cast<size_t>(size), '\0');
+    read_exact(file, std::as_writable_bytes(std::span(part)), offset);
+    return part;
+  };
+  between();
+  if (bytes <= kMinPartBytes) {
+    put_object(client, url, read(0, bytes));
+    return check_size(client, url, bytes);
+  }
+  Upload upload(client, url, bytes);
+  const i64 at_once = std::clamp<i64>(memory / upload.part_bytes(), 1, kPartsAtOnce);
+  for (i64 at = 0; at < bytes;) {
+    between();
+    std::vector<std::string> parts;
+    while (at < bytes && std::ssize(parts) < at_once) {
+      parts.push_back(read(at, std::min(upload.part_bytes(), bytes - at)));
+      at += std::ssize(parts.back());
+    }
+    upload.send(std::vector<std::string_view>(parts.begin(), parts.end()));
+  }
+  upload.finish();
+}
+
+void remove_object(Client& client, const Url& url) {
+  client.ask({"DELETE", url, {}, {}, true});
+}
+
+std::vector<OpenUpload> list_uploads(Client& client, const Url& url) {
+  std::vector<OpenUpload> open;
+  std::string key_marker;
+  std::string id_marker;
+  while (true) {
+    PlainRequest request{"GET", {url.bucket, ""}, {{"uploads", ""}, {"prefix", url.key}}};
+    if (!key_marker.empty()) {
+      request.query.insert(request.query.end(),
+                           {{"key-marker", key_marker}, {"upload-id-marker", id_marker}});
+    }
+    const XmlElement root = parse_xml(client.ask(request).text);
+    for (const XmlElement& entry : root.children) {
+      if (entry.name != "Upload") continue;
+      open.push_back({entry.value("Key"), entry.value("UploadId"), entry.value("Initiated")});
+    }
+    const std::string next = root.value("NextKeyMarker");
+    const std::string next_id = root.value("NextUploadIdMarker");
+    const bool is_further = next > key_marker || (next == key_marker && next_id != id_marker);
+    if (root.value("IsTruncated") != "true" || !is_further) return open;
+    key_marker = next;
+    id_marker = next_id;
+  }
+}
+
+}  // namespace shardtool::store::s3
