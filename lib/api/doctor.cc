@@ -9,16 +9,20 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include "kernels/device/accelerator.h"
 #include "kernels/device/device.h"
 #include "kernels/native/cublaslt.h"
+#include "lib/api/store_doctor.h"
 #include "lib/base/dynamic_library.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/comm/engine.h"
 #include "lib/store/local/file.h"
+#include "lib/store/local/mount.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -89,6 +93,14 @@ DoctorCheck direct_io_check(const std::string& folder) {
   }
   ::unlink(path.c_str());
   return check;
+}
+
+/// Outputs cannot be written through programs that show an object store as a folder.
+std::vector<DoctorCheck> folder_checks(const std::string& folder) {
+  const auto mount = store::object_mount(folder);
+  if (!mount) return {space_check(folder), direct_io_check(folder)};
+  return {{"file system", *mount + " in " + folder, false,
+           "outputs cannot be renamed there: write to s3://bucket/prefix instead"}};
 }
 
 DoctorCheck gpu_check() {
@@ -179,22 +191,18 @@ DoctorCheck hub_cache_check() {
 }  // namespace
 
 std::vector<DoctorCheck> doctor(const std::string& folder, const std::string& mpi_plugin) {
-  return {system_check(),
-          vector_units_check(),
-          threads_check(),
-          memory_check(),
-          descriptors_check(),
-          space_check(folder),
-          direct_io_check(folder),
-          hub_cache_check(),
-          gpu_check(),
-          driver_check(),
-          product_library_check(),
-          engine_check(comm::Engine::kEmbedded, mpi_plugin),
-          engine_check(comm::Engine::kTcp, mpi_plugin),
-          engine_check(comm::Engine::kMpi, mpi_plugin),
-          engine_check(comm::Engine::kNccl, mpi_plugin),
-          gpu_virtual_check()};
+  std::vector<DoctorCheck> checks{system_check(), vector_units_check(), threads_check(),
+                                  memory_check(), descriptors_check()};
+  const auto add = [&checks](std::vector<DoctorCheck> more) {
+    checks.insert(checks.end(), std::make_move_iterator(more.begin()),
+                  std::make_move_iterator(more.end()));
+  };
+  add(store::is_remote(folder) ? store_checks(folder) : folder_checks(folder));
+  add({hub_cache_check(), gpu_check(), driver_check(), product_library_check(),
+       engine_check(comm::Engine::kEmbedded, mpi_plugin),
+       engine_check(comm::Engine::kTcp, mpi_plugin), engine_check(comm::Engine::kMpi, mpi_plugin),
+       engine_check(comm::Engine::kNccl, mpi_plugin), gpu_virtual_check()});
+  return checks;
 }
 
 }  // namespace shardtool::api

@@ -17,6 +17,7 @@
 #include "lib/base/text.h"
 #include "lib/format/checkpoint.h"
 #include "lib/store/local/output_folder.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -251,6 +252,10 @@ FinishReport finish_shares(const FinishOptions& options, std::optional<int> shar
 }  // namespace
 
 FinishReport finish(const FinishOptions& options) {
+  if (store::is_remote(options.output)) {
+    throw Error(ErrorCode::kUsage, "shares work for outputs on a file system only")
+        .note("output", options.output);
+  }
   return finish_shares(options, std::nullopt);
 }
 

@@ -33,11 +33,18 @@ bool add_weights(FolderListing& listing, const std::string& name) {
   return true;
 }
 
+Error unfinished(const std::string& path) {
+  return Error(ErrorCode::kFileMissing, "the output was not finished: it has no manifest")
+      .at({path, 0, 0, ""})
+      .help("run the command that writes it again");
+}
+
 /// Lists a prefix of an object store. Names that are no plain file names are not files beside the
 /// weights.
 FolderListing list_prefix(const std::string& path) {
   FolderListing listing;
   for (const std::string& name : store::names_below(path)) {
+    if (name == store::kUnfinishedName) throw unfinished(path);
     if (is_plain_file_name(name) && !add_weights(listing, name)) listing.others.push_back(name);
   }
   return listing;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/checked.h"
@@ -15,6 +16,9 @@ namespace shardtool::store {
 namespace s3 {
 class Object;
 }
+
+/// Object of a prefix whose output is being written: readers refuse the prefix.
+inline constexpr std::string_view kUnfinishedName = ".shardtool-unfinished";
 
 /// True for a path on an object store: "s3://...".
 bool is_remote(const std::string& path);

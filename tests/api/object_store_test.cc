@@ -50,6 +50,15 @@ class StoredModel {
     api::split(options);
     return folder_content(options.write.output);
   }
+  /// Splits the local files to a prefix.
+  void split_to(const std::string& prefix, bool force = false) const {
+    SplitOptions options;
+    options.source = local();
+    options.mapping.path = local() + "/mapping.json";
+    options.write.output = "s3://bucket/" + prefix;
+    options.write.force = force;
+    api::split(options);
+  }
   std::map<std::string, std::string> merge(const std::string& from) {
     MergeOptions options;
     options.sources = {from};
@@ -124,6 +133,72 @@ TEST_CASE("an object that is replaced during a run leaves no output") {
     CHECK_FALSE(std::filesystem::exists(changing.last_output()));
   }
   CHECK(failures > 0);
+}
+
+TEST_CASE("an output on an object store has the bytes of a local one") {
+  StoredModel model;
+  const auto expected = model.split(model.local());
+  const std::string parts = model.last_output();
+  model.split_to("parts");
+  CHECK((model.store().below("parts") == expected));
+  CHECK_ERROR(kOutputExists, model.split_to("parts"));
+  model.split_to("parts", true);
+  CHECK((model.store().below("parts") == expected));
+  CHECK((model.merge("s3://bucket/parts") == model.merge(parts)));
+}
+
+TEST_CASE("a failed run leaves nothing on the object store and publishes nothing") {
+  StoredModel model;
+  model.split_to("parts");
+  model.store().clear();
+  model.store().disturb([](int, PlayedAnswer&) {});
+  model.split_to("parts");
+  const int requests = model.store().requests();
+  for (int at = 1; at < requests; ++at) {
+    model.store().clear();
+    model.store().disturb([&](int number, PlayedAnswer& answer) {
+      if (number == at) answer = {403, "", "<Error><Code>AccessDenied</Code></Error>"};
+    });
+    if (!testing::error_of([&] { return model.split_to("parts"), 0; })) continue;
+    const auto left = model.store().below("parts");
+    CHECK((left.empty() || left.contains(".shardtool-unfinished")));
+    CHECK(model.store().open_uploads() == 0);
+    model.store().disturb(nullptr);
+    model.split_to("parts");
+    CHECK((model.store().below("parts") == model.split(model.local())));
+  }
+}
+
+TEST_CASE("readers refuse a prefix whose output was not finished and the next run writes over it") {
+  StoredModel model;
+  model.split_to("parts");
+  auto content = model.store().below("parts");
+  model.store().put("cut/.shardtool-unfinished", "");
+  model.store().put("cut/model-rank-0-part-0.safetensors",
+                    content.at("model-rank-0-part-0.safetensors"));
+  model.store().put("cut/stale", "from a run with other files");
+  CHECK_ERROR(kFileMissing, model.merge("s3://bucket/cut"));
+  model.split_to("cut");
+  CHECK((model.store().below("cut") == content));
+}
+
+TEST_CASE("what an object store cannot take is refused before anything is written") {
+  StoredModel model;
+  SplitOptions options;
+  options.source = model.remote();
+  options.mapping.path = model.local() + "/mapping.json";
+  options.write.output = "s3://bucket/model/parts";
+  CHECK_ERROR(kOutputAliasesInput, api::split(options));
+  options.write.output = "s3://bucket";
+  CHECK_ERROR(kUsage, api::split(options));
+  options.write.output = "s3://bucket/parts";
+  options.write.resume = true;
+  CHECK_ERROR(kUsage, api::split(options));
+  options.write.resume = false;
+  model.store().put("parts/notes.txt", "of somebody");
+  options.write.force = true;
+  CHECK_ERROR(kOutputExists, api::split(options));
+  CHECK(model.store().below("parts").size() == 1);
 }
 
 TEST_CASE("a store that ends its answers during a run is an error of the store") {

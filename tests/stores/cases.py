@@ -110,6 +110,35 @@ def compare_and_look(s):
     s.run("diff", f"s3://{BUCKET}/tiny/model-00001-of-00002.safetensors", f"{TINY}/model-00001-of-00002.safetensors")
 
 
+def stored(s, prefix):
+    pages = s.client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix + "/")
+    return {entry["Key"][len(prefix) + 1:]: s.client.get_object(Bucket=BUCKET, Key=entry["Key"])["Body"].read()
+            for page in pages for entry in page.get("Contents", [])}
+
+
+def write_outputs(s):
+    """Outputs of each verb have the bytes of the local ones, in parts where they are large."""
+    s.run("split", "large", "-m", "large/mapping.json", "-o", f"s3://{BUCKET}/out/large =1")
+    assert stored(s, "out/large =1") == content(s.folder / "large-local")
+    s.run("merge", f"s3://{BUCKET}/shards", "-o", f"s3://{BUCKET}/out/merged")
+    assert stored(s, "out/merged") == content(s.folder / "merged-local")
+    s.run("reshard", "local", "-o", f"s3://{BUCKET}/out/four", "--tp", 4)
+    assert stored(s, "out/four") == content(s.folder / "four-local")
+    s.run("split", TINY, "-o", f"s3://{BUCKET}/out/four", "--tp", 2, expect=5)
+    s.run("split", TINY, "-o", f"s3://{BUCKET}/out/four", "--tp", 2, "--force")
+    assert stored(s, "out/four") == content(s.folder / "local")
+    s.run("diff", f"s3://{BUCKET}/out/four", TINY)
+    assert not s.client.list_multipart_uploads(Bucket=BUCKET).get("Uploads")
+
+
+def doctor_lists_uploads(s):
+    s.run("doctor", f"s3://{BUCKET}/out/four")
+    begun = s.client.create_multipart_upload(Bucket=BUCKET, Key="out/four/part of a file")
+    text = s.run("doctor", f"s3://{BUCKET}/out/four", expect=1)
+    assert "part of a file" in text and begun["UploadId"] in text, text
+    s.client.abort_multipart_upload(Bucket=BUCKET, Key="out/four/part of a file", UploadId=begun["UploadId"])
+
+
 def odd_keys(s):
     for prefix in ("k=1+2 &", "\u00e9 \u6f22", "a/../b", "100%41", "c#d"):
         source = s.put(TINY, prefix)
@@ -129,7 +158,7 @@ def refusals(s):
     assert "does not answer" in text, text
 
 
-CASES = [split_from_store, large_tensors, merge_and_reshard, compare_and_look, odd_keys, refusals]
+CASES = [split_from_store, large_tensors, merge_and_reshard, compare_and_look, write_outputs, doctor_lists_uploads, odd_keys, refusals]
 
 
 def run_cases(server, folder):

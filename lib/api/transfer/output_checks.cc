@@ -54,17 +54,21 @@ void check_apart(const LogicalCheckpoint& source, const std::string& output) {
   }
 }
 
+Error not_replaceable(const std::string& output) {
+  return Error(ErrorCode::kOutputExists,
+               "the folder is not an output of shardtool: it has no manifest.json")
+      .at({output, 0, 0, {}})
+      .help(
+          "--force only replaces earlier outputs; choose another folder, or delete this one "
+          "yourself");
+}
+
 void check_replaceable(const std::string& output) {
   std::error_code unreadable;
   const bool has_content =
       fs::is_directory(output, unreadable) && !fs::is_empty(output, unreadable);
   if (!has_content || fs::exists(fs::path(output) / format::kManifestName, unreadable)) return;
-  throw Error(ErrorCode::kOutputExists,
-              "the folder is not an output of shardtool: it has no manifest.json")
-      .at({output, 0, 0, {}})
-      .help(
-          "--force only replaces earlier outputs; choose another folder, or delete this one "
-          "yourself");
+  throw not_replaceable(output);
 }
 
 void check_space(const OutputPlan& plan, const std::string& folder, const std::string& output) {

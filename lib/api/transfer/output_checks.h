@@ -5,12 +5,16 @@
 #include "lib/api/transfer/output_plan.h"
 #include "lib/api/transfer/run_identity.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/base/error.h"
 #include "lib/store/local/output_claim.h"
 
 namespace shardtool::api {
 
 /// Throws kOutputAliasesInput if one of the output and a folder of the source contains the other.
 void check_apart(const LogicalCheckpoint& source, const std::string& output);
+
+/// Error for content that --force does not replace: it is no output of this tool.
+Error not_replaceable(const std::string& output);
 
 /// Lets --force replace only an output of this tool, never another folder with the same name.
 /// Throws kOutputExists.

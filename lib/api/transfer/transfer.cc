@@ -18,6 +18,7 @@
 #include "lib/api/transfer/resume.h"
 #include "lib/api/transfer/share_run.h"
 #include "lib/api/transfer/shares.h"
+#include "lib/api/transfer/store_output.h"
 #include "lib/api/transfer/write_files.h"
 #include "lib/api/verify.h"
 #include "lib/base/error.h"
@@ -185,6 +186,11 @@ void measure(const OutputPlan& plan, std::chrono::steady_clock::time_point start
 }  // namespace
 
 TransformReport transfer(Task task, const WriteOptions& options, bool compare_replicas) {
+  if (store::is_remote(options.output) && !options.dry_run) {
+    return write_to_store(task.source, options, [&](const WriteOptions& local) {
+      return transfer(std::move(task), local, compare_replicas);
+    });
+  }
   const auto start = std::chrono::steady_clock::now();
   const Planned planned(std::move(task), options);
   const auto& [source, target, extents, plan, moves, order, wants_whole, owners] = planned;
