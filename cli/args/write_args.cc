@@ -52,7 +52,7 @@ std::vector<Argument> resource_arguments(ResourceArgs& args) {
   return {
       {.name = "--max-memory",
        .value = "SIZE",
-       .help = "bytes of buffers, default 64MiB; the headers come on top",
+       .help = "bytes of buffers, default 64MiB, of object stores 512MiB; the headers come on top",
        .target = &args.max_memory,
        .environment = "SHARDTOOL_MAX_MEMORY",
        .advanced = true,
@@ -160,7 +160,10 @@ std::vector<i64> to_ranks(const RankArgs& args) {
 }
 
 void set_resources(const ResourceArgs& args, exec::Resources& resources) {
-  if (args.max_memory) resources.max_memory = parse_size("--max-memory", *args.max_memory);
+  if (args.max_memory) {
+    resources.max_memory = parse_size("--max-memory", *args.max_memory);
+    resources.store_memory = resources.max_memory;
+  }
   if (args.threads) {
     resources.threads = static_cast<int>(parse_count("--threads", *args.threads, 1, kMaxThreads));
   }

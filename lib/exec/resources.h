@@ -18,7 +18,10 @@ struct Progress {
 /// The memory and threads that a run may use, its reports of progress, and its end before time.
 struct Resources {
   i64 max_memory = 64 << 20;  ///< bytes of buffers, over all threads; headers come on top
-  int threads = 0;            ///< 0: chosen from the machine and the budget
+  /// Same for a run that reads or writes an object store, whose answers come late: it sets how many
+  /// requests are under way.
+  i64 store_memory = 512 << 20;
+  int threads = 0;  ///< 0: chosen from the machine and the budget
   /// Called from one thread at a time.
   std::function<void(const Progress&)> on_progress;
   /// Set from a signal handler: the run ends with kInterrupted before the next chunk.

@@ -131,10 +131,10 @@ class Run {
         resources_(resources),
         sink_(sink),
         is_remote_(std::ranges::any_of(sources, &SourceFile::is_remote)),
-        threads_(thread_count(resources, is_remote_)),
-        arena_bytes_(std::min(resources.max_memory / threads_,
-                              is_remote_ ? kRemoteArenaBytes : kMaxArenaBytes)),
-        scheduled_(moves, limits(arena_bytes_, is_remote_)),
+        budget_(is_remote_ ? resources.store_memory : resources.max_memory),
+        threads_(thread_count()),
+        arena_bytes_(std::min(budget_ / threads_, is_remote_ ? kRemoteArenaBytes : kMaxArenaBytes)),
+        scheduled_(moves, limits()),
         progress_(resources.on_progress) {
     for (size_t i = 0; i < moves.size(); ++i) progress_.expect(scheduled_.entry(i).plan.bytes());
   }
@@ -158,22 +158,22 @@ class Run {
 
  private:
   /// Throws kMemoryBudget.
-  static int thread_count(const Resources& resources, bool is_remote) {
-    if (resources.max_memory < kMinMemory) {
+  int thread_count() const {
+    if (budget_ < kMinMemory) {
       throw Error(ErrorCode::kMemoryBudget,
                   fmt::format("a memory budget of {} is below the minimum of {}",
-                              format_bytes(resources.max_memory), format_bytes(kMinMemory)));
+                              format_bytes(budget_), format_bytes(kMinMemory)));
     }
-    const i64 chosen = is_remote ? std::clamp<i64>(resources.max_memory / kRemoteArenaBytes,
-                                                   kDefaultThreads, kMaxRemoteThreads)
-                                 : kDefaultThreads;
-    const i64 wanted = resources.threads > 0 ? resources.threads : chosen;
-    return static_cast<int>(std::min<i64>(wanted, resources.max_memory / kMinArenaBytes));
+    const i64 chosen = is_remote_ ? std::clamp<i64>(budget_ / kRemoteArenaBytes, kDefaultThreads,
+                                                    kMaxRemoteThreads)
+                                  : kDefaultThreads;
+    const i64 wanted = resources_.threads > 0 ? resources_.threads : chosen;
+    return static_cast<int>(std::min<i64>(wanted, budget_ / kMinArenaBytes));
   }
   /// Leaves room for the staging buffer's page edges.
-  static ChunkLimits limits(i64 arena_bytes, bool is_remote) {
-    const i64 most = is_remote ? kMaxRemoteInputBytes : kMaxInputBytes;
-    return {arena_bytes - 4 * kPageBytes, std::min(most, arena_bytes / 3)};
+  ChunkLimits limits() const {
+    const i64 most = is_remote_ ? kMaxRemoteInputBytes : kMaxInputBytes;
+    return {arena_bytes_ - 4 * kPageBytes, std::min(most, arena_bytes_ / 3)};
   }
 
   void work() {
@@ -270,6 +270,7 @@ class Run {
   const Resources& resources_;
   const ChunkSink& sink_;
   bool is_remote_;
+  i64 budget_;  ///< bytes of buffers, over all threads
   int threads_;
   i64 arena_bytes_;
 

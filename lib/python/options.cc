@@ -59,6 +59,7 @@ std::optional<api::MappingChoice> given_mapping(const Keywords& keywords) {
 
 void set_resources(const Keywords& keywords, exec::Resources& resources) {
   keywords.set("max_memory", resources.max_memory);
+  keywords.set("max_memory", resources.store_memory);
   keywords.set("threads", resources.threads);
 }
 

@@ -84,7 +84,7 @@ class SentOutput {
     }
     for (const std::string& name : names) {
       sent_.insert(name);
-      store::s3::put_file(client_, folder + "/" + name, url(name), options_.resources.max_memory,
+      store::s3::put_file(client_, folder + "/" + name, url(name), options_.resources.store_memory,
                           [this] { stop_if_asked(); });
     }
     store::s3::remove_object(client_, url(store::kUnfinishedName));
