@@ -39,5 +39,8 @@ run uring_bench "$scratch/uring"
 printf '\nshares_bench\n'
 bash "$root/tests/bench/shares_bench.sh" "$build/cli/shardtool" "$scratch"
 
+printf '\ns3_bench\n'
+bash "$root/tests/bench/s3_bench.sh" "$build/cli/shardtool" "$scratch"
+
 printf '\nbench io, 4 GiB\n'
 "$build/cli/shardtool" bench io "$scratch" --size 4GiB --progress never
