@@ -99,6 +99,11 @@ void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
     json.key("shares").begin_object().field("processes", shares->shares);
     json.field("least", shares->least).field("most", shares->most).end_object();
   }
+  if (const auto& requests = plan.requests) {
+    json.key("store").begin_object().field("requests", requests->requests);
+    json.field("bytes", requests->bytes);
+    json.field("read_amplification", requests->read_amplification).end_object();
+  }
   json.end_object();
 }
 

@@ -53,6 +53,11 @@ std::string shares_text(const api::WorkShares& shares) {
                      format_bytes(shares.least), format_bytes(shares.most));
 }
 
+std::string requests_text(const api::SourceRequests& requests) {
+  return fmt::format("{} for {}, read amplification {:.2f}", plural(requests.requests, "request"),
+                     format_bytes(requests.bytes), requests.read_amplification);
+}
+
 /// "8+8+7+7"; only the first few of many devices.
 std::string sizes_text(const std::vector<i64>& sizes) {
   constexpr size_t kShown = 16;
@@ -309,6 +314,9 @@ void print_text(Session& session, const api::TransformReport& report) {
     }
     if (const auto& shares = report.plan.shares) {
       session.out().write(labelled(style, "shared", shares_text(*shares)));
+    }
+    if (const auto& requests = report.plan.requests) {
+      session.out().write(labelled(style, "store", requests_text(*requests)));
     }
     for (const auto& uneven : report.plan.uneven) {
       session.out().write(labelled(style, "uneven", uneven_text(uneven)));

@@ -137,6 +137,14 @@ struct WorkShares {
   i64 most = 0;
 };
 
+/// What a run asks of the object stores that hold its source: ranges of data, without listings,
+/// headers, config and tokenizer files, and the comparison of replicas.
+struct SourceRequests {
+  i64 requests = 0;
+  i64 bytes = 0;
+  double read_amplification = 1;  ///< bytes read, of those that are needed
+};
+
 /// Planned transfer.
 struct TransformPlan {
   i64 tensors = 0;
@@ -155,6 +163,8 @@ struct TransformPlan {
   std::vector<Alteration> alterations;
   std::optional<NotBoxes> not_boxes;
   std::optional<WorkShares> shares;  ///< of a run in shares
+  /// Of a dry run from an object store without computed tensors.
+  std::optional<SourceRequests> requests;
 };
 
 /// Conversion of the floats to another type.

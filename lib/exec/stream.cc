@@ -156,6 +156,16 @@ class Run {
     progress_.finish();
   }
 
+  /// The requests that go() would send.
+  StoreReads store_reads() {
+    ChunkReader reader(arena_bytes_, Digests::kNone);
+    StoreReads reads;
+    while (const auto next = next_task()) {
+      reads.add(std::visit([&](const auto& task) { return reads_of(task, reader); }, *next));
+    }
+    return reads;
+  }
+
  private:
   /// Throws kMemoryBudget.
   int thread_count() const {
@@ -187,15 +197,32 @@ class Run {
     }
   }
 
-  void process(const Batch& batch, ChunkReader& reader) {
+  std::vector<WantedChunk> wanted_of(const Batch& batch) const {
     std::vector<WantedChunk> wanted;
     for (size_t i = 0; i < batch.entries.size(); ++i) {
       const size_t tensor = batch.place.first + i;
-      sink_.begin(tensor, batch.entries[i]->plan);
       for (const Chunk& chunk : batch.entries[i]->together) {
         wanted.push_back({tensor, &moves_[tensor], &chunk});
       }
     }
+    return wanted;
+  }
+
+  StoreReads reads_of(const Batch& batch, ChunkReader& reader) const {
+    const std::vector<WantedChunk> wanted = wanted_of(batch);
+    return wanted.empty() ? StoreReads() : reader.reads_of(wanted, sources_);
+  }
+  StoreReads reads_of(const Part& part, ChunkReader& reader) const {
+    const Chunk chunk = part.tensor->plan.chunk(part.position);
+    const WantedChunk wanted{part.place.tensor, &moves_[part.place.tensor], &chunk};
+    return reader.reads_of({&wanted, 1}, sources_);
+  }
+
+  void process(const Batch& batch, ChunkReader& reader) {
+    for (size_t i = 0; i < batch.entries.size(); ++i) {
+      sink_.begin(batch.place.first + i, batch.entries[i]->plan);
+    }
+    const std::vector<WantedChunk> wanted = wanted_of(batch);
     FreePassage turns;
     if (!wanted.empty()) pass_on(reader.fill(wanted, sources_), turns);
     for (size_t i = 0; i < batch.place.count; ++i) sink_.end(batch.place.first + i);
@@ -295,6 +322,16 @@ void check_moves(const MoveList& moves) {
         checked.insert({move.from.holders.get(), move.to.holders.get(), bits(move.dtype)}).second;
     if (is_new) check_move(move);
   }
+}
+
+StoreReads store_reads(const MoveList& moves, std::span<const SourceFile> sources,
+                       const Resources& resources) {
+  Resources quiet = resources;
+  quiet.on_progress = nullptr;
+  const ChunkSink nothing{[](size_t, const ChunkPlan&) {},
+                          [](std::span<const FilledChunk>, Turnstile&) {}, [](size_t) {},
+                          Digests::kNone};
+  return Run(moves, sources, quiet, nothing).store_reads();
 }
 
 void stream(const MoveList& moves, std::span<const SourceFile> sources, const Resources& resources,

@@ -43,4 +43,8 @@ void check_moves(const MoveList& moves);
 void stream(const MoveList& moves, std::span<const SourceFile> sources, const Resources& resources,
             const ChunkSink& sink);
 
+/// The requests to object stores that stream() would send for these moves, none of them computed.
+StoreReads store_reads(const MoveList& moves, std::span<const SourceFile> sources,
+                       const Resources& resources);
+
 }  // namespace shardtool::exec

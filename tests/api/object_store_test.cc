@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <map>
+#include <vector>
 
 #include "lib/api/diff.h"
 #include "lib/api/transform.h"
@@ -91,6 +93,39 @@ TEST_CASE("a checkpoint on an object store gives the output of its local copy") 
   options.a = "s3://bucket/shards";
   options.b = model.local();
   CHECK(diff(options).equal);
+}
+
+TEST_CASE("a dry run counts the requests that the run then sends") {
+  StoredModel model;
+  const auto ranges_of = [&](SplitOptions options) {
+    std::atomic<int> ranges = 0;
+    model.store().disturb([&](int, PlayedAnswer& answer) { ranges += answer.status == 206; });
+    const TransformReport report = api::split(options);
+    model.store().disturb(nullptr);
+    return std::pair(ranges.load(), report.plan.requests);
+  };
+  SplitOptions options;
+  options.source = model.remote();
+  options.mapping.path = model.local() + "/mapping.json";
+  options.write.output = model.next_output();
+  options.write.copy_side_files = false;
+  for (const std::vector<i64>& ranks : {std::vector<i64>{}, {0}, {2}, {0, 2}}) {
+    options.ranks = ranks;
+    options.write.dry_run = true;
+    const auto [headers, requests] = ranges_of(options);
+    REQUIRE(requests);
+    options.write.dry_run = false;
+    options.write.force = true;
+    const auto [all, none] = ranges_of(options);
+    CHECK(all - headers == requests->requests);
+    CHECK_FALSE(none);
+    CHECK(requests->bytes > 0);
+    CHECK(requests->read_amplification >= 1);
+    CHECK(requests->read_amplification < 2);
+  }
+  options.source = model.local();
+  options.write.dry_run = true;
+  CHECK_FALSE(api::split(options).plan.requests);
 }
 
 TEST_CASE("a fault at any request leaves the output as it is") {

@@ -105,6 +105,7 @@ def compare_and_look(s):
     s.run("check", whole)
     s.run("check", shards)
     s.run("plan", whole, "--tp", 2)
+    assert "read amplification" in s.run("split", whole, "--tp", 2, "-o", "x", "-n")
     s.run("explain", whole, "model.layers.0.self_attn.q_proj.weight", "--tp", 2)
     s.run("validate", shards, "--reference", whole)
     s.run("diff", f"s3://{BUCKET}/tiny/model-00001-of-00002.safetensors", f"{TINY}/model-00001-of-00002.safetensors")

@@ -148,6 +148,26 @@ struct Planned {
   static int shares(const WriteOptions& options) { return options.share ? options.share->of : 1; }
 };
 
+/// Counts the requests for the tensors of `is_mine`.
+std::optional<SourceRequests> source_requests(const Planned& planned,
+                                              const std::vector<bool>& is_mine,
+                                              const WriteOptions& options) {
+  const auto& files = planned.source.files;
+  const bool is_remote = std::ranges::any_of(
+      files, [](const exec::SurveyedFile& file) { return store::is_remote(file.path); });
+  const bool computes = std::ranges::any_of(
+      planned.moves, [](const exec::TensorMove& move) { return move.computed != nullptr; });
+  if (!is_remote || computes) return std::nullopt;
+  std::vector<size_t> order;
+  for (const size_t t : planned.order) {
+    if (is_mine[t]) order.push_back(t);
+  }
+  const auto reads = exec::store_reads({planned.moves, order},
+                                       exec::open_sources(files, options.io), options.resources);
+  const double needed = static_cast<double>(std::max<i64>(reads.needed, 1));
+  return SourceRequests{reads.requests, reads.bytes, static_cast<double>(reads.bytes) / needed};
+}
+
 /// Returns true if the output is complete. Verifies it, or what the share holds of it, if the
 /// options request that.
 bool was_complete(const WriteRun& run, const WriteOptions& options,
@@ -195,10 +215,13 @@ TransformReport transfer(Task task, const WriteOptions& options, bool compare_re
   const Planned planned(std::move(task), options);
   const auto& [source, target, extents, plan, moves, order, wants_whole, owners] = planned;
   TransformReport report = planned.report(options);
-  if (options.dry_run) return report;
+  const std::vector<bool> is_mine = planned.own_moves(options);
+  if (options.dry_run) {
+    report.plan.requests = source_requests(planned, is_mine, options);
+    return report;
+  }
 
   const WriteRun run{source, target, plan, moves, order, wants_whole, extents};
-  const std::vector<bool> is_mine = planned.own_moves(options);
   const bool may_be_complete = options.resume || options.share;
   if (may_be_complete && was_complete(run, options, is_mine, report)) return report;
   if (options.share) {

@@ -353,19 +353,44 @@ void ChunkReader::begin(const WantedChunk& wanted, FilledChunk& filled) {
   filled.total_bytes = *byte_size(wanted.move->dtype, wanted.move->shape);
 }
 
-std::span<const FilledChunk> ChunkReader::fill(std::span<const WantedChunk> chunks,
-                                               std::span<const SourceFile> sources) {
+void ChunkReader::locate(std::span<const WantedChunk> chunks) {
   filled_.resize(chunks.size());
   for (size_t c = 0; c < chunks.size(); ++c) begin(chunks[c], filled_[c]);
   place_outputs();
   locate_inputs();
-  for (size_t begin = 0, end = 0; begin < inputs_.size(); begin = end) {
-    end = begin + 1;
-    const SourceFile& source = sources[static_cast<size_t>(inputs_[begin].file)];
-    while (end < inputs_.size() && joins(begin, end, source)) ++end;
-    const Range range(inputs_.data() + begin, end - begin);
+}
+
+ChunkReader::Range ChunkReader::together_from(size_t first,
+                                              std::span<const SourceFile> sources) const {
+  const SourceFile& source = sources[static_cast<size_t>(inputs_[first].file)];
+  size_t end = first + 1;
+  while (end < inputs_.size() && joins(first, end, source)) ++end;
+  return {inputs_.data() + first, end - first};
+}
+
+StoreReads ChunkReader::reads_of(std::span<const WantedChunk> chunks,
+                                 std::span<const SourceFile> sources) {
+  locate(chunks);
+  StoreReads reads;
+  for (size_t first = 0; first < inputs_.size();) {
+    const Range range = together_from(first, sources);
+    first += range.size();
+    if (!sources[static_cast<size_t>(range.front().file)].is_remote()) continue;
+    ++reads.requests;
+    reads.bytes += range.back().end() - range.front().offset;
+    for (const Located& input : range) reads.needed += input.bytes;
+  }
+  return reads;
+}
+
+std::span<const FilledChunk> ChunkReader::fill(std::span<const WantedChunk> chunks,
+                                               std::span<const SourceFile> sources) {
+  locate(chunks);
+  for (size_t first = 0; first < inputs_.size();) {
+    const Range range = together_from(first, sources);
+    first += range.size();
     try {
-      read(range, source);
+      read(range, sources[static_cast<size_t>(range.front().file)]);
     } catch (Error& error) {
       throw named_after(error, range);
     }

@@ -48,6 +48,19 @@ struct FilledChunk {
   }
 };
 
+/// Requests for data to object stores, and their bytes.
+struct StoreReads {
+  i64 requests = 0;
+  i64 bytes = 0;
+  i64 needed = 0;  ///< bytes that a chunk takes from them
+
+  void add(const StoreReads& other) {
+    requests += other.requests;
+    bytes += other.bytes;
+    needed += other.needed;
+  }
+};
+
 /// True if the copy is a single run of this many bytes from the source's beginning.
 inline bool is_one_run(const index::StridedCopy& copy, i64 bytes) {
   return copy.loops.empty() && copy.src == 0 && copy.run == bytes;
@@ -76,6 +89,8 @@ class ChunkReader {
   /// result is valid until the next call.
   std::span<const FilledChunk> fill(std::span<const WantedChunk> chunks,
                                     std::span<const SourceFile> sources);
+  /// The requests to object stores that fill() would send for chunks that are not computed.
+  StoreReads reads_of(std::span<const WantedChunk> chunks, std::span<const SourceFile> sources);
 
  private:
   /// Part of a range, in source order, and its destination.
@@ -99,6 +114,10 @@ class ChunkReader {
   using Range = std::span<const Located>;
 
   static void begin(const WantedChunk& wanted, FilledChunk& filled);
+  /// Places outputs in memory and inputs in their files.
+  void locate(std::span<const WantedChunk> chunks);
+  /// The inputs from `first` on that are read together.
+  Range together_from(size_t first, std::span<const SourceFile> sources) const;
   bool is_plain(const Located& output) const;
   void place_outputs();
   void locate_inputs();
