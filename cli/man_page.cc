@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "cli/help_text.h"
 
 namespace shardtool::cli {
@@ -40,6 +42,54 @@ std::string exit_status() {
   return out;
 }
 
+struct Variable {
+  std::string_view names;
+  std::string_view meaning;
+};
+
+/// What lib/store/s3 reads from the environment, as the tools of AWS do.
+constexpr auto kStoreVariables = std::to_array<Variable>({
+    {"AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL",
+     "the service, such as http://host:9000; AWS without it"},
+    {"AWS_REGION, AWS_DEFAULT_REGION", "the bucket's region, us-east-1 unless said"},
+    {"AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN", "keys"},
+    {"AWS_PROFILE, AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE",
+     "a profile with keys, region and endpoint, and the files that have it"},
+    {"AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN, AWS_ROLE_SESSION_NAME, "
+     "AWS_ENDPOINT_URL_STS",
+     "keys of a role, for a token"},
+    {"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, AWS_CONTAINER_CREDENTIALS_FULL_URI, "
+     "AWS_CONTAINER_AUTHORIZATION_TOKEN, AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+     "keys of a container"},
+    {"AWS_EC2_METADATA_DISABLED, AWS_EC2_METADATA_SERVICE_ENDPOINT",
+     "true: no keys of the instance are asked for; where they are asked for"},
+    {"AWS_SKIP_SIGNATURE", "true: requests are anonymous, for public buckets"},
+    {"AWS_S3_ADDRESSING_STYLE", "path, virtual or auto: the bucket's place in the address"},
+    {"AWS_CA_BUNDLE", "file of certificate authorities instead of the system's"},
+    {"AWS_MAX_ATTEMPTS", "how often a request is sent, 8 unless said"},
+    {"SHARDTOOL_S3_TIMEOUT",
+     "seconds without progress after which a request fails, 60 unless said"},
+    {"TMPDIR", "folder where an output for an object store is made before it is sent"},
+});
+
+std::string object_stores() {
+  std::string out =
+      "# OBJECT STORES\n\nA checkpoint, a mapping file and a config may be s3://bucket/prefix, on "
+      "any "
+      "service that speaks S3 (Google's by its HMAC keys). split, merge and reshard write there, "
+      "too: the manifest comes last, and until then readers refuse the prefix. --dry-run counts "
+      "requests and bytes. --share and --resume need a file system. After a run that was killed, "
+      "*shardtool doctor* s3://bucket/prefix lists uploads that nobody finished.\n\n"
+      "\tshardtool split s3://models/llama-8b -o s3://models/llama-8b-tp4 --tp 4\n\n"
+      "\tAWS\\_ENDPOINT\\_URL=https://storage.googleapis.com shardtool check "
+      "s3://models/llama-8b\n\n"
+      "# ENVIRONMENT\n\n";
+  for (const auto& [names, meaning] : kStoreVariables) {
+    out += fmt::format("*{}*\n\t{}\n\n", plain(names), plain(meaning));
+  }
+  return out;
+}
+
 std::string command_page(const Command& command, const CommandTree& tree) {
   auto out = fmt::format("shardtool-{}(1)\n\n# NAME\n\nshardtool-{} - {}\n\n", command.name,
                          command.name, plain(command.summary));
@@ -63,7 +113,7 @@ std::string program_page(const CommandTree& tree) {
   for (const auto& command : tree.commands) {
     out += fmt::format("*shardtool-{}*(1)\n\t{}\n\n", command.name, plain(command.summary));
   }
-  return out + arguments("GLOBAL FLAGS", tree.global, false) + exit_status() +
+  return out + arguments("GLOBAL FLAGS", tree.global, false) + object_stores() + exit_status() +
          "# SEE ALSO\n\n*shardtool-mapping*(5), *shardtool-graph*(5), *shardtool-manifest*(5)\n";
 }
 

@@ -5,6 +5,12 @@ for topic in '' $(shardtool -h | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/
 done
 echo "all pages are valid"
 
+# The page of the program has every variable that object stores read.
+page=$(shardtool help --man | tr -d '\\')
+for name in $(grep -oh '"\(AWS\|SHARDTOOL\)_[A-Z0-9_]*"' "$samples"/../lib/store/s3/*.cc | tr -d '"' | sort -u); do
+  grep -qw "$name" <<<"$page" || echo "no word of: $name"
+done
+
 # The page on graphs has every op.
 man=$samples/../cli/man/shardtool-graph.5.scd
 table="$samples/../lib/ops/op_table.cc"
