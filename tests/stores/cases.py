@@ -21,12 +21,14 @@ class Session:
     def __init__(self, store, folder):
         self.store = store
         self.folder = folder
+        (folder / "staging").mkdir()
+        self.environment = store.environment() | {"TMPDIR": str(folder / "staging")}
         self.client = store.client()
         self.client.create_bucket(Bucket=BUCKET)
 
     def run(self, *arguments, expect=0, **environment):
         done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=self.folder,
-                              env=self.store.environment() | environment, timeout=120)
+                              env=self.environment | environment, timeout=120)
         if done.returncode != expect:
             raise AssertionError(f"{arguments}: status {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout + done.stderr
@@ -132,6 +134,31 @@ def write_outputs(s):
     assert not s.client.list_multipart_uploads(Bucket=BUCKET).get("Uploads")
 
 
+def killed_runs(s):
+    """A run that is killed publishes nothing, and the same command writes over what it left."""
+    place = f"s3://{BUCKET}/out/killed"
+    command = [PROGRAM, "split", "large", "-m", "large/mapping.json", "-o", place]
+    kills = 0
+    for delay in (0.1, 0.3, 0.5, 0.8, 1.2):
+        process = subprocess.Popen(command, cwd=s.folder, env=s.environment, stdout=subprocess.DEVNULL)
+        try:
+            process.wait(timeout=delay)
+            break  # faster than the delay
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        kills += 1
+        left = stored(s, "out/killed")
+        assert "manifest.json" not in left or ".shardtool-unfinished" in left, left.keys()
+        if left:
+            s.run("merge", place, "-o", "never", expect=4)
+    assert kills > 0
+    s.run(*command[1:], *(["--force"] if "manifest.json" in stored(s, "out/killed") else []))
+    assert stored(s, "out/killed") == content(s.folder / "large-local")
+    for upload in s.client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []):
+        s.client.abort_multipart_upload(Bucket=BUCKET, Key=upload["Key"], UploadId=upload["UploadId"])
+
+
 def doctor_lists_uploads(s):
     s.run("doctor", f"s3://{BUCKET}/out/four")
     begun = s.client.create_multipart_upload(Bucket=BUCKET, Key="out/four/part of a file")
@@ -159,7 +186,7 @@ def refusals(s):
     assert "does not answer" in text, text
 
 
-CASES = [split_from_store, large_tensors, merge_and_reshard, compare_and_look, write_outputs, doctor_lists_uploads, odd_keys, refusals]
+CASES = [split_from_store, large_tensors, merge_and_reshard, compare_and_look, write_outputs, killed_runs, doctor_lists_uploads, odd_keys, refusals]
 
 
 def run_cases(server, folder):
