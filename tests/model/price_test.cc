@@ -176,7 +176,7 @@ TEST_CASE("collectives of each family's block") {
   }
   // a norm over all heads needs whole rows of q (48 features) and k (24), and v moves with them
   CHECK(comm_of("olmoe", "tp=2") ==
-        "tp all_gather 4 x 48; tp all_gather 2 x 96; tp all_gather 1 x 202; tp all_reduce 5 x 96");
+        "tp all_gather 1 x 202; tp all_reduce 4 x 2; tp all_reduce 5 x 96");
   // an encoder's words are added to segments and positions after they are whole; biases add no call
   CHECK(comm_of("bert", "tp=2") == dense);
   // parallel attention and MLP are reduced together: one per layer
@@ -434,4 +434,24 @@ TEST_CASE("a workload of nothing is refused") {
   const auto m = model::llama_3_8b();
   CHECK_ERROR(kUsage, price_of(m, "tp=1", {.batch = 0}));
   CHECK_ERROR(kUsage, price_of(m, "tp=1", {.batch = i64{1} << 40, .prompt_len = i64{1} << 40}));
+}
+
+TEST_CASE("a norm over all heads leaves every device its own KV heads") {
+  const auto olmo2 = [](i64 kv_heads) {
+    return model::published(fmt::format(
+        R"({{"architectures": ["Olmo2ForCausalLM"], "model_type": "olmo2", "hidden_size": 4096,
+        "num_attention_heads": 32, "num_key_value_heads": {}, "intermediate_size": 11008,
+        "num_hidden_layers": 2, "vocab_size": 100352}})",
+        kv_heads));
+  };
+  const ReplicaWorkload workload{.batch = 4, .prompt_len = 16, .context = 1024};
+  const auto cache = [&](i64 kv_heads, const std::string& mesh) {
+    return price_of(olmo2(kv_heads), mesh, workload).decode.amounts.cache_bytes;
+  };
+  CHECK(cache(8, "tp=1") == 4.0 * 1024 * 2 * 8 * 2 * 128 * 2);
+  CHECK(cache(8, "tp=8") == cache(8, "tp=1") / 8);
+  CHECK(cache(2, "tp=4") == cache(2, "tp=1") / 2);
+  // Devices add up one sum of squares per token of q and of k, and gather neither.
+  CHECK(comm(price_of(olmo2(8), "tp=8", {}).decode.comm) ==
+        "tp all_gather 1 x 200704; tp all_reduce 4 x 2; tp all_reduce 5 x 8192");
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "lib/ops/attention/window.h"
 #include "lib/ops/decoder.h"
@@ -93,6 +94,32 @@ i64 add_index(const PositionIndex& index, double positions, i64 kept, Pricing& p
   pricing.sum.cache_bytes += static_cast<double>(pricing.phase.sequences * kept) *
                              static_cast<double>(dim * pricing.kv_cache_bits) / 8;
   return pricing.model.size(index.top_k);
+}
+
+/// Returns the largest number of KV heads that the queries of one device attend to. `queries` are
+/// the features of all heads on each device.
+i64 most_kv_heads(const Value& queries, i64 features_of_group) {
+  i64 most = 0;
+  for (const AxisMap& map : queries.features) {
+    std::set<i64> groups;
+    for (const index::Piece& piece : map.pieces()) {
+      const i64 last = (piece.global + piece.size - 1) / features_of_group;
+      for (i64 g = piece.global / features_of_group; g <= last; ++g) groups.insert(g);
+    }
+    most = std::max(most, std::ssize(groups));
+  }
+  return most;
+}
+
+/// Returns the numbers that the busiest device caches per position: of the KV heads that it has
+/// and its queries attend to.
+i64 cached_elements(const Attention& op, const Walk& walk, const Value& queries, const Value& keys,
+                    const Value& values) {
+  if (op.cache) return walk.size(*op.cache);
+  const i64 key_dim = walk.size(op.key_dim);
+  const i64 group = walk.size(op.heads) / walk.size(op.kv_heads) * key_dim;
+  const i64 needed = most_kv_heads(queries, group) * (key_dim + walk.size(op.value_dim));
+  return std::min(most_features(keys) + most_features(values), needed);
 }
 
 }  // namespace
@@ -282,8 +309,7 @@ Value place(const Attention& op, Walk& walk, const BoundOp& bound) {
   Step& step = walk.step();
   const Value& keys = walk.in(bound, 1);
   step.reads_prompt = keys.of_prompt && !step.of_prompt;
-  step.work.cache_elements =
-      op.cache ? walk.size(*op.cache) : most_features(keys) + most_features(walk.in(bound, 2));
+  step.work.cache_elements = cached_elements(op, walk, q, keys, walk.in(bound, 2));
   return y;
 }
 
