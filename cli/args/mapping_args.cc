@@ -28,7 +28,7 @@ std::pair<std::string, std::string> parse_setting(const std::string& text) {
 
 bool MappingArgs::given() const {
   return file || preset || mesh || tp || ep || pp || axes || axis_mapping || straddle ||
-         model_config || require_even || allow_empty_shards || !settings.empty();
+         expert_parallel || model_config || require_even || allow_empty_shards || !settings.empty();
 }
 
 std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& flags) {
@@ -52,6 +52,12 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
        .target = &args.tp},
       {.name = "--ep", .value = "N", .help = "the same for experts", .target = &args.ep},
       {.name = "--pp", .value = "N", .help = "the same for pipeline stages", .target = &args.pp},
+      {.name = "--expert-parallel",
+       .help =
+           "distribute whole experts over the devices of --tp, and of --ep where there are any, "
+           "instead of cutting each of them",
+       .target = &args.expert_parallel,
+       .advanced = true},
       {.name = "--axes",
        .value = "NAME",
        .help = "one of the axis maps that the mapping names",
@@ -111,6 +117,11 @@ api::MappingChoice to_mapping_choice(const MappingArgs& args, const MappingFlags
   choice.config = args.model_config.value_or("");
   choice.require_even = args.require_even;
   choice.allow_empty_shards = args.allow_empty_shards;
+  if (args.expert_parallel) {
+    const bool has_ep = choice.mesh && choice.mesh->has_axis("ep");
+    choice.settings.push_back({"axes.experts.mesh", has_ep ? R"(["ep", "tp"])" : "tp"});
+    choice.settings.push_back({"axes.experts.alone", "true"});
+  }
   if (args.straddle) choice.settings.push_back({"straddle", *args.straddle});
   for (const auto& setting : args.settings) choice.settings.push_back(parse_setting(setting));
   return choice;

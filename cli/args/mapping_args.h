@@ -18,6 +18,7 @@ struct MappingArgs {
   std::optional<std::string> tp = {};
   std::optional<std::string> ep = {};
   std::optional<std::string> pp = {};
+  bool expert_parallel = false;
   std::optional<std::string> axes = {};
   std::optional<std::string> axis_mapping = {};
   std::optional<std::string> straddle = {};

@@ -233,6 +233,38 @@ TEST_CASE("deepseek_v3: routed experts over ep, the shared ones with the dense p
   CHECK(eplb.held_of(mlp + "gate.e_score_correction_bias")[5] == "[0, 8)");
 }
 
+TEST_CASE(
+    "experts alone on the devices of tp are whole there, and the layers beside them are cut") {
+  const TinyModel model = tiny_mixtral({.layers = 1}, 4);
+  const std::string alone = R"("experts": {"mesh": "tp", "alone": true})";
+  CHECK_ERROR(kMeshAxisReused, OnMesh("mixtral", model, "tp=2", R"("experts": "tp")"));
+  const OnMesh over_tp("mixtral", model, "tp=2", alone);
+  CHECK(over_tp.ranks(expert(1)) == Ranks{0});
+  CHECK(over_tp.ranks(expert(2)) == Ranks{1});
+  CHECK_FALSE(over_tp.layout(expert(2)).axes()[0].expr.is_sharded());
+  CHECK(over_tp.held_of("model.layers.0.self_attn.o_proj.weight", 1) ==
+        Held{"[0, 32)", "[32, 64)"});
+  const OnMesh over_both("mixtral", model, "ep=2,tp=2",
+                         R"("experts": {"mesh": ["ep", "tp"], "alone": true})");
+  CHECK(over_both.ranks(expert(2)) == Ranks{2});
+  CHECK_FALSE(over_both.layout(expert(2)).axes()[0].expr.is_sharded());
+}
+
+TEST_CASE("an axis alone leaves the same axis of other tensors cut, shared experts for one") {
+  TinyModel model{R"({"architectures": ["DeepseekV3ForCausalLM"], "hidden_size": 64,
+    "num_attention_heads": 8, "qk_nope_head_dim": 4, "qk_rope_head_dim": 4, "v_head_dim": 4,
+    "n_routed_experts": 4, "num_hidden_layers": 1})",
+                  {}};
+  const std::string mlp = "model.layers.0.mlp.";
+  for (int e = 0; e < 4; ++e)
+    model.tensors.push_back(spec(fmt::format("{}experts.{}.up_proj.weight", mlp, e), {32, 64}));
+  model.tensors.push_back(spec(mlp + "shared_experts.up_proj.weight", {32, 64}));
+  const OnMesh over_tp("deepseek_v3", model, "tp=2", R"("experts": {"mesh": "tp", "alone": true})");
+  CHECK_FALSE(over_tp.layout(mlp + "experts.3.up_proj.weight").axes()[0].expr.is_sharded());
+  CHECK(over_tp.ranks(mlp + "experts.3.up_proj.weight") == Ranks{1});
+  CHECK(over_tp.held_of(mlp + "shared_experts.up_proj.weight") == Held{"[0, 16)", "[16, 32)"});
+}
+
 TEST_CASE("10 layers over 4 stages: 3, 3, 2, 2, in chunks 3, 3, 3, 1, or as a list says") {
   CHECK(layers_by_stage("", 10, 4) == std::vector<Ranks>{{0, 1, 2}, {3, 4, 5}, {6, 7}, {8, 9}});
   CHECK(layers_by_stage(R"("layers": {"uneven": "chunk"})", 10, 4) ==

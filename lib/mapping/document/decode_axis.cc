@@ -123,6 +123,7 @@ AxisSpec decode_axis(const JsonValue& value) {
       {"small", [&](const JsonValue& v) { spec.small = decode_small(v); }},
       {"groups", [&](const JsonValue& v) { spec.groups = v.identifier(); }},
       {"owners", [&](const JsonValue& v) { spec.owners = decode_owners(v); }},
+      {"alone", [&](const JsonValue& v) { spec.alone = v.boolean(); }},
   });
   return spec;
 }

@@ -56,6 +56,7 @@ struct AxisSpec {
   std::optional<layout::SmallPolicy> small;
   std::optional<std::string> groups;  ///< the axis under which this one is grouped
   std::optional<OwnersSpec> owners;
+  std::optional<bool> alone;  ///< other axes of a tensor are not cut along its mesh axes
   Place place;
 };
 

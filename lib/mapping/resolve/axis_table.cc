@@ -127,6 +127,7 @@ void AxisTable::merge(const std::string& name, const AxisSpec& spec, bool in_pre
   inherit(nearer.small, spec.small);
   inherit(nearer.groups, spec.groups);
   inherit(nearer.owners, spec.owners);
+  inherit(nearer.alone, spec.alone);
 }
 
 /// Adds the axes that rules name and no document defines, uncut, if a document says so.
@@ -228,6 +229,25 @@ std::map<std::string, i64> AxisTable::known_sizes() const {
 std::string AxisTable::size_origin(const std::string& axis) const {
   const auto& size = axes_.at(axis).spec.size;
   return size ? config_values(*size, config_) : "";
+}
+
+void AxisTable::begin_tensor(const Rule& rule) {
+  alone_.clear();
+  for_each_axis(rule, [this](const std::string& axis) {
+    const auto found = axes_.find(axis);
+    if (found != axes_.end() && found->second.spec.alone.value_or(false)) alone_.insert(axis);
+  });
+}
+
+bool AxisTable::is_cut(const std::string& axis) const {
+  const mesh::Over& mine = over(axis);
+  if (alone_.contains(axis)) return !mine.empty();
+  const auto is_taken = [&](const std::string& other) {
+    return std::ranges::any_of(over(other), [&](const mesh::AxisRef& taken) {
+      return std::ranges::find(mine, taken) != mine.end();
+    });
+  };
+  return !mine.empty() && std::ranges::none_of(alone_, is_taken);
 }
 
 std::string AxisTable::grouped_by(const std::string& axis) const {

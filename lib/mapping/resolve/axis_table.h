@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,6 +53,11 @@ class AxisTable {
   /// or has one of another type.
   std::optional<i64> size_if_given(const std::string& axis);
   const mesh::Over& over(const std::string& axis) const { return axes_.at(axis).over; }
+  /// Begins the cut of a tensor by this rule: of the axes that share a mesh axis, those that are
+  /// "alone" are cut.
+  void begin_tensor(const Rule& rule);
+  /// Returns true if the axis is cut in the current tensor.
+  bool is_cut(const std::string& axis) const;
   const Place& place(const std::string& axis) const { return axes_.at(axis).spec.place; }
   /// The declared sizes that have been evaluated so far.
   std::map<std::string, i64> known_sizes() const;
@@ -99,6 +105,7 @@ class AxisTable {
   std::map<std::string, Entry> axes_;
   SizeChain chain_;
   std::map<std::pair<std::string, i64>, UnitCut> cuts_;
+  std::set<std::string> alone_;  ///< axes of the current tensor
 };
 
 }  // namespace shardtool::mapping

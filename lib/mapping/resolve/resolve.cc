@@ -259,6 +259,7 @@ class Resolver {
     const PlacedRule& placed = rule_of(tensor);
     const TensorSpec& spec = tensors_[tensor];
     const auto* dims = std::get_if<std::vector<Dim>>(&placed.rule->cut);
+    axes_.begin_tensor(*placed.rule);
     TensorCut cut = dims != nullptr
                         ? cut_by_dims(*dims, spec.shape, axes_)
                         : cut_by_strategy(std::get<StrategySpec>(placed.rule->cut), *placed.rule,

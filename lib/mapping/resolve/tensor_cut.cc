@@ -63,7 +63,7 @@ AxisExpr cut_factor(const Factor& factor, const DimSizes& sizes, AxisTable& axes
                     std::vector<UnitCut>& units) {
   if (factor.axis.empty()) return layout::whole(factor.literal);
   const i64 size = sizes(factor.axis).value();
-  if (axes.over(factor.axis).empty()) return layout::whole(size);
+  if (!axes.is_cut(factor.axis)) return layout::whole(size);
   const UnitCut& cut = axes.cut(factor.axis, size);
   append_new({cut}, units);
   return cut.units;
