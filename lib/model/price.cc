@@ -74,19 +74,13 @@ std::vector<CommRow> CommTable::sorted() && {
   return rows;
 }
 
-/// A layer with its flow and the gathers before it.
-struct PricedLayer {
-  LayerFlow flow;
-  std::vector<WeightGather> gathers;
-};
-
 /// Sums the moves and the work of a phase, layer by layer.
 class Sum {
  public:
-  Sum(const Model& model, std::span<const TensorSpec> tensors, const mesh::Mesh& mesh,
+  Sum(const Model& model, std::span<const ops::WeightRead> reads, const mesh::Mesh& mesh,
       mesh::Over dealt, const ReplicaWorkload& workload, const plan::HardwareProfile* profile)
       : model_(model),
-        tensors_(tensors),
+        reads_(reads),
         mesh_(mesh),
         dealt_(std::move(dealt)),
         workload_(workload),
@@ -111,7 +105,7 @@ class Sum {
   Roofline roofline_of(const PhasePrice& price) const;
 
   const Model& model_;
-  std::span<const TensorSpec> tensors_;
+  std::span<const ops::WeightRead> reads_;
   const mesh::Mesh& mesh_;
   mesh::Over dealt_;  ///< axes along which devices have their own tokens
   const ReplicaWorkload& workload_;
@@ -206,7 +200,7 @@ void Sum::add(const PricedLayer& priced, const Layer& layer, const Phase& all, P
     if (phase.tokens == 0) continue;
     const i64 tokens = last_only ? phase.sequences : phase.tokens;
     add(step, tokens, comm);
-    ops::Pricing pricing{model_,       tensors_,
+    ops::Pricing pricing{model_,       reads_,
                          step,         phase,
                          tokens,       of_step(step, all).tokens,
                          layer.number, workload_.kv_cache_bits,
@@ -237,24 +231,47 @@ void check(const ReplicaWorkload& workload) {
 
 }  // namespace
 
+ForwardPass::ForwardPass(const Model& model, std::span<const TensorSpec> tensors,
+                         const StoredWeights& weights, const mesh::Mesh& mesh)
+    : model_(model),
+      mesh_(mesh),
+      over_(weights.over),
+      own_tokens_(token_axes(model, weights.computed, mesh)) {
+  for (size_t t = 0; t < tensors.size(); ++t) reads_.push_back(weights.read(t, tensors));
+  WeightGathers gathers(tensors, weights, mesh);
+  Stream stream;
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    layers_.push_back(
+        {flow(model, i, weights.computed, mesh, own_tokens_, stream), gathers.of(model.layers[i])});
+    if (i + 1 == model.layers.size()) break;
+    layers_.back().flow.handoffs = handoffs(model, i, weights.computed, mesh, stream);
+  }
+}
+
+i64 ForwardPass::sequences(const ReplicaWorkload& workload) const {
+  check(workload);
+  return ceil_div(workload.batch, mesh::extent(mesh_, over_));
+}
+
+PhasePrice ForwardPass::prefill(const ReplicaWorkload& workload,
+                                const plan::HardwareProfile* profile) const {
+  const i64 n = sequences(workload);
+  return Sum(model_, reads_, mesh_, own_tokens_, workload, profile)
+      .of(layers_, {n * workload.prompt_len, n, true, workload.prompt_len});
+}
+
+PhasePrice ForwardPass::decode(const ReplicaWorkload& workload,
+                               const plan::HardwareProfile* profile) const {
+  const i64 n = sequences(workload);
+  return Sum(model_, reads_, mesh_, own_tokens_, workload, profile)
+      .of(layers_, {n, n, false, workload.context});
+}
+
 Price price(const Model& model, std::span<const TensorSpec> tensors, const StoredWeights& weights,
             const mesh::Mesh& mesh, const ReplicaWorkload& workload,
             const plan::HardwareProfile* profile) {
-  check(workload);
-  const mesh::Over own_tokens = token_axes(model, weights.computed, mesh);
-  WeightGathers gathers(tensors, weights, mesh);
-  std::vector<PricedLayer> layers;
-  Stream stream;
-  for (size_t i = 0; i < model.layers.size(); ++i) {
-    layers.push_back(
-        {flow(model, i, weights.computed, mesh, own_tokens, stream), gathers.of(model.layers[i])});
-    if (i + 1 == model.layers.size()) break;
-    layers.back().flow.handoffs = handoffs(model, i, weights.computed, mesh, stream);
-  }
-  const Sum sum(model, tensors, mesh, own_tokens, workload, profile);
-  const i64 sequences = ceil_div(workload.batch, mesh::extent(mesh, weights.over));
-  return {sum.of(layers, {sequences * workload.prompt_len, sequences, true, workload.prompt_len}),
-          sum.of(layers, {sequences, sequences, false, workload.context})};
+  const ForwardPass pass(model, tensors, weights, mesh);
+  return {pass.prefill(workload, profile), pass.decode(workload, profile)};
 }
 
 std::vector<CommRow> training_comm(const Model& model, std::span<const TensorSpec> tensors,

@@ -49,8 +49,8 @@ struct Price {
 
 /// Returns the price of a forward pass: for all tokens of the prompts, and for one more token of
 /// each sequence. After a causal model the head counts one position per sequence. Ranks fill the
-/// profile's domains in order. Products run at its rate for the weights' dtype. Without a profile
-/// there are no times.
+/// profile's domains in order. Products run at its rate for the weights' number type
+/// (ops::read_of). Without a profile there are no times.
 ///
 /// Along token_axes every device has its own sequences. It computes their attention, and sends
 /// every token to the devices of its experts and back, by an all_to_all each way among the expected
@@ -68,6 +68,37 @@ struct Price {
 Price price(const Model& model, std::span<const TensorSpec> tensors, const StoredWeights& weights,
             const mesh::Mesh& mesh, const ReplicaWorkload& workload,
             const plan::HardwareProfile* profile);
+
+/// A layer with its flow and the gathers before it.
+struct PricedLayer {
+  LayerFlow flow;
+  std::vector<WeightGather> gathers;
+};
+
+/// The passes of a model under one layout, for the prices of several workloads. The arguments of
+/// the constructor must outlive it.
+class ForwardPass {
+ public:
+  /// Throws what flow throws.
+  ForwardPass(const Model& model, std::span<const TensorSpec> tensors, const StoredWeights& weights,
+              const mesh::Mesh& mesh);
+
+  /// Return the prices of the two passes, as price does.
+  PhasePrice prefill(const ReplicaWorkload& workload, const plan::HardwareProfile* profile) const;
+  PhasePrice decode(const ReplicaWorkload& workload, const plan::HardwareProfile* profile) const;
+  /// Number of groups of devices that have sequences of their own.
+  i64 token_groups() const { return mesh::extent(mesh_, own_tokens_); }
+
+ private:
+  i64 sequences(const ReplicaWorkload& workload) const;
+
+  const Model& model_;
+  const mesh::Mesh& mesh_;
+  mesh::Over over_;        ///< axes along which weights are gathered
+  mesh::Over own_tokens_;  ///< axes along which devices have tokens of their own
+  std::vector<ops::WeightRead> reads_;
+  std::vector<PricedLayer> layers_;
+};
 
 /// Returns the collectives of weights in one step of training: each layer's weights are gathered
 /// for the forward pass and again for the backward pass, and their gradients, in the weights'

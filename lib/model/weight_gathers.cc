@@ -1,6 +1,7 @@
 #include "lib/model/weight_gathers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -36,6 +37,11 @@ i64 payload_for(i64 received, i64 n) {
 
 }  // namespace
 
+ops::WeightRead StoredWeights::read(size_t tensor, std::span<const TensorSpec> tensors) const {
+  const auto found = packed.find(tensor);
+  return found != packed.end() ? found->second : ops::read_of(tensors[tensor].dtype);
+}
+
 const std::vector<i64>& WeightGathers::missing(const layout::Layout& stored,
                                                const layout::Layout& computed) {
   std::vector<i64>& elements = missing_[&stored];
@@ -68,8 +74,9 @@ std::vector<WeightGathers::Received> WeightGathers::received(const Layer& layer)
     sum.over = over;
     sum.bits.resize(static_cast<size_t>(mesh_.size()));
     const std::vector<i64>& lacking = missing(stored, weights_.computed(tensor));
+    const auto width = static_cast<i64>(std::ceil(weights_.read(tensor, tensors_).bits));
     for (size_t rank = 0; rank < lacking.size(); ++rank) {
-      plan::add_bytes(sum.bits[rank], plan::times(lacking[rank], bits(tensors_[tensor].dtype)));
+      plan::add_bytes(sum.bits[rank], plan::times(lacking[rank], width));
     }
   }
   std::vector<Received> all;

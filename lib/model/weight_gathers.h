@@ -7,6 +7,7 @@
 #include "lib/base/tensor_spec.h"
 #include "lib/model/bind.h"
 #include "lib/ops/placed_value.h"
+#include "lib/ops/pricing.h"
 
 namespace shardtool::model {
 
@@ -15,6 +16,10 @@ struct StoredWeights {
   mesh::Over over;         ///< axes of the gathers; empty: weights are computed with as stored
   ops::LayoutOf layouts;   ///< as they are stored
   ops::LayoutOf computed;  ///< as devices compute with them
+  /// Packed weights by tensor; others are read as the numbers that are stored.
+  std::map<size_t, ops::WeightRead> packed = {};
+
+  ops::WeightRead read(size_t tensor, std::span<const TensorSpec> tensors) const;
 };
 
 /// One gather before a layer computes.

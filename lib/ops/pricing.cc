@@ -7,10 +7,7 @@
 namespace shardtool::ops {
 namespace {
 
-/// Returns the arithmetic for products with weights of this dtype; 8-bit weights have 8-bit
-/// activations.
-plan::Arithmetic arithmetic_of(Dtype dtype) {
-  const DtypeInfo& info = dtype_info(dtype);
+plan::Arithmetic arithmetic_of(const DtypeInfo& info) {
   if (info.bits > 8) return plan::Arithmetic::kBf16;
   if (info.kind != DtypeKind::kFloat) return plan::Arithmetic::kInt8;
   return info.bits == 8 ? plan::Arithmetic::kFp8 : plan::Arithmetic::kFp4;
@@ -18,24 +15,23 @@ plan::Arithmetic arithmetic_of(Dtype dtype) {
 
 }  // namespace
 
+WeightRead read_of(Dtype dtype) {
+  const DtypeInfo& info = dtype_info(dtype);
+  return {static_cast<double>(info.bits), arithmetic_of(info)};
+}
+
 double Amounts::all_flops() const {
   return std::accumulate(flops.begin(), flops.end(), 0.0);
 }
 
-double bytes_of(i64 elements, Dtype dtype) {
-  return static_cast<double>(elements) * bits(dtype) / 8;
-}
-
-plan::Arithmetic Pricing::arithmetic() const {
+WeightRead Pricing::read() const {
   const auto& weights = step.op->weights;
-  if (weights.empty() || weights.front().empty()) return plan::Arithmetic::kBf16;
-  return arithmetic_of(tensors[weights.front().front()].dtype);
+  if (weights.empty() || weights.front().empty()) return {0, plan::Arithmetic::kBf16};
+  return reads[weights.front().front()];
 }
 
 double Pricing::weight_bytes() const {
-  const auto& weights = step.op->weights;
-  if (weights.empty() || weights.front().empty()) return 0;
-  return bytes_of(step.work.weight_elements, tensors[weights.front().front()].dtype);
+  return static_cast<double>(step.work.weight_elements) * read().bits / 8;
 }
 
 void Pricing::add_products(i64 times) {

@@ -32,10 +32,20 @@ struct Phase {
   i64 context = 0;
 };
 
+/// The cost of reading one element of a stored weight and multiplying with it.
+struct WeightRead {
+  double bits = 16;  ///< per element; of a packed weight with its share of the scales
+  plan::Arithmetic arithmetic = plan::Arithmetic::kBf16;  ///< of its products
+};
+/// Returns the cost for a weight that is stored as numbers of this dtype. Weights of 8 bits or less
+/// are multiplied with activations of as many bits. Their scales are not counted: one per row or
+/// block.
+WeightRead read_of(Dtype dtype);
+
 /// One op on one device in one phase, and the amounts to which its price is added.
 struct Pricing {
   const ModelSizes& model;
-  std::span<const TensorSpec> tensors;
+  std::span<const WeightRead> reads;  ///< by tensor
   const Step& step;
   Phase phase;     ///< with the device's own tokens
   i64 tokens;      ///< tokens that the device computes
@@ -44,17 +54,14 @@ struct Pricing {
   i64 kv_cache_bits;  ///< bits per element
   Amounts& sum;
 
-  /// Number type of the op's products: that of its first weight.
-  plan::Arithmetic arithmetic() const;
-  /// Bytes of the op's weights on the device, in the dtype of the first one. Scales of quantised
-  /// weights are not counted.
+  /// The cost of the op's weights, which is that of the first one.
+  WeightRead read() const;
+  plan::Arithmetic arithmetic() const { return read().arithmetic; }
+  /// Bytes of the op's weights on the device.
   double weight_bytes() const;
   void add_flops(plan::Arithmetic of, double flops) { sum.flops[static_cast<size_t>(of)] += flops; }
   /// Adds one read of the weights, and `times` products with them per token.
   void add_products(i64 times = 1);
 };
-
-/// Bytes of `elements` numbers.
-double bytes_of(i64 elements, Dtype dtype);
 
 }  // namespace shardtool::ops

@@ -4,7 +4,9 @@
 
 #include <fstream>
 
+#include "lib/api/planning/planned_model.h"
 #include "lib/mapping/presets.h"
+#include "lib/mapping/quantization.h"
 #include "tests/mapping/models.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -24,16 +26,35 @@ Applied applied(const mapping::TinyModel& model, const std::string& preset,
   auto config = mapping::parse_config(model.config, "config.json");
   mapping::ResolveOptions options;
   options.mesh = mesh::parse_mesh(mesh);
-  auto loaded = mapping::load_preset(preset);
+  auto loaded = mapping::with_quantization(mapping::load_preset(preset), &config);
   auto resolution = resolve(loaded, model.tensors, &config, options);
   return {std::move(config), {std::move(loaded), std::move(resolution), model.tensors}};
+}
+
+/// The model with the linear weights of its layers as ModelOpt's NVFP4.
+mapping::TinyModel nvfp4(mapping::TinyModel model) {
+  std::vector<TensorSpec> packed;
+  for (const TensorSpec& tensor : model.tensors) {
+    if (tensor.name.find("_proj.weight") == std::string::npos) {
+      packed.push_back(tensor);
+      continue;
+    }
+    packed.push_back({tensor.name, Dtype::kU8, {tensor.shape[0], tensor.shape[1] / 2}});
+    packed.push_back(
+        {tensor.name + "_scale", Dtype::kF8E4M3, {tensor.shape[0], tensor.shape[1] / 16}});
+    packed.push_back({tensor.name + "_scale_2", Dtype::kF32, {}});
+  }
+  model.tensors = std::move(packed);
+  model.config.insert(
+      1, R"("quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}, )");
+  return model;
 }
 
 }  // namespace
 
 TEST_CASE("a forward pass has a price with and without a profile") {
   const auto model = applied(mapping::tiny_llama(), "llama", "tp=2");
-  const auto report = api::forward_cost(&model.config, nullptr, model.mapping, {}, nullptr);
+  const auto report = api::forward_cost(&model.config, nullptr, model.mapping, {}, "", nullptr);
   CHECK(report.family == "llama");
   CHECK(report.why_not.empty());
   REQUIRE(report.price);
@@ -42,7 +63,7 @@ TEST_CASE("a forward pass has a price with and without a profile") {
   CHECK(report.price->decode.comm[1].count == 5);  // two layers, and the embedding
   CHECK(report.price->decode.comm[1].collective.payload_bytes == 64 * 2);
   const auto profile = api::load_profile("h100-sxm");
-  const auto timed = api::forward_cost(&model.config, nullptr, model.mapping, {}, &profile);
+  const auto timed = api::forward_cost(&model.config, nullptr, model.mapping, {}, "", &profile);
   CHECK(timed.profile == "h100-sxm");
   CHECK(timed.price->decode.roofline->comm_us > 0);
 }
@@ -50,7 +71,7 @@ TEST_CASE("a forward pass has a price with and without a profile") {
 TEST_CASE("without a config, a graph or the graph's tensors there is a reason and no number") {
   auto model = applied(mapping::tiny_llama(), "llama", "tp=2");
   const auto reason = [&](const mapping::ModelConfig* config) {
-    const auto report = api::forward_cost(config, nullptr, model.mapping, {}, nullptr);
+    const auto report = api::forward_cost(config, nullptr, model.mapping, {}, "", nullptr);
     CHECK_FALSE(report.price);
     return report.why_not;
   };
@@ -70,7 +91,7 @@ TEST_CASE("a model whose norms have no weights has a price") {
   });
   olmo.config.replace(olmo.config.find("\"llama\""), 7, "\"olmo\"");
   const auto model = applied(olmo, "olmo", "tp=2");
-  const auto report = api::forward_cost(&model.config, nullptr, model.mapping, {}, nullptr);
+  const auto report = api::forward_cost(&model.config, nullptr, model.mapping, {}, "", nullptr);
   CHECK(report.family == "olmo");
   CHECK(report.price);
 }
@@ -79,7 +100,7 @@ TEST_CASE("a workload that cannot be is an error, not a reason") {
   const auto model = applied(mapping::tiny_llama(), "llama", "tp=2");
   CHECK_ERROR(
       kUsage,
-      api::forward_cost(&model.config, nullptr, model.mapping, {.batch = 0}, nullptr).family);
+      api::forward_cost(&model.config, nullptr, model.mapping, {.batch = 0}, "", nullptr).family);
 }
 
 TEST_CASE("profiles come from a name or a file") {
@@ -94,4 +115,38 @@ TEST_CASE("profiles come from a name or a file") {
   CHECK(error->place()->file == "mine.json");
   CHECK_ERROR(kUnknownName, api::load_profile("h1000").name);
   CHECK(api::list_profiles().size() == 15);
+}
+
+TEST_CASE("a cache has the type of the quantisation unless another is asked for") {
+  const auto bits = [](const std::string& quantisation, const std::string& asked) {
+    const auto config = mapping::parse_config(
+        R"({"torch_dtype": "bfloat16", "quantization_config": )" + quantisation + "}",
+        "config.json");
+    return api::cache_bits(&config, nullptr, asked);
+  };
+  CHECK(bits("{}", "") == 16);
+  CHECK(bits(R"({"kv_cache_scheme": null, "kv_cache_quant_algo": null})", "") == 16);
+  CHECK(bits(R"({"kv_cache_scheme": {"num_bits": 8, "type": "float"}})", "") == 8);
+  CHECK(bits(R"({"kv_cache_quant_algo": "FP8"})", "") == 8);
+  CHECK(bits(R"({"kv_cache_quant_algo": "NVFP4"})", "") == 4);
+  CHECK(bits(R"({"kv_cache_quant_algo": "FP8"})", "bf16") == 16);
+  CHECK_ERROR(kConfig, bits(R"({"kv_cache_quant_algo": "FP7"})", ""));
+  CHECK(api::cache_bits(nullptr, nullptr, "") == 16);
+}
+
+TEST_CASE("weights packed in four bits have a price, with the share of their scales") {
+  const mapping::TinyModel plain = mapping::tiny_llama();
+  const auto layers_bytes = [](const mapping::TinyModel& model) {
+    const auto of = applied(model, "llama", "tp=2");
+    const auto report = api::forward_cost(&of.config, nullptr, of.mapping, {}, "", nullptr);
+    CHECK(report.why_not.empty());
+    REQUIRE(report.price);
+    return report.price->decode.amounts;
+  };
+  const auto stored = layers_bytes(plain);
+  const auto packed = layers_bytes(nvfp4(plain));
+  // Linear weights of the layers take 4.5 of 16 bits; embedding, head and norms stay.
+  const double linear = 2.0 * (2 * 64 * 64 + 2 * 64 * 16 + 3 * 64 * 96) / 2;  // elements, tp=2
+  CHECK(stored.weight_bytes - packed.weight_bytes == linear * (16 - 4.5) / 8);
+  CHECK(packed.flops[static_cast<size_t>(plan::Arithmetic::kFp4)] == 2 * linear);
 }

@@ -47,4 +47,22 @@ int dtype_bits(const std::string& name) {
   throw std::move(error).help("known are: bf16, fp16, fp8, int8, fp4, int4, fp32");
 }
 
+std::optional<int> quantised_cache_bits(const mapping::ModelConfig& config) {
+  constexpr i64 kMostBits = 16;
+  const std::string root = "quantization_config.";
+  const auto bits = config.size(root + "kv_cache_scheme.num_bits");
+  if (bits && *bits <= kMostBits) return static_cast<int>(*bits);
+  const auto algorithm = config.text(root + "kv_cache_quant_algo");
+  if (!bits && (!algorithm || *algorithm == "none")) return std::nullopt;
+  constexpr auto kAlgorithms =
+      std::to_array<NamedBits>({{"FP8", 8}, {"INT8", 8}, {"NVFP4", 4}, {"NVFP4_AFFINE", 4}});
+  for (const NamedBits& known : kAlgorithms) {
+    if (algorithm == known.name) return known.bits;
+  }
+  throw Error(ErrorCode::kConfig,
+              fmt::format("{} quantises its cache as '{}', which is not known", config.file(),
+                          bits ? fmt::format("{} bits", *bits) : quote_for_message(*algorithm)))
+      .help("say the cache's type by --kv-dtype");
+}
+
 }  // namespace shardtool::api

@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "lib/api/planning/planned_model.h"
+#include "lib/api/planning/unpacked_tensors.h"
 #include "lib/api/transfer/placed_tensors.h"
 #include "lib/base/error.h"
 #include "lib/model/graph/graph_list.h"
@@ -15,13 +17,17 @@ namespace {
 constexpr i64 kMaxProfileBytes = 1 << 20;
 
 void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelConfig& config,
-               const AppliedMapping& applied, const plan::HardwareProfile* profile,
-               CostReport& report) {
-  const PlacedTensors placed = placed_tensors(applied);
+               const AppliedMapping& applied, const std::string& kv_dtype,
+               const plan::HardwareProfile* profile, CostReport& report) {
+  PlacedTensors placed = placed_tensors(applied);
+  const auto packed = add_unpacked(config, placed);
   const model::Model bound = model::bind_model(std::move(graph), config, placed.specs);
   report.workload.activations = dtype_of_norms(bound, placed.specs);
-  report.price = model::price(bound, placed.specs, weights_of(placed, applied.resolution),
-                              applied.resolution.mesh, report.workload, profile);
+  report.workload.kv_cache_bits = cache_bits(&config, &bound, kv_dtype);
+  model::StoredWeights weights = weights_of(placed, applied.resolution);
+  weights.packed = packed_reads(packed, placed.specs);
+  report.price =
+      model::price(bound, placed.specs, weights, applied.resolution.mesh, report.workload, profile);
   report.unread = bound.unread;
 }
 
@@ -47,7 +53,7 @@ Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& s
 
 CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<const model::Graph> own,
                         const AppliedMapping& applied, const model::ReplicaWorkload& workload,
-                        const plan::HardwareProfile* profile) {
+                        const std::string& kv_dtype, const plan::HardwareProfile* profile) {
   CostReport report;
   report.workload = workload;
   if (profile != nullptr) report.profile = profile->name;
@@ -59,7 +65,7 @@ CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<cons
   if (graph == nullptr) return report;
   report.family = graph->family;
   try {
-    add_price(std::move(graph), *config, applied, profile, report);
+    add_price(std::move(graph), *config, applied, kv_dtype, profile, report);
   } catch (const Error& error) {
     const auto why_not = why_not_this_model(error);
     if (!why_not) throw;

@@ -21,6 +21,7 @@ struct CostReport {
   std::optional<model::Price> price;
   model::ReplicaWorkload workload;
   std::string profile;              ///< name of the profile; empty without one
+  std::string untimed;              ///< why there are no times although there is hardware
   std::vector<std::string> unread;  ///< tensors that the graph does not read, such as scales
 };
 
@@ -28,13 +29,13 @@ struct CostReport {
 /// the result.
 model::StoredWeights weights_of(const PlacedTensors& placed, const mapping::Resolution& resolution);
 
-/// Returns the price of the model under a mapping, with activations in the dtype of its norms. If
-/// the family has no graph, or the tensors do not fit it, the report has a reason instead of a
-/// price. `own` is a user's graph; null: the family's. `config` may be null. Throws kUsage for an
-/// impossible workload.
+/// Returns the price of the model under a mapping, with activations in the dtype of its norms and
+/// the cache that cache_bits gives for `kv_dtype`. If the family has no graph, or the tensors do
+/// not fit it, the report has a reason instead of a price. `own` is a user's graph; null: the
+/// family's. `config` may be null. Throws kUsage for an impossible workload.
 CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<const model::Graph> own,
                         const AppliedMapping& applied, const model::ReplicaWorkload& workload,
-                        const plan::HardwareProfile* profile);
+                        const std::string& kv_dtype, const plan::HardwareProfile* profile);
 
 /// Returns the dtype of activations: that of the model's first norm that has a weight, since
 /// quantised models store norms unquantised.

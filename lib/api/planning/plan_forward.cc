@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "lib/api/planning/cache_dtype.h"
 #include "lib/api/planning/planned_model.h"
 
 namespace shardtool::api {
@@ -14,10 +13,7 @@ CostReport planned_cost(const mapping::ModelConfig* config, const AppliedMapping
   workload.prompt_len = std::max<i64>(options.workload.prompt_len, 1);
   workload.context = std::max<i64>(options.workload.context, 1);
   workload.sequence_parallel = options.workload.sequence_parallel;
-  if (!options.workload.kv_dtype.empty()) {
-    workload.kv_cache_bits = dtype_bits(options.workload.kv_dtype);
-  }
-  return forward_cost(config, options.graph, applied, workload,
+  return forward_cost(config, options.graph, applied, workload, options.workload.kv_dtype,
                       options.hardware ? &*options.hardware : nullptr);
 }
 

@@ -156,9 +156,10 @@ void note_missing(const std::vector<model::LayerCache>& caches, const mapping::M
 Kept kept_of(const mapping::ModelConfig* config, const PlannedModel& model,
              const std::string& kv_dtype, i64 n_devices, std::vector<std::string>& notes) {
   Kept kept;
-  const auto own = config == nullptr ? std::nullopt : dtype_name(*config, model);
-  if (own) kept.cache_bits = kept.activation_bits = dtype_bits(*own);
-  if (!kv_dtype.empty()) kept.cache_bits = dtype_bits(kv_dtype);
+  const auto own =
+      config == nullptr ? std::nullopt : dtype_name(*config, model.bound ? &*model.bound : nullptr);
+  if (own) kept.activation_bits = dtype_bits(*own);
+  kept.cache_bits = cache_bits(config, model.bound ? &*model.bound : nullptr, kv_dtype);
   if (!model.bound) {
     notes.push_back(fmt::format(
         "weights have no classes, and no KV cache, states or activations are counted: {}",
@@ -376,8 +377,14 @@ Workload workload_of_device(const Workload& all, const mapping::Resolution& reso
 
 MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapping& applied,
                            const PlanOptions& options, std::vector<std::string>& notes) {
+  return device_memory(config, planned_model(config, options.graph, applied), applied, options,
+                       notes);
+}
+
+MemoryReport device_memory(const mapping::ModelConfig* config, const PlannedModel& model,
+                           const AppliedMapping& applied, const PlanOptions& options,
+                           std::vector<std::string>& notes) {
   const WeightClasses classes(options.classes);
-  const PlannedModel model = planned_model(config, options.graph, applied);
   MemoryReport report;
   report.mesh = applied.resolution.mesh;
   report.classes = classes.names();

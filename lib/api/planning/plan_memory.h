@@ -5,6 +5,7 @@
 
 #include "lib/api/mapping_choice.h"
 #include "lib/api/plan.h"
+#include "lib/api/planning/planned_model.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 
 namespace shardtool::api {
@@ -14,6 +15,11 @@ namespace shardtool::api {
 /// an unknown dtype of the cache.
 MemoryReport device_memory(const mapping::ModelConfig* config, const AppliedMapping& applied,
                            const PlanOptions& options, std::vector<std::string>& notes);
+
+/// The same for a model that is bound already, to the tensors of `applied`.
+MemoryReport device_memory(const mapping::ModelConfig* config, const PlannedModel& model,
+                           const AppliedMapping& applied, const PlanOptions& options,
+                           std::vector<std::string>& notes);
 
 /// Like device_memory, and also reports what the options ask for: other numbers of devices, other
 /// mappings, and what would fit a budget.

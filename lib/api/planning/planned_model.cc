@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "lib/api/proof/unpacked_files.h"
+#include "lib/api/planning/cache_dtype.h"
+#include "lib/api/planning/unpacked_tensors.h"
 #include "lib/base/error.h"
 #include "lib/model/graph/graph_list.h"
 #include "lib/model/packed_format.h"
@@ -36,27 +37,6 @@ std::shared_ptr<const model::Graph> graph_for(const mapping::ModelConfig& config
     return graph;
   }
   return nullptr;
-}
-
-/// Adds the weights that are stored packed, under the names that ops read. Tensors of an unknown
-/// format stay as stored.
-std::vector<model::PackedWeight> add_unpacked(const mapping::ModelConfig& config,
-                                              PlannedModel& model) {
-  std::vector<model::PackedWeight> weights;
-  try {
-    weights = model::packed_weights(config, model.placed.specs);
-  } catch (const Error& error) {
-    if (!why_not_this_model(error)) throw;
-    return {};
-  }
-  for (const model::PackedWeight& weight : weights) {
-    TensorSpec& codes = model.placed.specs[weight.codes];
-    if (codes.name == weight.spec.name) codes.name += " (codes)";
-    model.placed.specs.push_back(weight.spec);
-    model.placed.layouts.push_back(unpacked_layout(weight, *model.placed.layouts[weight.codes]));
-    model.placed.stored.push_back(unpacked_layout(weight, *model.placed.stored[weight.codes]));
-  }
-  return weights;
 }
 
 /// Gives codes the class of their weight, and its other parts and companions the class of scales.
@@ -116,9 +96,10 @@ PlannedModel planned_model(const mapping::ModelConfig* config,
   if (graph == nullptr) return model;
   try {
     const size_t stored = model.placed.specs.size();
-    const auto packed = add_unpacked(*config, model);
+    const auto packed = add_unpacked(*config, model.placed);
     model.bound =
         model::bind_model(std::move(graph), *config, model.placed.specs, model::Misfits::kLeaveOut);
+    model.packed = packed_reads(packed, model.placed.specs);
     set_classes(packed, stored, model);
     set_layers(packed, stored, model);
   } catch (const Error& error) {
@@ -137,13 +118,23 @@ std::vector<TensorSpec> trained_specs(const PlannedModel& model) {
 }
 
 std::optional<std::string> dtype_name(const mapping::ModelConfig& config,
-                                      const PlannedModel& model) {
+                                      const model::Model* bound) {
   for (const char* key : {"dtype", "torch_dtype"}) {
     if (auto name = config.text(key)) return name;
-    if (!model.bound) continue;
-    if (auto name = model.bound->config.text(key)) return name;
+    if (bound == nullptr) continue;
+    if (auto name = bound->config.text(key)) return name;
   }
   return std::nullopt;
+}
+
+int cache_bits(const mapping::ModelConfig* config, const model::Model* bound,
+               const std::string& asked) {
+  constexpr int kUsualBits = 16;
+  if (!asked.empty()) return dtype_bits(asked);
+  if (config == nullptr) return kUsualBits;
+  if (const auto bits = quantised_cache_bits(*config)) return *bits;
+  const auto name = dtype_name(*config, bound);
+  return name ? dtype_bits(*name) : kUsualBits;
 }
 
 }  // namespace shardtool::api

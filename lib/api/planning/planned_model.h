@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include "lib/api/transfer/placed_tensors.h"
 #include "lib/mapping/document/config.h"
 #include "lib/model/memory_facts.h"
+#include "lib/ops/pricing.h"
 
 namespace shardtool::api {
 
@@ -20,8 +22,9 @@ struct PlannedModel {
   /// nullopt if no op reads it.
   std::vector<std::optional<size_t>> layers;
   std::optional<model::Model> bound;
-  std::string why_not;   ///< why `bound` is not set; else empty
-  std::string borrowed;  ///< why another family's graph is used; else empty
+  std::map<size_t, ops::WeightRead> packed;  ///< cost of reading the unpacked weights
+  std::string why_not;                       ///< why `bound` is not set; else empty
+  std::string borrowed;                      ///< why another family's graph is used; else empty
 
   model::LayoutOf layouts() const { return placed.computed_layouts(); }
 };
@@ -37,6 +40,12 @@ std::vector<TensorSpec> trained_specs(const PlannedModel& model);
 
 /// Returns the model's dtype as named in config.json; nullopt if it has none.
 std::optional<std::string> dtype_name(const mapping::ModelConfig& config,
-                                      const PlannedModel& model);
+                                      const model::Model* bound);
+
+/// Returns the bits of a cached element: of the dtype asked for, else of the quantisation of
+/// config.json, else of the model's dtype; 16 if none is known. `config` and `bound` may be null.
+/// Throws kUsage for an unknown dtype, and what quantised_cache_bits throws.
+int cache_bits(const mapping::ModelConfig* config, const model::Model* bound,
+               const std::string& asked);
 
 }  // namespace shardtool::api

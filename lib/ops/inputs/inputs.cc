@@ -62,9 +62,9 @@ Value place(const Embed& op, Walk& walk, const BoundOp& bound) {
 
 /// Reads only the rows that are looked up.
 void price(const Embed& /*op*/, Pricing& pricing) {
-  const Dtype dtype = pricing.tensors[pricing.step.op->weights.front().front()].dtype;
-  pricing.sum.weight_bytes +=
-      static_cast<double>(pricing.tokens) * bytes_of(pricing.step.work.output_elements, dtype);
+  pricing.sum.weight_bytes += static_cast<double>(pricing.tokens) *
+                              static_cast<double>(pricing.step.work.output_elements) *
+                              pricing.read().bits / 8;
 }
 
 bool is_launched(const Embed& /*op*/) {
