@@ -36,7 +36,7 @@ void write_rows(JsonWriter& json, const char* name, const std::vector<api::Layou
     if (row.refusal.empty()) {
       json.field("weights_bytes", row.weights).field("kv_bytes", row.kv);
       json.field("total_bytes", row.total);
-      if (row.decode_us) json.field("decode_us", plan::two_digits(*row.decode_us));
+      if (row.decode_us) json.field("decode_us", *row.decode_us);
       if (row.fits) json.field("fits", *row.fits);
     } else {
       json.field("refusal", row.refusal);
@@ -125,7 +125,7 @@ void write_loads(JsonWriter& json, const plan::Reads& loads) {
 void write_time(JsonWriter& json, const plan::ReshardTime& time) {
   json.key("time").begin_object();
   const auto add = [&json](const char* name, const std::optional<double>& us) {
-    if (us) json.field(name, plan::two_digits(*us));
+    if (us) json.field(name, *us);
   };
   add("network_us", time.network_us);
   add("load_us", time.load_us);

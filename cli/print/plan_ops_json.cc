@@ -17,7 +17,7 @@ void write_move(JsonWriter& json, const api::OpMove& move, bool timed) {
   json.field("axes", move.axes);
   if (move.to_axis >= 0) json.field("to_axis", move.to_axis);
   json.field("bytes", move.bytes).field("payload_bytes", move.payload);
-  if (timed) json.field("time_us", plan::two_digits(move.us));
+  if (timed) json.field("time_us", move.us);
   json.end_object();
 }
 
@@ -43,7 +43,7 @@ void write_op(JsonWriter& json, const api::OpLine& line, const mesh::Mesh& mesh,
   json.key("moves").begin_array();
   for (const api::OpMove& move : line.moves) write_move(json, move, timed);
   json.end_array().field("bytes", line.bytes);
-  if (timed) json.field("time_us", plan::two_digits(line.us));
+  if (timed) json.field("time_us", line.us);
   json.key("candidates").begin_array();
   for (const plan::CandidateLine& candidate : line.candidates) write_candidate(json, candidate);
   json.end_array().end_object();
@@ -73,7 +73,7 @@ void write_fields(JsonWriter& json, const api::OpPlanReport& report) {
   for (const api::OpLayers& layers : report.layers) {
     json.begin_object().field("block", layers.block).list("layers", layers.numbers);
     json.field("bytes", layers.bytes);
-    if (timed) json.field("time_us", plan::two_digits(layers.us));
+    if (timed) json.field("time_us", layers.us);
     json.key("ops").begin_array();
     for (const api::OpLine& line : layers.ops) write_op(json, line, report.mesh, timed);
     json.end_array().end_object();
@@ -82,11 +82,11 @@ void write_fields(JsonWriter& json, const api::OpPlanReport& report) {
   for (const api::OpCollective& row : report.collectives) {
     json.begin_object().field("axis", row.axes).field("op", row.op).field("count", row.count);
     json.field("payload_bytes", row.payload).field("bytes", row.bytes);
-    if (timed) json.field("time_us", plan::two_digits(row.us));
+    if (timed) json.field("time_us", row.us);
     json.end_object();
   }
   json.end_array().field("bytes", report.bytes);
-  if (timed) json.field("time_us", plan::two_digits(report.us));
+  if (timed) json.field("time_us", report.us);
   if (report.comparison) write_comparison(json, *report.comparison);
   json.list("warnings", report.warnings);
 }
