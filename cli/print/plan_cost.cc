@@ -85,7 +85,7 @@ void write_rows(JsonWriter& json, std::string_view name, const std::vector<CommR
     json.field("payload_bytes", row.collective.payload_bytes);
     json.field("wire_bytes_per_rank", row.wire_bytes_per_rank);
     if (timed) {
-      json.field("time_us", plan::two_digits(row.time.us));
+      json.field("time_us", row.time.us);
       json.field("algorithm", to_string(row.time.algorithm));
     }
     json.end_object();
@@ -95,11 +95,11 @@ void write_rows(JsonWriter& json, std::string_view name, const std::vector<CommR
 
 void write_roofline(JsonWriter& json, const PhasePrice& phase) {
   const Roofline& roof = *phase.roofline;
-  json.field("compute_us", plan::two_digits(roof.compute_us));
-  json.field("memory_us", plan::two_digits(roof.memory_us));
-  json.field("comm_us", plan::two_digits(roof.comm_us));
-  json.field("launch_us", plan::two_digits(roof.launch_us));
-  json.field("step_us", plan::two_digits(roof.step_us));
+  json.field("compute_us", roof.compute_us);
+  json.field("memory_us", roof.memory_us);
+  json.field("comm_us", roof.comm_us);
+  json.field("launch_us", roof.launch_us);
+  json.field("step_us", roof.step_us);
   json.field("bound", to_string(roof.bound));
   json.field("arithmetic", to_string(roof.arithmetic));
 }
@@ -126,6 +126,9 @@ std::string fabric_text(const plan::HardwareProfile& profile) {
 }  // namespace
 
 void print_cost(Session& session, const api::CostReport& cost) {
+  if (!cost.untimed.empty()) {
+    session.out().write(labelled(session.out_style(), "forward", "not timed: " + cost.untimed));
+  }
   if (cost.profile.empty()) return;
   if (!cost.price) {
     session.out().write(
@@ -177,6 +180,7 @@ void write_cost(JsonWriter& json, const api::CostReport& cost) {
   write_rows(json, "prefill", cost.price->prefill.comm, timed);
   write_rows(json, "decode", cost.price->decode.comm, timed);
   json.end_object();
+  if (!cost.untimed.empty()) json.field("untimed", cost.untimed);
   if (!timed) return;
   json.field("profile", cost.profile).key("roofline").begin_object();
   write_roofline(json, cost.price->decode);
@@ -229,11 +233,10 @@ void write_service(JsonWriter& json, const api::CostReport& cost, double price_p
   const auto service = service_of(cost, price_per_hour);
   if (!service) return;
   json.key("service").begin_object();
-  json.field("tokens_per_second", plan::two_digits(service->tokens_per_second));
-  if (service->first_token_us)
-    json.field("first_token_us", plan::two_digits(*service->first_token_us));
+  json.field("tokens_per_second", service->tokens_per_second);
+  if (service->first_token_us) json.field("first_token_us", *service->first_token_us);
   if (service->price_per_million > 0)
-    json.field("price_per_million_tokens", plan::two_digits(service->price_per_million));
+    json.field("price_per_million_tokens", service->price_per_million);
   json.end_object();
 }
 

@@ -143,6 +143,19 @@ PlanDrawings drawings(const AppliedMapping& applied, const PlanOptions& options,
   return drawings;
 }
 
+/// Returns the costs of a forward pass; without times if the workload does not fit.
+CostReport cost_of(const mapping::ModelConfig* model, const AppliedMapping& applied,
+                   const PlanOptions& options, const MemoryReport& memory) {
+  if (memory.fits != false || !options.hardware) return planned_cost(model, applied, options);
+  PlanOptions without_times = options;
+  without_times.hardware.reset();
+  CostReport cost = planned_cost(model, applied, without_times);
+  const PlanDevice& fullest = memory.devices[memory.fullest];
+  cost.untimed = fmt::format("rank {} needs {} and has {}", fullest.rank,
+                             format_bytes(fullest.total), format_bytes(memory.budget));
+  return cost;
+}
+
 }  // namespace
 
 PlanReport make_plan(const PlanOptions& options) {
@@ -169,7 +182,7 @@ PlanReport make_plan(const PlanOptions& options) {
     report.training_comm = training_comm(model, applied, options);
     report.is_timed = options.hardware.has_value();
   } else if (options.prices_forward) {
-    report.cost = planned_cost(model, applied, options);
+    report.cost = cost_of(model, applied, options, report.memory);
   }
   report.price_per_hour =
       options.device.price_per_hour * static_cast<double>(report.memory.devices.size());

@@ -61,9 +61,9 @@ struct Question {
   const PlanOptions& options;
 };
 
-/// Sets the lower bound of a decode step's time, if the hardware is known.
+/// Sets the lower bound of a decode step's time, if the hardware is known and the model fits.
 void add_time(const Question& question, const AppliedMapping& applied, LayoutRow& row) {
-  if (!question.options.hardware || question.options.training) return;
+  if (!question.options.hardware || question.options.training || row.fits == false) return;
   const CostReport cost = planned_cost(question.config, applied, question.options);
   if (cost.price) row.decode_us = cost.price->decode.roofline->step_us;
 }
