@@ -1,0 +1,30 @@
+#include "lib/plan/service.h"
+
+namespace shardtool::plan {
+
+Service service_of(const ServiceLoad& load, i64 running, const PassTimes& times,
+                   const EngineOverheads& overheads) {
+  constexpr double kUsPerSecond = 1e6;
+  const auto sequences = static_cast<double>(running);
+  const auto stages = static_cast<double>(times.stages);
+  const auto tokens = static_cast<double>(load.answer_len);
+  const double each = times.prompts_us / (static_cast<double>(times.together) * stages);
+  Service service;
+  service.running = running;
+  service.later_tokens = load.answer_len - 1;
+  service.step_us = times.step_us;
+  service.host_us = overheads.sequence_us * sequences / stages;
+  service.others_us = (sequences - 1) * each / tokens;
+  service.tpot_us = service.step_us + service.host_us + service.others_us;
+  service.request_us = overheads.request_us;
+  service.prompt_us = overheads.prompt_factor * times.prompts_us;
+  service.turn_us = times.step_us / 2 + overheads.burst * (sequences - 1) / 2 * each;
+  service.ttft_us = service.request_us + service.prompt_us + service.turn_us;
+  service.tokens_per_s = sequences * tokens / service.answer_us() * kUsPerSecond;
+  const auto waiting = static_cast<double>(load.concurrency - running);
+  service.queue_us = waiting / sequences * service.answer_us();
+  service.ttft_us += service.queue_us;
+  return service;
+}
+
+}  // namespace shardtool::plan

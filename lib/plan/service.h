@@ -1,0 +1,63 @@
+#pragma once
+
+#include "lib/base/checked.h"
+
+/// Times that clients see, from the times of forward passes. A forward pass is not a service: an
+/// answer waits for the prompts of the other clients, too.
+namespace shardtool::plan {
+
+/// A closed loop: every client sends its next prompt when it has its answer.
+struct ServiceLoad {
+  i64 prompt_len = 1;   ///< tokens
+  i64 answer_len = 1;   ///< tokens
+  i64 concurrency = 1;  ///< clients of one replica
+};
+
+/// Times of a replica for this load.
+struct PassTimes {
+  double step_us = 0;     ///< one token of every running sequence
+  double prompts_us = 0;  ///< a pass over the prompts that run together
+  i64 together = 1;       ///< prompts of that pass: one per group of devices with own tokens
+  i64 stages = 1;         ///< of a pipeline: each works on another part of the sequences
+};
+
+/// What an engine adds to its passes. Fitted to 471 measured rows of Llama-3.1 8B and 70B on H100
+/// and of 70B on B200 (tests/bench/README.md), with TensorRT-LLM and vLLM together.
+struct EngineOverheads {
+  double sequence_us = 8;       ///< per step and sequence: scheduling, sampling, detokenising
+  double request_us = 80'000;   ///< per request: from the client to its prompt and back
+  double prompt_factor = 1.25;  ///< a prompt of one client takes longer than its pass
+  double burst = 0.15;          ///< prompts that arrive together, as a fraction of all clients'
+};
+
+/// A replica in a steady state.
+struct Service {
+  i64 running = 0;          ///< sequences that have a place in the cache
+  double step_us = 0;       ///< part of tpot_us: the decode step
+  double host_us = 0;       ///< part of tpot_us: the engine's own time
+  double others_us = 0;     ///< part of tpot_us: prompts of other clients
+  double tpot_us = 0;       ///< time per output token after the first
+  double prompt_us = 0;     ///< part of ttft_us: the own prompt
+  double request_us = 0;    ///< part of ttft_us: the engine's own time
+  double turn_us = 0;       ///< part of ttft_us: the step in progress, and prompts that came before
+  double queue_us = 0;      ///< part of ttft_us: waiting for a place in the cache
+  double ttft_us = 0;       ///< time to the first token
+  double tokens_per_s = 0;  ///< of all answers
+  i64 later_tokens = 0;     ///< answer_len - 1
+
+  double answer_us() const { return ttft_us + tpot_us * static_cast<double>(later_tokens); }
+};
+
+/// Computes the service of `running` sequences, at most load.concurrency, for which `times` holds.
+///
+///     tpot = step + sequence running / stages + (running - 1) p / answer_len
+///     ttft = request + prompt_factor prompts + step / 2 + burst p (running - 1) / 2 + queue
+///     with p = prompts / (together stages)
+///
+/// In the time of an answer every other running client sends one prompt. A prompt meets half a step
+/// on average, and half of the prompts that arrive with it. Clients without a place in the cache
+/// wait as long as Little's law says. Requires positive times.
+Service service_of(const ServiceLoad& load, i64 running, const PassTimes& times,
+                   const EngineOverheads& overheads = {});
+
+}  // namespace shardtool::plan
