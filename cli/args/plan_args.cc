@@ -47,6 +47,33 @@ std::vector<i64> counts_of(const char* flag, const std::string& text) {
   return counts;
 }
 
+std::vector<std::string> words_of_list(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+api::PinnedSizes pinned_of(const MappingArgs& args) {
+  const auto size = [](const char* flag, const std::optional<std::string>& typed) {
+    return typed ? std::optional(count_or(flag, typed, 1)) : std::nullopt;
+  };
+  return {size("--pp", args.pp), size("--ep", args.ep), size("--tp", args.tp),
+          args.expert_parallel};
+}
+
+plan::Objective objective_of(const std::string& name) {
+  using plan::Objective;
+  for (const Objective objective : {Objective::kThroughput, Objective::kUser, Objective::kLatency,
+                                    Objective::kGoodput, Objective::kCost}) {
+    if (name == to_string(objective)) return objective;
+  }
+  throw Error(ErrorCode::kInternal, "unknown objective");
+}
+
 api::OwnClass own_class(const std::string& text) {
   const auto equals = text.find('=');
   if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
@@ -315,6 +342,10 @@ api::PlanOptions to_options(const PlanArgs& args) {
   if (args.ops.any()) {
     throw Error(ErrorCode::kUsage, "flags of the planner of ops are given without --ops");
   }
+  if (args.search.given()) {
+    throw Error(ErrorCode::kUsage, "flags of `plan search` are given to a plan")
+        .help("for example: shardtool plan search MODEL --profile h100-sxm --devices 1,2,4,8");
+  }
   api::PlanOptions options;
   options.sources = args.sources;
   options.mapping = to_mapping_choice(args.mapping, kMapping);
@@ -367,12 +398,60 @@ api::OpPlanOptions to_ops_options(const PlanArgs& args) {
   return options;
 }
 
+api::SearchOptions to_search_options(const PlanArgs& args) {
+  const SearchArgs& typed = args.search;
+  const std::initializer_list<std::pair<const char*, bool>> kOthers{
+      {"--mesh", args.mapping.mesh.has_value()},
+      {"--batch", args.workload.batch.has_value()},
+      {"--context", args.workload.context.has_value()},
+      {"--train", args.training.train},
+      {"--ops", args.ops.any()},
+      {"--output", args.output.has_value()},
+      {"--html", args.html.has_value()},
+      {"--to", args.to || args.to_preset || args.to_mesh || args.from}};
+  for (const auto& [flag, is_typed] : kOthers) refuse_both("plan search", true, flag, is_typed);
+  if (args.sources.size() < 2) {
+    throw Error(ErrorCode::kUsage, "'plan search' needs a model")
+        .help(
+            "for example: shardtool plan search models/llama-70b --profile h100-sxm "
+            "--devices 1,2,4,8 --prompt-len 1024 --output-len 1024 --concurrency 64");
+  }
+  api::SearchOptions options;
+  options.plan.sources.assign(args.sources.begin() + 1, args.sources.end());
+  MappingArgs mapping = args.mapping;  // without the sizes that the search is to keep
+  mapping.tp = mapping.ep = mapping.pp = std::nullopt;
+  mapping.expert_parallel = false;
+  options.plan.mapping = to_mapping_choice(mapping, kMapping);
+  options.pinned = pinned_of(args.mapping);
+  options.plan.workload.sequence_parallel = args.training.sequence_parallel;
+  if (args.workload.block_tokens)
+    options.plan.workload.block_tokens = count_or("--block-tokens", args.workload.block_tokens, 1);
+  options.plan.device = to_budget(args.workload);
+  if (args.profile) use_hardware(*args.profile, options.plan);
+  if (args.graph) options.plan.graph = api::read_graph(*args.graph);
+  options.prompt_len = count_or("--prompt-len", args.workload.prompt_len, 1024);
+  options.answer_len = count_or("--output-len", typed.output_len, 1024);
+  if (typed.devices) options.devices = counts_of("--devices", *typed.devices);
+  if (typed.concurrency) options.concurrency = counts_of("--concurrency", *typed.concurrency);
+  if (args.workload.kv_dtype) options.kv_dtypes = words_of_list(*args.workload.kv_dtype);
+  options.objective = objective_of(typed.objective.value_or("throughput"));
+  options.survive = count_or("--survive", typed.survive, 0, 0);
+  constexpr double kUsPerMs = 1e3;
+  constexpr double kSecondsPerHour = 3600;
+  if (typed.ttft) options.limits.ttft_us = number_or("--ttft", typed.ttft, 0) * kUsPerMs;
+  if (typed.tpot) options.limits.tpot_us = number_or("--tpot", typed.tpot, 0) * kUsPerMs;
+  if (typed.max_price)
+    options.limits.price_per_s = number_or("--max-price", typed.max_price, 0) / kSecondsPerHour;
+  return options;
+}
+
 std::vector<Argument> plan_arguments(PlanArgs& args) {
   std::vector<Argument> arguments = mapping_arguments(args.mapping, kMapping);
   append(arguments, reshard_arguments(args));
   append(arguments, workload_arguments(args.workload));
   append(arguments, training_arguments(args.training));
   append(arguments, report_arguments(args));
+  append(arguments, search_arguments(args.search));
   append(arguments, ops_arguments(args.ops));
   append(arguments, calibrate_arguments(args.calibrate));
   return arguments;

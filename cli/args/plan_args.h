@@ -7,8 +7,10 @@
 #include "cli/args/engine_args.h"
 #include "cli/args/mapping_args.h"
 #include "cli/args/ops_args.h"
+#include "cli/args/search_args.h"
 #include "cli/command.h"
 #include "lib/api/plan.h"
+#include "lib/api/plan_search.h"
 #include "lib/api/planning/plan_ops.h"
 
 namespace shardtool::cli {
@@ -60,6 +62,7 @@ struct PlanArgs {
   TrainingArgs training = {};
   CalibrateArgs calibrate = {};
   OpsArgs ops = {};
+  SearchArgs search = {};
   std::vector<std::string> classes = {};
   std::optional<std::string> what_if = {};
   std::vector<std::string> compare = {};
@@ -80,6 +83,9 @@ api::PlanOptions to_options(const PlanArgs& args);
 /// The options of `plan --ops`. Throws kUsage for flags that are about something else, and the
 /// errors of api::load_profile and api::read_graph.
 api::OpPlanOptions to_ops_options(const PlanArgs& args);
+/// The options of `plan search`. Throws kUsage for flags that are about something else, and the
+/// errors of api::load_profile and api::read_graph.
+api::SearchOptions to_search_options(const PlanArgs& args);
 /// Returns all flags of `plan`. `args` must outlive them.
 std::vector<Argument> plan_arguments(PlanArgs& args);
 }  // namespace shardtool::cli

@@ -1,0 +1,121 @@
+#include "cli/print/plan_search.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr double kUsPerMs = 1e3;
+constexpr double kSecondsPerHour = 3600;
+
+void write_ms(JsonWriter& json, std::string_view name, double us) {
+  json.key(name).exact(us / kUsPerMs);
+}
+
+void write_layout(JsonWriter& json, const api::ServingLayout& layout) {
+  json.field("name", to_string(layout)).field("devices", layout.devices());
+  json.field("dp", layout.dp).field("pp", layout.pp).field("ep", layout.ep);
+  json.field("tp", layout.tp).field("expert_parallel", layout.expert_parallel);
+}
+
+void write_parts(JsonWriter& json, const api::AnswerParts& parts) {
+  json.key("answer").begin_object();
+  write_ms(json, "compute_ms", parts.compute);
+  write_ms(json, "memory_ms", parts.memory);
+  write_ms(json, "collectives_ms", parts.collectives);
+  write_ms(json, "launches_ms", parts.launches);
+  write_ms(json, "host_ms", parts.host);
+  write_ms(json, "waiting_ms", parts.waiting);
+  json.end_object();
+}
+
+void write_service(JsonWriter& json, const plan::Service& service) {
+  write_ms(json, "ttft_ms", service.ttft_us);
+  write_ms(json, "tpot_ms", service.tpot_us);
+  json.key("ttft").begin_object();
+  write_ms(json, "prompt_ms", service.prompt_us);
+  write_ms(json, "host_ms", service.request_us);
+  write_ms(json, "turn_ms", service.turn_us);
+  write_ms(json, "queue_ms", service.queue_us);
+  json.end_object().key("tpot").begin_object();
+  write_ms(json, "step_ms", service.step_us);
+  write_ms(json, "host_ms", service.host_us);
+  write_ms(json, "other_prompts_ms", service.others_us);
+  json.end_object();
+}
+
+void write_offer(JsonWriter& json, const plan::Offer& offer) {
+  write_ms(json, "answer_ms", offer.answer_us);
+  json.key("tokens_per_s").exact(offer.tokens_per_s);
+  json.key("tokens_per_s_per_device").exact(plan::value_of(offer, plan::Objective::kThroughput));
+  json.key("tokens_per_s_per_user").exact(plan::value_of(offer, plan::Objective::kUser));
+  if (offer.price_per_s == 0) return;
+  json.key("price_per_hour").exact(offer.price_per_s * kSecondsPerHour);
+  json.key("price_per_million_tokens").exact(-plan::value_of(offer, plan::Objective::kCost));
+}
+
+void write_row(JsonWriter& json, const api::SearchOptions& options, const api::ServingRow& row) {
+  json.begin_object();
+  write_layout(json, row.layout);
+  json.field("source", options.plan.sources[row.source]);
+  if (!row.kv_dtype.empty()) json.field("kv_dtype", row.kv_dtype);
+  json.field("sequence_parallel", row.sequence_parallel).field("concurrency", row.concurrency);
+  json.field("concurrency_that_fits", row.fits).field("weights_bytes", row.weights);
+  json.field("total_bytes", row.total).field("sequence_bytes", row.per_sequence);
+  write_service(json, row.service);
+  write_offer(json, row.offer);
+  write_parts(json, row.parts);
+  json.end_object();
+}
+
+void write_limits(JsonWriter& json, const plan::Limits& limits) {
+  json.key("limits").begin_object();
+  if (limits.ttft_us) write_ms(json, "ttft_ms", *limits.ttft_us);
+  if (limits.tpot_us) write_ms(json, "tpot_ms", *limits.tpot_us);
+  if (limits.price_per_s) json.key("price_per_hour").exact(*limits.price_per_s * kSecondsPerHour);
+  json.end_object();
+}
+
+void write_search(JsonWriter& json, const api::SearchReport& report) {
+  json.key("bound").exact(report.bound);
+  if (report.optimum) {
+    json.key("value").exact(report.value);
+    json.field("optimum", static_cast<i64>(*report.optimum));
+  }
+  if (report.runner_up) json.field("runner_up", static_cast<i64>(*report.runner_up));
+  json.key("losses").begin_array();
+  for (const api::Loss& loss : report.losses) {
+    json.begin_object().field("row", static_cast<i64>(loss.row));
+    json.field("by", loss.by).field("reason", loss.reason).end_object();
+  }
+  json.end_array().key("binds").begin_array();
+  for (const api::Binding& binding : report.bindings) {
+    json.begin_object().field("constraint", binding.constraint).field("layout", binding.layout);
+    if (binding.gain > 0) json.field("gain", binding.gain);
+    json.field("reason", binding.reason).end_object();
+  }
+  json.end_array().key("front").begin_array();
+  for (const size_t row : report.front) json.value(static_cast<i64>(row));
+  json.end_array();
+}
+
+}  // namespace
+
+void write_fields(JsonWriter& json, const api::SearchOptions& options,
+                  const api::SearchReport& report) {
+  json.list("sources", options.plan.sources).field("profile", options.plan.hardware->name);
+  json.field("prompt_len", options.prompt_len).field("output_len", options.answer_len);
+  json.field("objective", to_string(options.objective));
+  write_limits(json, options.limits);
+  write_search(json, report);
+  json.key("rows").begin_array();
+  for (const api::ServingRow& row : report.rows) write_row(json, options, row);
+  json.end_array().key("refused").begin_array();
+  for (const api::RefusedLayout& refused : report.refused) {
+    json.begin_object();
+    write_layout(json, refused.layout);
+    json.field("source", options.plan.sources[refused.source]);
+    json.field("constraint", refused.constraint).field("reason", refused.reason).end_object();
+  }
+  json.end_array().list("warnings", report.warnings);
+}
+
+}  // namespace shardtool::cli

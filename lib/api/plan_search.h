@@ -1,0 +1,121 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/api/plan.h"
+#include "lib/plan/offer.h"
+#include "lib/plan/service.h"
+
+namespace shardtool::api {
+
+/// A layout of a serving system: `dp` replicas, each on pp x ep x tp devices.
+struct ServingLayout {
+  i64 dp = 1;  ///< replicas of the model, each with its share of the clients
+  i64 pp = 1;  ///< pipeline stages
+  i64 ep = 1;  ///< groups with own sequences, over which experts are distributed (attention dp)
+  i64 tp = 1;
+  bool expert_parallel = false;  ///< whole experts over ep and tp; else each is cut over tp
+
+  i64 replica() const { return pp * ep * tp; }
+  i64 devices() const { return dp * replica(); }
+  bool operator==(const ServingLayout&) const = default;
+};
+/// "dp=2 tp=4", "ep=8 tp=1 expert-parallel"; axes of size 1 are left out, but tp.
+std::string to_string(const ServingLayout& layout);
+
+/// Sizes that a search must keep; absent: any.
+struct PinnedSizes {
+  std::optional<i64> pp;
+  std::optional<i64> ep;
+  std::optional<i64> tp;
+  bool expert_parallel = false;  ///< true: only layouts with whole experts
+};
+
+struct SearchOptions {
+  /// Of `sources` each is a checkpoint of the same model, for example another quantisation. Uses
+  /// the mapping, graph, device, hardware and sequence_parallel; hardware must be set.
+  PlanOptions plan;
+  PinnedSizes pinned;
+  std::vector<i64> devices;            ///< numbers of devices to choose from
+  std::vector<i64> concurrency;        ///< numbers of clients to choose from
+  i64 prompt_len = 1;                  ///< tokens
+  i64 answer_len = 1;                  ///< tokens
+  std::vector<std::string> kv_dtypes;  ///< to choose from; empty: the model's own
+  plan::Objective objective = plan::Objective::kThroughput;
+  plan::Limits limits;
+  i64 survive = 0;  ///< devices that may be lost: the replicas left must hold all clients
+};
+
+/// Time of an answer by its cause, in microseconds.
+struct AnswerParts {
+  double compute = 0;
+  double memory = 0;  ///< weights and cache
+  double collectives = 0;
+  double launches = 0;
+  double host = 0;     ///< the engine's own time
+  double waiting = 0;  ///< for turns and for a place in the cache
+};
+
+/// A layout with a number of clients.
+struct ServingRow {
+  size_t source = 0;  ///< index into SearchOptions::plan.sources
+  ServingLayout layout;
+  std::string kv_dtype;  ///< empty: the model's own
+  bool sequence_parallel = false;
+  i64 concurrency = 1;
+  i64 weights = 0;        ///< bytes of the fullest device
+  i64 total = 0;          ///< bytes of the fullest device with one sequence
+  i64 per_sequence = 0;   ///< bytes of one sequence on the fullest device
+  i64 fits = 0;           ///< sequences that the cache of all replicas holds
+  plan::Service service;  ///< of one replica
+  plan::Offer offer;
+  AnswerParts parts;
+};
+
+/// A layout that cannot serve.
+struct RefusedLayout {
+  size_t source = 0;
+  ServingLayout layout;
+  std::string constraint;  ///< "cut", "memory", "survival" or "model"
+  std::string reason;
+};
+
+/// Why a layout lost against the optimum.
+struct Loss {
+  size_t row = 0;
+  double by = 0;       ///< fraction of the optimum's value
+  std::string reason;  ///< "collectives", "memory", ...: the part that grew most
+};
+
+/// A limit or the memory that keeps a better layout from being chosen.
+struct Binding {
+  std::string constraint;  ///< "ttft", "tpot", "price", "memory"
+  std::string layout;
+  double gain = 0;  ///< by which its value is better, as a fraction; 0: not known
+  std::string reason;
+};
+
+struct SearchReport {
+  std::vector<ServingRow> rows;        ///< all priced ones
+  std::vector<RefusedLayout> refused;  ///< each layout once
+  std::optional<size_t> optimum;       ///< index into rows; nullopt: nothing keeps the limits
+  std::optional<size_t> runner_up;     ///< best row with another layout
+  double value = 0;                    ///< of the optimum (plan::value_of)
+  /// Value that no layout can exceed: all devices share the work evenly and send nothing.
+  double bound = 0;
+  std::vector<Loss> losses;  ///< the best row of every other layout on as many devices
+  std::vector<Binding> bindings;
+  std::vector<size_t> front;  ///< rows of the Pareto front (plan::pareto_front)
+  std::vector<std::string> warnings;
+};
+
+/// Prices every layout of the space and returns the best; see plan::service_of and model::price.
+/// Weights and caches are exact, from headers. A layout whose cut `split` refuses, or that does not
+/// fit, is in `refused` with the reason. Where the cache has fewer places than there are clients,
+/// the others wait. Throws the errors of opening a checkpoint, and kUsage for an impossible load,
+/// hardware that is not set, and a model that has no price.
+SearchReport search_layouts(const SearchOptions& options);
+
+}  // namespace shardtool::api

@@ -1,0 +1,68 @@
+#include "lib/api/planning/search/layout_space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shardtool::api {
+namespace {
+
+std::vector<i64> divisors(i64 n) {
+  std::vector<i64> all;
+  for (i64 d = 1; d <= n; ++d) {
+    if (n % d == 0) all.push_back(d);
+  }
+  return all;
+}
+
+bool keeps(const PinnedSizes& pinned, const ServingLayout& layout) {
+  const auto is = [](const std::optional<i64>& wanted, i64 size) {
+    return !wanted || *wanted == size;
+  };
+  return is(pinned.pp, layout.pp) && is(pinned.ep, layout.ep) && is(pinned.tp, layout.tp) &&
+         (!pinned.expert_parallel || layout.expert_parallel);
+}
+
+/// Appends the layouts of one replica count and pipeline.
+void add_groups(ServingLayout layout, i64 group, i64 experts, std::vector<ServingLayout>& all) {
+  for (const i64 ep : divisors(group)) {
+    layout.ep = ep;
+    layout.tp = group / ep;
+    layout.expert_parallel = false;
+    if (ep == 1 || ep <= experts) all.push_back(layout);
+    layout.expert_parallel = true;
+    if (layout.tp > 1 && group <= experts) all.push_back(layout);
+  }
+}
+
+}  // namespace
+
+std::string to_string(const ServingLayout& layout) {
+  std::string text;
+  const std::pair<const char*, i64> outer[] = {
+      {"dp", layout.dp}, {"pp", layout.pp}, {"ep", layout.ep}};
+  for (const auto& [axis, size] : outer) {
+    if (size > 1) text += fmt::format("{}={} ", axis, size);
+  }
+  return text + fmt::format("tp={}{}", layout.tp, layout.expert_parallel ? " expert-parallel" : "");
+}
+
+std::vector<ServingLayout> layout_space(const std::vector<i64>& devices,
+                                        const SpaceLimits& limits) {
+  std::vector<i64> counts = devices;
+  std::ranges::sort(counts);
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  std::vector<ServingLayout> all;
+  for (const i64 n : counts) {
+    for (const i64 dp : divisors(n)) {
+      for (const i64 pp : divisors(n / dp)) {
+        if (pp > limits.layers) continue;
+        add_groups({dp, pp}, n / dp / pp, limits.experts, all);
+      }
+    }
+  }
+  std::erase_if(all, [&](const ServingLayout& layout) { return !keeps(limits.pinned, layout); });
+  return all;
+}
+
+}  // namespace shardtool::api

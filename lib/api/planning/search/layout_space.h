@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "lib/api/plan_search.h"
+
+namespace shardtool::api {
+
+/// Limits of the space: sizes that no layout exceeds.
+struct SpaceLimits {
+  i64 layers = 1;
+  i64 experts = 0;  ///< 0: a model without experts
+  PinnedSizes pinned = {};
+};
+
+/// Returns all layouts on these numbers of devices: every factorisation into dp x pp x ep x tp with
+/// pp <= layers and ep * tp <= experts where experts are distributed; each once, in the order of
+/// devices, dp, pp, ep, tp.
+std::vector<ServingLayout> layout_space(const std::vector<i64>& devices, const SpaceLimits& limits);
+
+}  // namespace shardtool::api

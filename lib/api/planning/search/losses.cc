@@ -1,0 +1,113 @@
+#include "lib/api/planning/search/losses.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "lib/base/text.h"
+
+namespace shardtool::api {
+namespace {
+
+bool is_same_layout(const ServingRow& a, const ServingRow& b) {
+  return a.source == b.source && a.layout == b.layout && a.kv_dtype == b.kv_dtype;
+}
+
+/// Devices' time per token for objectives of devices, a client's time for those of a client.
+double weight_of(const ServingRow& row, plan::Objective objective) {
+  const bool is_of_client =
+      objective == plan::Objective::kUser || objective == plan::Objective::kLatency;
+  if (is_of_client) return 1;
+  const i64 clients = ceil_div(row.concurrency, row.layout.dp);
+  return static_cast<double>(row.layout.replica()) / static_cast<double>(clients);
+}
+
+/// Returns the part of an answer's time that grew most from the optimum to the loser.
+std::string grown_part(const ServingRow& best, const ServingRow& loser, plan::Objective objective) {
+  using Part = std::pair<const char*, double AnswerParts::*>;
+  constexpr Part kParts[] = {{"compute", &AnswerParts::compute},
+                             {"memory", &AnswerParts::memory},
+                             {"collectives", &AnswerParts::collectives},
+                             {"launches", &AnswerParts::launches},
+                             {"host", &AnswerParts::host},
+                             {"waiting", &AnswerParts::waiting}};
+  const double of_best = weight_of(best, objective);
+  const double of_loser = weight_of(loser, objective);
+  const auto growth = [&](const Part& part) {
+    return loser.parts.*part.second * of_loser - best.parts.*part.second * of_best;
+  };
+  return std::ranges::max_element(kParts, {}, growth)->first;
+}
+
+/// Returns by how much a value is below the best, as a fraction of the best.
+double shortfall(double best, double value) {
+  return (best - value) / std::abs(best);
+}
+
+void add_losses(const std::vector<size_t>& order, plan::Objective objective, SearchReport& report) {
+  const ServingRow& best = report.rows[*report.optimum];
+  for (const size_t i : order) {
+    const ServingRow& row = report.rows[i];
+    if (is_same_layout(row, best)) continue;
+    const auto is_seen = [&](const Loss& loss) {
+      return is_same_layout(report.rows[loss.row], row);
+    };
+    if (std::ranges::any_of(report.losses, is_seen)) continue;
+    const double by = shortfall(report.value, plan::value_of(row.offer, objective));
+    report.losses.push_back({i, by, grown_part(best, row, objective)});
+    if (!report.runner_up) report.runner_up = i;
+  }
+}
+
+/// Adds the best row that each limit excludes, if it is better than the optimum.
+void add_limits(const SearchOptions& options, const std::vector<plan::Offer>& offers,
+                SearchReport& report) {
+  std::set<std::string_view> seen;
+  for (const size_t i : plan::ranked(offers, {}, options.objective)) {
+    const std::string_view limit = plan::broken_limit(offers[i], options.limits);
+    if (limit.empty() || !seen.insert(limit).second) continue;
+    const double value = plan::value_of(offers[i], options.objective);
+    if (report.optimum && value <= report.value) continue;
+    const double gain = report.optimum ? -shortfall(report.value, value) : 0;
+    const double found = limit == "ttft"   ? offers[i].ttft_us / 1e3
+                         : limit == "tpot" ? offers[i].tpot_us / 1e3
+                                           : offers[i].price_per_s * 3600;
+    report.bindings.push_back(
+        {std::string(limit), to_string(report.rows[i].layout), gain,
+         fmt::format("{:.3g} {}", found, limit == "price" ? "per hour" : "ms")});
+  }
+}
+
+/// Adds the layout on the fewest devices that memory excludes.
+void add_memory(SearchReport& report) {
+  const RefusedLayout* smallest = nullptr;
+  for (const RefusedLayout& refused : report.refused) {
+    if (refused.constraint != "memory") continue;
+    const bool is_nearer =
+        smallest == nullptr || refused.layout.replica() > smallest->layout.replica();
+    if (is_nearer) smallest = &refused;
+  }
+  if (smallest == nullptr) return;
+  report.bindings.push_back({"memory", to_string(smallest->layout), 0, smallest->reason});
+}
+
+}  // namespace
+
+void choose(const SearchOptions& options, SearchReport& report) {
+  std::vector<plan::Offer> offers;
+  for (const ServingRow& row : report.rows) offers.push_back(row.offer);
+  const auto order = plan::ranked(offers, options.limits, options.objective);
+  if (!order.empty()) {
+    report.optimum = order.front();
+    report.value = plan::value_of(offers[order.front()], options.objective);
+    add_losses(order, options.objective, report);
+  }
+  add_limits(options, offers, report);
+  add_memory(report);
+  report.front = plan::pareto_front(offers, options.limits);
+}
+
+}  // namespace shardtool::api

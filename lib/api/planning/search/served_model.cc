@@ -1,0 +1,129 @@
+#include "lib/api/planning/search/served_model.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "lib/api/planning/plan_cost.h"
+#include "lib/api/planning/plan_memory.h"
+#include "lib/api/planning/plan_reshard.h"
+#include "lib/base/error.h"
+#include "lib/plan/byte_count.h"
+
+namespace shardtool::api {
+namespace {
+
+mapping::Mapping mapping_of(const LogicalCheckpoint& source, MappingChoice choice,
+                            const std::optional<std::string>& experts_over) {
+  if (experts_over) {
+    choice.settings.push_back({"axes.experts.mesh", *experts_over});
+    choice.settings.push_back({"axes.experts.alone", "true"});
+  }
+  return with_typed_documents(choose_mapping(choice, source), choice);
+}
+
+mesh::Mesh mesh_of(const ServingLayout& layout) {
+  std::vector<mesh::MeshAxis> axes;
+  if (layout.pp > 1) axes.push_back({"pp", layout.pp});
+  if (layout.ep > 1) axes.push_back({"ep", layout.ep});
+  axes.push_back({"tp", layout.tp});
+  return mesh::Mesh(std::move(axes));
+}
+
+Error no_price(const std::string& source, const std::string& why) {
+  return Error(ErrorCode::kUnsupported, "the passes of the model have no price: " + why)
+      .note("model", source);
+}
+
+}  // namespace
+
+ServedModel::ServedModel(const std::string& source, const SearchOptions& options)
+    : options_(options),
+      source_(open_logical({source})),
+      choice_(base_choice(source_, options.plan.mapping)),
+      config_(model_config(choice_, source_)),
+      specs_(source_.specs()),
+      cut_(mapping_of(source_, choice_, std::nullopt)),
+      over_tp_(mapping_of(source_, choice_, "tp")),
+      over_both_(mapping_of(source_, choice_, R"(["ep", "tp"])")) {
+  for (const TensorSpec& spec : specs_)
+    plan::add_bytes(bytes_, byte_size(spec.dtype, spec.shape).value_or(0));
+  whole_ = place({});
+  limits_ = limits_of(*whole_);
+}
+
+SpaceLimits ServedModel::limits_of(const PlacedReplica& replica) const {
+  SpaceLimits limits{0, 0, options_.pinned};
+  for (const model::Layer& layer : replica.model.bound->layers) {
+    limits.layers = std::max(limits.layers, layer.number + 1);
+    for (const model::BoundOp& op : layer.ops) {
+      const auto* experts = std::get_if<ops::Experts>(&op.op->kind);
+      if (experts == nullptr) continue;
+      limits.experts = std::max(limits.experts, replica.model.bound->size(experts->experts));
+    }
+  }
+  return limits;
+}
+
+const mapping::Mapping& ServedModel::mapping_for(const ServingLayout& layout) const {
+  if (!layout.expert_parallel) return cut_;
+  return layout.ep > 1 ? over_both_ : over_tp_;
+}
+
+std::unique_ptr<PlacedReplica> ServedModel::place(const ServingLayout& layout) const {
+  mapping::ResolveOptions resolve = resolve_options(choice_);
+  resolve.mesh = mesh_of(layout);
+  const mapping::ModelConfig* config = config_ ? &*config_ : nullptr;
+  const mapping::Mapping& mapping = mapping_for(layout);
+  auto replica = std::make_unique<PlacedReplica>(PlacedReplica{
+      {}, {mapping, mapping::resolve(mapping, specs_, config, resolve), specs_}, {}, {}, {}});
+  const AppliedMapping& applied = replica->applied;
+  replica->mesh = applied.resolution.mesh;
+  replica->model = planned_model(config, options_.plan.graph, applied);
+  const std::string& source = source_.parts.front().path;
+  if (!replica->model.bound) throw no_price(source, replica->model.why_not);
+  if (!replica->model.borrowed.empty()) throw no_price(source, replica->model.borrowed);
+  replica->weights = weights_of(replica->model.placed, applied.resolution);
+  replica->weights.packed = replica->model.packed;
+  replica->activations = dtype_of_norms(*replica->model.bound, replica->model.placed.specs);
+  replica->pass.emplace(*replica->model.bound, replica->model.placed.specs, replica->weights,
+                        replica->mesh);
+  return replica;
+}
+
+ReplicaMemory ServedModel::memory(const PlacedReplica& replica, const std::string& kv_dtype) const {
+  PlanOptions one = options_.plan;
+  one.workload.batch = 1;
+  one.workload.prompt_len = options_.prompt_len;
+  one.workload.context = options_.prompt_len + options_.answer_len;
+  one.workload.kv_dtype = kv_dtype;
+  std::vector<std::string> notes;
+  const mapping::ModelConfig* config = config_ ? &*config_ : nullptr;
+  const MemoryReport report = device_memory(config, replica.model, replica.applied, one, notes);
+  ReplicaMemory memory;
+  memory.weights = report.devices[report.fullest].weights;
+  memory.total = report.devices[report.fullest].total;
+  memory.places = std::numeric_limits<i64>::max();
+  for (const PlanDevice& device : report.devices) {
+    const i64 each = device.kv + device.states;
+    const i64 room = report.budget - (device.total - each);
+    memory.per_sequence = std::max(memory.per_sequence, each);
+    const i64 places = room < 0 ? 0 : each == 0 ? memory.places : room / each;
+    memory.places = std::min(memory.places, places);
+  }
+  const auto all = checked_mul(memory.places, replica.pass->token_groups());
+  memory.places = all.value_or(std::numeric_limits<i64>::max());
+  return memory;
+}
+
+model::ReplicaWorkload ServedModel::workload(const PlacedReplica& replica,
+                                             const std::string& kv_dtype) const {
+  model::ReplicaWorkload workload;
+  workload.prompt_len = options_.prompt_len;
+  workload.context = options_.prompt_len + options_.answer_len / 2;
+  workload.activations = replica.activations;
+  const mapping::ModelConfig* config = config_ ? &*config_ : nullptr;
+  workload.kv_cache_bits = cache_bits(config, &*replica.model.bound, kv_dtype);
+  return workload;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,248 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "lib/api/plan_search.h"
+#include "lib/api/planning/plan_cost.h"
+#include "lib/api/planning/search/layout_space.h"
+#include "tests/mapping/models.h"
+#include "tests/support/checkpoint_files.h"
+#include "tests/support/generators.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::api {
+namespace {
+
+constexpr i64 kPrompt = 48;
+constexpr i64 kAnswer = 32;
+
+/// A checkpoint on disk.
+class Stored {
+ public:
+  explicit Stored(const mapping::TinyModel& model) {
+    test::Tensors tensors;
+    for (const TensorSpec& spec : model.tensors) tensors[spec.name] = test::distinct_tensor(spec);
+    test::write_checkpoint(folder_.path(), tensors);
+    folder_.write("config.json", model.config);
+  }
+  const std::string& path() const { return folder_.path(); }
+
+ private:
+  test::TempFolder folder_;
+};
+
+const std::string& dense() {
+  static const Stored model(mapping::tiny_llama({.layers = 4, .kv_heads = 4}));
+  return model.path();
+}
+
+const std::string& with_experts() {
+  static const Stored model(mapping::tiny_mixtral({.layers = 2, .kv_heads = 4}, 4));
+  return model.path();
+}
+
+SearchOptions options_for(const std::string& path) {
+  SearchOptions options;
+  options.plan.sources = {path};
+  options.plan.hardware = load_profile("h100-sxm");
+  options.plan.device.bytes = options.plan.hardware->usable_bytes;
+  options.plan.device.price_per_hour = 2;
+  options.devices = {1, 2, 4};
+  options.concurrency = {8};
+  options.prompt_len = kPrompt;
+  options.answer_len = kAnswer;
+  return options;
+}
+
+PlanReport planned(const std::string& path, const ServingLayout& layout, i64 batch, i64 prompt,
+                   i64 context) {
+  PlanOptions options;
+  options.sources = {path};
+  options.mapping.mesh =
+      mesh::parse_mesh(fmt::format("pp={},ep={},tp={}", layout.pp, layout.ep, layout.tp));
+  if (layout.expert_parallel) {
+    options.mapping.settings = {{"axes.experts.mesh", R"(["ep", "tp"])"},
+                                {"axes.experts.alone", "true"}};
+  }
+  options.hardware = load_profile("h100-sxm");
+  options.workload.batch = batch;
+  options.workload.prompt_len = prompt;
+  options.workload.context = context;
+  return make_plan(options);
+}
+
+/// Offer of a layout from two plans of the command `plan`.
+plan::Offer offer_of(const std::string& path, const ServingLayout& layout, i64 clients) {
+  const i64 each = ceil_div(clients, layout.dp);
+  const i64 together = std::min(layout.ep, each);
+  const PlanReport step =
+      planned(path, layout, ceil_div(each, layout.pp), 1, kPrompt + kAnswer / 2);
+  const PlanReport prompt = planned(path, layout, together, kPrompt, 1);
+  const plan::Service service =
+      plan::service_of({kPrompt, kAnswer, each}, each,
+                       {step.cost->price->decode.roofline->step_us,
+                        prompt.cost->price->prefill.roofline->step_us, together, layout.pp});
+  plan::Offer offer;
+  offer.devices = layout.devices();
+  offer.ttft_us = service.ttft_us;
+  offer.tpot_us = service.tpot_us;
+  offer.answer_us = service.answer_us();
+  offer.tokens_per_s = service.tokens_per_s * static_cast<double>(layout.dp);
+  offer.price_per_s = 2 / 3600.0 * static_cast<double>(offer.devices);
+  return offer;
+}
+
+/// Offers of all layouts on 1, 2 and 4 devices that the mapping allows, by number of clients.
+using Offers = std::map<i64, std::vector<plan::Offer>>;
+
+Offers all_offers(const std::string& path, bool has_experts) {
+  Offers offers;
+  for (const i64 devices : {1, 2, 4}) {
+    for (i64 code = 0; code < 4 * 4 * 4 * 4 * 2; ++code) {
+      const ServingLayout layout{i64{1} << (code % 4), i64{1} << (code / 4 % 4),
+                                 i64{1} << (code / 16 % 4), i64{1} << (code / 64 % 4),
+                                 code / 256 == 1};
+      if (layout.devices() != devices || layout.pp > (has_experts ? 2 : 4)) continue;
+      if (!has_experts && (layout.ep > 1 || layout.expert_parallel)) continue;
+      if (layout.expert_parallel && (layout.tp == 1 || layout.ep * layout.tp > 4)) continue;
+      for (const i64 clients : {1, 5, 16}) {
+        if (clients < layout.dp) continue;
+        const auto offer = testing::error_of([&] { return planned(path, layout, 1, 1, 1); });
+        if (!offer) offers[clients].push_back(offer_of(path, layout, clients));
+      }
+    }
+  }
+  return offers;
+}
+
+TEST_CASE("the optimum of a search is that of all layouts, and below its bound") {
+  const std::map<std::string, Offers> all{{dense(), all_offers(dense(), false)},
+                                          {with_experts(), all_offers(with_experts(), true)}};
+  CHECK(rc::check("search", [&] {
+    const auto& [path, offers] = *std::next(all.begin(), *gen::between(0, 1));
+    SearchOptions options = options_for(path);
+    options.concurrency = {*rc::gen::element(i64{1}, i64{5}, i64{16})};
+    options.objective = *rc::gen::element(plan::Objective::kThroughput, plan::Objective::kUser,
+                                          plan::Objective::kLatency, plan::Objective::kCost);
+    const auto& candidates = offers.at(options.concurrency.front());
+    const plan::Offer& some =
+        candidates[static_cast<size_t>(*gen::between(0, std::ssize(candidates) - 1))];
+    if (*gen::between(0, 1) == 1) options.limits.tpot_us = some.tpot_us;
+    if (*gen::between(0, 1) == 1) options.limits.ttft_us = some.ttft_us;
+    const SearchReport report = search_layouts(options);
+    RC_ASSERT(report.rows.size() == candidates.size());
+    const auto order = plan::ranked(candidates, options.limits, options.objective);
+    RC_ASSERT(report.optimum.has_value() == !order.empty());
+    if (order.empty()) return;
+    const double best = plan::value_of(candidates[order.front()], options.objective);
+    RC_ASSERT(std::abs(report.value - best) <= 1e-9 * std::abs(best));
+    RC_ASSERT(report.value <= report.bound);
+  }));
+}
+
+TEST_CASE("a layout that split refuses is excluded with the words of split") {
+  const Stored few_heads(mapping::tiny_llama({.kv_heads = 2}));
+  SearchOptions options = options_for(few_heads.path());
+  options.devices = {3};
+  const SearchReport report = search_layouts(options);
+  const auto cut = testing::error_of([&] {
+    return planned(few_heads.path(), {1, 1, 1, 3}, 1, 1, 1);
+  });
+  REQUIRE(cut.has_value());
+  REQUIRE(report.refused.size() == 1);
+  CHECK(report.refused.front().layout == ServingLayout{1, 1, 1, 3});
+  CHECK(report.refused.front().constraint == "cut");
+  CHECK(report.refused.front().reason == cut->what());
+}
+
+TEST_CASE("what does not fit is excluded, and clients without a place in the cache wait") {
+  SearchOptions options = options_for(dense());
+  options.devices = {1};
+  const SearchReport roomy = search_layouts(options);
+  REQUIRE(roomy.rows.size() == 1);
+  const ServingRow& row = roomy.rows.front();
+  CHECK(row.service.running == 8);
+  options.plan.device.bytes = row.total + 2 * row.per_sequence;
+  const SearchReport tight = search_layouts(options);
+  REQUIRE(tight.rows.size() == 1);
+  CHECK(tight.rows.front().fits == 3);
+  CHECK(tight.rows.front().service.running == 3);
+  CHECK(tight.rows.front().service.queue_us > 0);
+  options.plan.device.bytes = row.total - 1;
+  const SearchReport none = search_layouts(options);
+  CHECK(none.rows.empty());
+  CHECK_FALSE(none.optimum);
+  REQUIRE(none.refused.size() == 1);
+  CHECK(none.refused.front().constraint == "memory");
+}
+
+TEST_CASE("replicas that are left after a loss hold all clients") {
+  SearchOptions options = options_for(dense());
+  options.survive = 1;
+  const SearchReport report = search_layouts(options);
+  REQUIRE_FALSE(report.rows.empty());
+  for (const ServingRow& row : report.rows) CHECK(row.layout.dp > 1);
+  for (const RefusedLayout& refused : report.refused) {
+    CHECK(refused.constraint == "survival");
+    CHECK(refused.layout.dp == 1);
+  }
+}
+
+TEST_CASE("a limit that keeps a better layout away is named with what it costs") {
+  SearchOptions options = options_for(dense());
+  options.devices = {1, 2};
+  const SearchReport free = search_layouts(options);
+  options.limits.tpot_us = free.rows[*free.optimum].offer.tpot_us * 0.999;
+  const SearchReport bound = search_layouts(options);
+  REQUIRE(bound.optimum);
+  REQUIRE_FALSE(bound.bindings.empty());
+  CHECK(bound.bindings.front().constraint == "tpot");
+  CHECK(bound.bindings.front().layout == to_string(free.rows[*free.optimum].layout));
+  CHECK(bound.bindings.front().gain == doctest::Approx(free.value / bound.value - 1));
+}
+
+TEST_CASE("the parts of an answer are its time, and sizes that are given are kept") {
+  SearchOptions options = options_for(with_experts());
+  options.pinned.tp = 2;
+  options.pinned.expert_parallel = true;
+  const SearchReport report = search_layouts(options);
+  REQUIRE_FALSE(report.rows.empty());
+  for (const ServingRow& row : report.rows) {
+    CHECK(row.layout.tp == 2);
+    CHECK(row.layout.expert_parallel);
+    const AnswerParts& parts = row.parts;
+    CHECK(parts.compute + parts.memory + parts.collectives + parts.launches + parts.host +
+              parts.waiting ==
+          doctest::Approx(row.offer.answer_us).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("the space has every factorisation once") {
+  const auto space = layout_space({4, 4}, {.layers = 2, .experts = 0});
+  std::vector<std::string> names;
+  for (const ServingLayout& layout : space) names.push_back(to_string(layout));
+  CHECK(names ==
+        std::vector<std::string>{"tp=4", "pp=2 tp=2", "dp=2 tp=2", "dp=2 pp=2 tp=1", "dp=4 tp=1"});
+  CHECK(layout_space({2}, {.layers = 1, .experts = 8}).size() == 4);
+}
+
+TEST_CASE("a search without hardware, devices, clients or a price that it needs is refused") {
+  const auto search = [](const auto& change) {
+    SearchOptions options = options_for(dense());
+    change(options);
+    return search_layouts(options);
+  };
+  CHECK_ERROR(kUsage, search([](SearchOptions& o) { o.plan.hardware.reset(); }));
+  CHECK_ERROR(kUsage, search([](SearchOptions& o) { o.devices.clear(); }));
+  CHECK_ERROR(kUsage, search([](SearchOptions& o) { o.concurrency.clear(); }));
+  CHECK_ERROR(kUsage, search([](SearchOptions& o) { o.objective = plan::Objective::kGoodput; }));
+  CHECK_ERROR(kUsage, search([](SearchOptions& o) {
+                o.objective = plan::Objective::kCost;
+                o.plan.device.price_per_hour = 0;
+              }));
+}
+
+}  // namespace
+}  // namespace shardtool::api

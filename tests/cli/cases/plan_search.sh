@@ -1,0 +1,15 @@
+# The best layout of a server; times are rounded for people and whole in the document.
+cp -r "$samples/tiny-llama" model
+search() { shardtool plan search model --profile h100-sxm "$@"; }
+search --devices 1,2,3 --prompt-len 64 --output-len 32 --concurrency 16
+search --devices 2 --tp 2 --prompt-len 64 --output-len 32 --concurrency 1,16 --objective latency --price 2 --json |
+  sed 's/\(\.[0-9][0-9]\)[0-9]*/\1/g; s/, "warnings.*//'
+# A limit that nothing keeps is a finding.
+search --devices 1 --prompt-len 64 --output-len 32 --concurrency 16 --tpot 0.001
+echo $?
+# Experts as whole tensors of the devices of tp.
+"$golden_model" mixtral mixtral
+shardtool explain mixtral model.layers.0.block_sparse_moe.experts.3.w1.weight --tp 2 --expert-parallel
+shardtool plan model --tp 2 --concurrency 4
+shardtool plan search model
+shardtool plan search model --profile h100-sxm --devices 2 --concurrency 4 --mesh tp=2
