@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -42,13 +43,20 @@ inline void append(std::vector<Argument>& arguments, const std::vector<Argument>
 
 /// One verb.
 struct Command {
-  std::string name = {};
+  std::string name = {};                   ///< "plan", or two words: "plan search"
   std::string summary = {};                ///< a few words, for the list of commands
   std::string description = {};            ///< sentences, for --help and the man page
   std::vector<std::string> examples = {};  ///< command lines, the most useful first
   std::vector<Argument> arguments = {};
   std::function<ExitCode(Session&)> run = {};
 };
+
+/// Returns a command's name as one word: "plan_search", "plan-search".
+inline std::string joined_name(const Command& command, char joint) {
+  std::string name = command.name;
+  std::ranges::replace(name, ' ', joint);
+  return name;
+}
 
 /// All commands and the global flags.
 struct CommandTree {

@@ -46,6 +46,8 @@ class Parser {
       take_short(word);
     } else if (line_.command == nullptr) {
       take_command(word);
+    } else if (const Command* longer = second_word(word)) {
+      line_.command = longer;
     } else {
       take_positional(word);
     }
@@ -63,6 +65,14 @@ class Parser {
   void take_command(const std::string& word) {
     line_.command = tree_.find(word);
     if (line_.command == nullptr) throw unknown_command(word);
+    before_command_ = line_.arguments.size();
+  }
+
+  /// Returns the command of two words that ends with `word`, or null. It follows
+  /// the first one at once.
+  const Command* second_word(const std::string& word) const {
+    if (line_.arguments.size() != before_command_ || after_mark_) return nullptr;
+    return tree_.find(line_.command->name + " " + word);
   }
 
   /// Takes the positionals in their order; the last one takes all further words if it is
@@ -179,6 +189,7 @@ class Parser {
   CommandLine line_;
   const Argument* waiting_ = nullptr;  ///< a flag whose value is the next word
   bool after_mark_ = false;
+  size_t before_command_ = 0;  ///< arguments before the command
   size_t positionals_ = 0;
   std::vector<const Argument*> seen_;
 };

@@ -21,9 +21,10 @@ struct CommandLine {
   std::vector<TypedArgument> arguments = {};
 };
 
-/// Parses "--flag value", "--flag=value", "-j4", "-j 4", clusters of switches "-qn", and
-/// positionals; behind "--" all words are positionals. Throws kUsage with suggestions for an
-/// unknown command or flag, a flag without its value, a repeated flag, or an extra positional.
+/// Parses the command, of one or two words, and after it "--flag value", "--flag=value", "-j4", "-j
+/// 4", clusters of switches "-qn", and positionals; behind "--" all words are positionals. Throws
+/// kUsage with suggestions for an unknown command or flag, a flag without its value, a repeated
+/// flag, or an extra positional.
 CommandLine parse_words(std::span<const std::string> words, const CommandTree& tree);
 
 /// Writes the values to the arguments' targets: those that were typed, else those of environment

@@ -8,9 +8,12 @@
 namespace shardtool::cli {
 namespace {
 
+/// Names of one word.
 std::vector<std::string> command_names(const CommandTree& tree) {
   std::vector<std::string> names;
-  for (const auto& command : tree.commands) names.push_back(command.name);
+  for (const auto& command : tree.commands) {
+    if (command.name.find(' ') == std::string::npos) names.push_back(command.name);
+  }
   return names;
 }
 
@@ -24,9 +27,28 @@ std::vector<std::string> flag_names(const std::vector<Argument>& arguments) {
   return names;
 }
 
-/// Completions of the first positional argument: its choices, or command names for `help`.
+/// Splits "plan search" into its words; the second is empty for "plan".
+std::pair<std::string, std::string> words_of(const Command& command) {
+  const size_t space = command.name.find(' ');
+  if (space == std::string::npos) return {command.name, ""};
+  return {command.name.substr(0, space), command.name.substr(space + 1)};
+}
+
+/// Second words of the commands that begin with `first`.
+std::vector<std::string> second_words(const std::string& first, const CommandTree& tree) {
+  std::vector<std::string> words;
+  for (const auto& command : tree.commands) {
+    const auto [its_first, second] = words_of(command);
+    if (its_first == first && !second.empty()) words.push_back(second);
+  }
+  return words;
+}
+
+/// Completions of the first positional argument: its choices, second words of commands, or command
+/// names for `help`.
 std::vector<std::string> first_words(const Command& command, const CommandTree& tree) {
   if (command.name == "help") return command_names(tree);
+  if (auto words = second_words(command.name, tree); !words.empty()) return words;
   const auto first = std::find_if(command.arguments.begin(), command.arguments.end(),
                                   [](const Argument& argument) { return argument.positional(); });
   return first == command.arguments.end() ? std::vector<std::string>{} : first->choices;
@@ -38,7 +60,7 @@ std::string bash_values(const std::string& command, const std::vector<Argument>&
   std::string out;
   for (const auto& argument : arguments) {
     if (argument.positional() || argument.choices.empty()) continue;
-    out += fmt::format("    {}:{}) words=\"{}\" ;;\n", command, argument.name,
+    out += fmt::format("    {}{}) words=\"{}\" ;;\n", command, argument.name,
                        fmt::join(argument.choices, " "));
   }
   return out;
@@ -47,19 +69,25 @@ std::string bash_values(const std::string& command, const std::vector<Argument>&
 std::string bash_script(const CommandTree& tree) {
   std::string values;
   std::string words;
+  std::string longer;
   for (const auto& command : tree.commands) {
-    values += bash_values(command.name, command.arguments);
-    words += fmt::format("      {}) words=\"{} {}\" ;;\n", command.name,
+    values += bash_values(fmt::format("\"{}\":", command.name), command.arguments);
+    if (!words_of(command).second.empty())
+      longer += fmt::format("    \"{0} \"*) command=\"{0}\" ;;\n", command.name);
+    words += fmt::format("      \"{}\") words=\"{} {}\" ;;\n", command.name,
                          fmt::join(first_words(command, tree), " "),
                          fmt::join(flag_names(command.arguments), " "));
   }
-  values += bash_values("*", tree.global);
+  values += bash_values("*:", tree.global);
   return fmt::format(R"(_shardtool() {{
   local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}"
   local command="" words="" word
   for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-    case "$word" in -*) ;; *) command="$word"; break ;; esac
+    case "$word" in -*) ;; *) command="$command${{command:+ }}$word" ;; esac
   done
+  case "$command " in
+{}    *) command="${{command%% *}}" ;;
+  esac
   case "$command:$previous" in
 {}  esac
   if [ -z "$words" ]; then
@@ -72,7 +100,7 @@ std::string bash_script(const CommandTree& tree) {
 }}
 complete -o default -F _shardtool shardtool
 )",
-                     values, fmt::join(command_names(tree), " "), words,
+                     longer, values, fmt::join(command_names(tree), " "), words,
                      fmt::join(flag_names(tree.global), " "));
 }
 
@@ -119,11 +147,19 @@ std::string zsh_arguments(const std::vector<Argument>& arguments) {
 
 std::string zsh_script(const CommandTree& tree) {
   std::string commands;
+  std::string longer;
   std::string cases;
   for (const auto& command : tree.commands) {
+    const auto [first, second] = words_of(command);
+    const std::string arguments =
+        fmt::format("_arguments -s \"$global[@]\"{} ;;\n", zsh_arguments(command.arguments));
+    if (!second.empty()) {
+      longer += fmt::format("      '{} {}')\n        shift words; (( CURRENT-- ))\n        {}",
+                            first, second, arguments);
+      continue;
+    }
     commands += fmt::format("    '{}:{}'\n", command.name, zsh_text(command.summary));
-    cases += fmt::format("      {})\n        _arguments -s \"$global[@]\"{} ;;\n", command.name,
-                         zsh_arguments(command.arguments));
+    cases += fmt::format("      '{} '*)\n        {}", first, arguments);
   }
   return fmt::format(R"(#compdef shardtool
 _shardtool() {{
@@ -137,13 +173,13 @@ _shardtool() {{
   case "$state" in
     command) _describe command commands ;;
     argument)
-      case "$line[1]" in
-{}      esac ;;
+      case "$line[1] $words[2]" in
+{}{}      esac ;;
   esac
 }}
 compdef _shardtool shardtool
 )",
-                     commands, zsh_arguments(tree.global), cases);
+                     commands, zsh_arguments(tree.global), longer, cases);
 }
 
 // ---- fish
@@ -176,9 +212,14 @@ std::string fish_script(const CommandTree& tree) {
   std::string out;
   for (const auto& argument : tree.global) out += fish_flag("true", argument);
   for (const auto& command : tree.commands) {
-    const auto inside = "__fish_seen_subcommand_from " + command.name;
-    out += fmt::format("complete -c shardtool -f -n __fish_use_subcommand -a {} -d {}\n",
-                       command.name, fish_quoted(command.summary));
+    const auto [first, second] = words_of(command);
+    const std::string seen_first = "__fish_seen_subcommand_from " + first;
+    const std::string inside =
+        second.empty() ? seen_first
+                       : fmt::format("{}; and __fish_seen_subcommand_from {}", seen_first, second);
+    out += fmt::format("complete -c shardtool -f -n {} -a {} -d {}\n",
+                       second.empty() ? "__fish_use_subcommand" : fish_quoted(seen_first),
+                       second.empty() ? first : second, fish_quoted(command.summary));
     for (const auto& argument : command.arguments) {
       if (!argument.positional()) out += fish_flag(inside, argument);
     }

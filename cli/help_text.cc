@@ -61,6 +61,10 @@ std::string exit_codes() {
 
 std::string command_help(const Command& command, const CommandTree& tree, HelpLength length) {
   auto out = fmt::format("{}\n\nusage: {}\n", command.summary, usage_line(command));
+  for (const auto& longer : tree.commands) {
+    if (longer.name.starts_with(command.name + " "))
+      out += fmt::format("       {}\n", usage_line(longer));
+  }
   out += examples(command.examples, length);
   if (length == HelpLength::kLong) out += "\n" + wrapped(command.description);
   out += argument_list("arguments", command.arguments, true, length);
@@ -78,6 +82,7 @@ std::string program_help(const CommandTree& tree, HelpLength length) {
                   length, 1);
   out += "\ncommands:\n";
   for (const auto& command : tree.commands) {
+    if (command.name.find(' ') != std::string::npos) continue;  // in the help of its first word
     out += fmt::format("  {:<12}{}\n", command.name, command.summary);
   }
   if (length == HelpLength::kShort) {

@@ -25,9 +25,13 @@ int exit_status(const Error& error) {
 }
 
 /// Returns the typed command, for the document of an error.
-std::string_view command_name(const Commands& commands, const std::vector<std::string>& words) {
-  for (const auto& word : words) {
-    if (const auto* command = commands.tree().find(word)) return command->name;
+std::string command_name(const Commands& commands, const std::vector<std::string>& words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    const Command* command = commands.tree().find(words[i]);
+    if (command == nullptr) continue;
+    const Command* longer =
+        i + 1 < words.size() ? commands.tree().find(words[i] + " " + words[i + 1]) : nullptr;
+    return joined_name(longer == nullptr ? *command : *longer, '_');
   }
   return "shardtool";
 }

@@ -91,8 +91,9 @@ std::string object_stores() {
 }
 
 std::string command_page(const Command& command, const CommandTree& tree) {
-  auto out = fmt::format("shardtool-{}(1)\n\n# NAME\n\nshardtool-{} - {}\n\n", command.name,
-                         command.name, plain(command.summary));
+  auto out =
+      fmt::format("shardtool-{}(1)\n\n# NAME\n\nshardtool-{} - {}\n\n", joined_name(command, '-'),
+                  joined_name(command, '-'), plain(command.summary));
   out += fmt::format("# SYNOPSIS\n\n*{}*\n\n", plain(usage_line(command)));
   out += fmt::format("# DESCRIPTION\n\n{}\n\n", plain(command.description));
   out += examples(command.examples);
@@ -111,7 +112,8 @@ std::string program_page(const CommandTree& tree) {
       "manifest. What was split can be merged and resharded, byte for byte. Outputs appear "
       "complete or not at all.\n\n# COMMANDS\n\n";
   for (const auto& command : tree.commands) {
-    out += fmt::format("*shardtool-{}*(1)\n\t{}\n\n", command.name, plain(command.summary));
+    out += fmt::format("*shardtool-{}*(1)\n\t{}\n\n", joined_name(command, '-'),
+                       plain(command.summary));
   }
   return out + arguments("GLOBAL FLAGS", tree.global, false) + object_stores() + exit_status() +
          "# SEE ALSO\n\n*shardtool-mapping*(5), *shardtool-graph*(5), *shardtool-manifest*(5)\n";

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <cstdlib>
-
 #include "cli/args/html_file.h"
 #include "cli/size_argument.h"
 #include "lib/api/catalogue/graphs.h"
@@ -14,66 +11,6 @@
 namespace shardtool::cli {
 namespace {
 
-constexpr i64 kMany = (i64{1} << 31) - 1;
-constexpr i64 kLargestAmount = 1'000'000'000;
-
-i64 count_or(const char* flag, const std::optional<std::string>& typed, i64 otherwise,
-             i64 least = 1) {
-  return typed ? parse_count(flag, *typed, least, kMany) : otherwise;
-}
-
-/// Parses a plain non-negative decimal number. Throws kUsage.
-double number_or(const char* flag, const std::optional<std::string>& typed, double otherwise) {
-  if (!typed) return otherwise;
-  char* end = nullptr;
-  const double value = std::strtod(typed->c_str(), &end);
-  const bool is_plain = !typed->empty() && *end == '\0' && std::isfinite(value) && value >= 0 &&
-                        value <= static_cast<double>(kLargestAmount) &&
-                        typed->find_first_not_of("0123456789.eE+-") == std::string::npos;
-  if (is_plain) return value;
-  throw Error(ErrorCode::kUsage,
-              fmt::format("{} '{}' is not a number from 0 to {}", flag, quote_for_message(*typed),
-                          format_count(kLargestAmount)))
-      .help("for example 2.49");
-}
-
-std::vector<i64> counts_of(const char* flag, const std::string& text) {
-  std::vector<i64> counts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    counts.push_back(parse_count(flag, text.substr(begin, end - begin), 1, api::kMostDevices));
-    begin = end + 1;
-  }
-  return counts;
-}
-
-std::vector<std::string> words_of_list(const std::string& text) {
-  std::vector<std::string> words;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
-
-api::PinnedSizes pinned_of(const MappingArgs& args) {
-  const auto size = [](const char* flag, const std::optional<std::string>& typed) {
-    return typed ? std::optional(count_or(flag, typed, 1)) : std::nullopt;
-  };
-  return {size("--pp", args.pp), size("--ep", args.ep), size("--tp", args.tp),
-          args.expert_parallel};
-}
-
-plan::Objective objective_of(const std::string& name) {
-  using plan::Objective;
-  for (const Objective objective : {Objective::kThroughput, Objective::kUser, Objective::kLatency,
-                                    Objective::kGoodput, Objective::kCost}) {
-    if (name == to_string(objective)) return objective;
-  }
-  throw Error(ErrorCode::kInternal, "unknown objective");
-}
-
 api::OwnClass own_class(const std::string& text) {
   const auto equals = text.find('=');
   if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
@@ -82,36 +19,6 @@ api::OwnClass own_class(const std::string& text) {
         .help("for example --class router=**.mlp.gate.weight");
   }
   return {text.substr(0, equals), text.substr(equals + 1)};
-}
-
-api::Workload to_workload(const WorkloadArgs& args) {
-  api::Workload workload;
-  workload.batch = count_or("--batch", args.batch, workload.batch);
-  workload.prompt_len = count_or("--prompt-len", args.prompt_len, 0);
-  workload.context = count_or("--context", args.context, workload.prompt_len);
-  workload.kv_dtype = args.kv_dtype.value_or("");
-  workload.block_tokens = count_or("--block-tokens", args.block_tokens, workload.block_tokens);
-  return workload;
-}
-
-api::DeviceBudget to_budget(const WorkloadArgs& args) {
-  api::DeviceBudget device;
-  if (args.budget) device.bytes = parse_size("--budget", *args.budget);
-  device.fraction = number_or("--memory-fraction", args.memory_fraction, device.fraction);
-  if (args.overhead) device.overhead_bytes = parse_size("--overhead", *args.overhead);
-  device.price_per_hour = number_or("--price", args.price, 0);
-  return device;
-}
-
-/// Loads a hardware profile. Its memory is the default budget, its domain size the node size.
-void use_hardware(const std::string& name_or_file, api::PlanOptions& options) {
-  options.hardware = api::load_profile(name_or_file);
-  options.node_size = options.hardware->domain();
-  if (options.device.bytes > 0) return;
-  options.device.bytes = options.hardware->usable_bytes;
-  if (options.device.overhead_bytes == 0) {
-    options.device.overhead_bytes = options.hardware->runtime_bytes;
-  }
 }
 
 std::optional<api::TrainingPlan> to_training(const TrainingArgs& args) {
@@ -168,53 +75,6 @@ std::vector<Argument> reshard_arguments(PlanArgs& args) {
       {.name = "--detailed-exitcode",
        .help = "exit 0 when nothing moves, 2 when something does, 1 for any error",
        .target = &args.detailed_exitcode,
-       .advanced = true},
-  };
-}
-
-std::vector<Argument> workload_arguments(WorkloadArgs& args) {
-  return {
-      {.name = "--budget",
-       .value = "SIZE",
-       .help = "memory of one device: does it fit?",
-       .target = &args.budget},
-      {.name = "--memory-fraction",
-       .value = "F",
-       .help = "the part of all of --budget that may be used, default 1",
-       .target = &args.memory_fraction,
-       .advanced = true},
-      {.name = "--overhead",
-       .value = "SIZE",
-       .help = "what contexts, communicators and graphs take of a device, default 0",
-       .target = &args.overhead,
-       .advanced = true},
-      {.name = "--batch",
-       .value = "N",
-       .help = "sequences at a time, default 1",
-       .target = &args.batch},
-      {.name = "--prompt-len",
-       .value = "N",
-       .help = "tokens that go through the model at once",
-       .target = &args.prompt_len,
-       .advanced = true},
-      {.name = "--context",
-       .value = "N",
-       .help = "tokens that every sequence caches, default --prompt-len",
-       .target = &args.context},
-      {.name = "--kv-dtype",
-       .value = "TYPE",
-       .help = "of the cache: bf16, fp8, int8, ...; default the model's own",
-       .target = &args.kv_dtype,
-       .advanced = true},
-      {.name = "--block-tokens",
-       .value = "N",
-       .help = "tokens of a block of a paged cache, default 16",
-       .target = &args.block_tokens,
-       .advanced = true},
-      {.name = "--price",
-       .value = "AMOUNT",
-       .help = "of one device per hour",
-       .target = &args.price,
        .advanced = true},
   };
 }
@@ -308,7 +168,8 @@ std::vector<Argument> report_arguments(PlanArgs& args) {
        .advanced = true},
       {.name = "--exit-zero",
        .help = "exit 0 when it does not fit into --budget",
-       .target = &args.exit_zero},
+       .target = &args.exit_zero,
+       .advanced = true},
   };
 }
 
@@ -341,10 +202,6 @@ api::PlanOptions to_options(const PlanArgs& args) {
   }
   if (args.ops.any()) {
     throw Error(ErrorCode::kUsage, "flags of the planner of ops are given without --ops");
-  }
-  if (args.search.given()) {
-    throw Error(ErrorCode::kUsage, "flags of `plan search` are given to a plan")
-        .help("for example: shardtool plan search MODEL --profile h100-sxm --devices 1,2,4,8");
   }
   api::PlanOptions options;
   options.sources = args.sources;
@@ -398,60 +255,12 @@ api::OpPlanOptions to_ops_options(const PlanArgs& args) {
   return options;
 }
 
-api::SearchOptions to_search_options(const PlanArgs& args) {
-  const SearchArgs& typed = args.search;
-  const std::initializer_list<std::pair<const char*, bool>> kOthers{
-      {"--mesh", args.mapping.mesh.has_value()},
-      {"--batch", args.workload.batch.has_value()},
-      {"--context", args.workload.context.has_value()},
-      {"--train", args.training.train},
-      {"--ops", args.ops.any()},
-      {"--output", args.output.has_value()},
-      {"--html", args.html.has_value()},
-      {"--to", args.to || args.to_preset || args.to_mesh || args.from}};
-  for (const auto& [flag, is_typed] : kOthers) refuse_both("plan search", true, flag, is_typed);
-  if (args.sources.size() < 2) {
-    throw Error(ErrorCode::kUsage, "'plan search' needs a model")
-        .help(
-            "for example: shardtool plan search models/llama-70b --profile h100-sxm "
-            "--devices 1,2,4,8 --prompt-len 1024 --output-len 1024 --concurrency 64");
-  }
-  api::SearchOptions options;
-  options.plan.sources.assign(args.sources.begin() + 1, args.sources.end());
-  MappingArgs mapping = args.mapping;  // without the sizes that the search is to keep
-  mapping.tp = mapping.ep = mapping.pp = std::nullopt;
-  mapping.expert_parallel = false;
-  options.plan.mapping = to_mapping_choice(mapping, kMapping);
-  options.pinned = pinned_of(args.mapping);
-  options.plan.workload.sequence_parallel = args.training.sequence_parallel;
-  if (args.workload.block_tokens)
-    options.plan.workload.block_tokens = count_or("--block-tokens", args.workload.block_tokens, 1);
-  options.plan.device = to_budget(args.workload);
-  if (args.profile) use_hardware(*args.profile, options.plan);
-  if (args.graph) options.plan.graph = api::read_graph(*args.graph);
-  options.prompt_len = count_or("--prompt-len", args.workload.prompt_len, 1024);
-  options.answer_len = count_or("--output-len", typed.output_len, 1024);
-  if (typed.devices) options.devices = counts_of("--devices", *typed.devices);
-  if (typed.concurrency) options.concurrency = counts_of("--concurrency", *typed.concurrency);
-  if (args.workload.kv_dtype) options.kv_dtypes = words_of_list(*args.workload.kv_dtype);
-  options.objective = objective_of(typed.objective.value_or("throughput"));
-  options.survive = count_or("--survive", typed.survive, 0, 0);
-  constexpr double kUsPerMs = 1e3;
-  constexpr double kSecondsPerHour = 3600;
-  if (typed.ttft) options.limits.ttft_us = number_or("--ttft", typed.ttft, 0) * kUsPerMs;
-  if (typed.tpot) options.limits.tpot_us = number_or("--tpot", typed.tpot, 0) * kUsPerMs;
-  if (typed.max_price)
-    options.limits.price_per_s = number_or("--max-price", typed.max_price, 0) / kSecondsPerHour;
-  return options;
-}
-
 std::vector<Argument> plan_arguments(PlanArgs& args) {
   std::vector<Argument> arguments = mapping_arguments(args.mapping, kMapping);
   append(arguments, reshard_arguments(args));
   append(arguments, workload_arguments(args.workload));
   append(arguments, training_arguments(args.training));
   append(arguments, report_arguments(args));
-  append(arguments, search_arguments(args.search));
   append(arguments, ops_arguments(args.ops));
   append(arguments, calibrate_arguments(args.calibrate));
   return arguments;

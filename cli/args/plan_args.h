@@ -7,26 +7,12 @@
 #include "cli/args/engine_args.h"
 #include "cli/args/mapping_args.h"
 #include "cli/args/ops_args.h"
-#include "cli/args/search_args.h"
+#include "cli/args/workload_args.h"
 #include "cli/command.h"
 #include "lib/api/plan.h"
-#include "lib/api/plan_search.h"
 #include "lib/api/planning/plan_ops.h"
 
 namespace shardtool::cli {
-
-/// Workload and device memory, as typed.
-struct WorkloadArgs {
-  std::optional<std::string> batch = {};
-  std::optional<std::string> prompt_len = {};
-  std::optional<std::string> context = {};
-  std::optional<std::string> kv_dtype = {};
-  std::optional<std::string> block_tokens = {};
-  std::optional<std::string> budget = {};
-  std::optional<std::string> memory_fraction = {};
-  std::optional<std::string> overhead = {};
-  std::optional<std::string> price = {};
-};
 
 /// Training flags, as typed.
 struct TrainingArgs {
@@ -62,7 +48,6 @@ struct PlanArgs {
   TrainingArgs training = {};
   CalibrateArgs calibrate = {};
   OpsArgs ops = {};
-  SearchArgs search = {};
   std::vector<std::string> classes = {};
   std::optional<std::string> what_if = {};
   std::vector<std::string> compare = {};
@@ -83,9 +68,6 @@ api::PlanOptions to_options(const PlanArgs& args);
 /// The options of `plan --ops`. Throws kUsage for flags that are about something else, and the
 /// errors of api::load_profile and api::read_graph.
 api::OpPlanOptions to_ops_options(const PlanArgs& args);
-/// The options of `plan search`. Throws kUsage for flags that are about something else, and the
-/// errors of api::load_profile and api::read_graph.
-api::SearchOptions to_search_options(const PlanArgs& args);
 /// Returns all flags of `plan`. `args` must outlive them.
 std::vector<Argument> plan_arguments(PlanArgs& args);
 }  // namespace shardtool::cli

@@ -1,47 +1,170 @@
 #include "cli/args/search_args.h"
 
-namespace shardtool::cli {
+#include <algorithm>
+#include <utility>
 
-std::vector<Argument> search_arguments(SearchArgs& args) {
+#include "cli/args/html_file.h"
+#include "lib/api/catalogue/graphs.h"
+#include "lib/base/error.h"
+
+namespace shardtool::cli {
+namespace {
+
+std::vector<std::string> words_of_list(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+api::PinnedSizes pinned_of(const MappingArgs& args) {
+  const auto size = [](const char* flag, const std::optional<std::string>& typed) {
+    return typed ? std::optional(count_or(flag, typed, 1)) : std::nullopt;
+  };
+  return {size("--pp", args.pp), size("--ep", args.ep), size("--tp", args.tp),
+          args.expert_parallel};
+}
+
+plan::Objective objective_of(const std::string& name) {
+  using plan::Objective;
+  for (const Objective objective : {Objective::kThroughput, Objective::kUser, Objective::kLatency,
+                                    Objective::kGoodput, Objective::kCost}) {
+    if (name == to_string(objective)) return objective;
+  }
+  throw Error(ErrorCode::kInternal, "unknown objective");
+}
+
+/// Returns the flags of a mapping. Sizes are those that the search keeps; it chooses the mesh.
+std::vector<Argument> pinned_arguments(MappingArgs& args) {
+  std::vector<Argument> arguments = mapping_arguments(args, kMapping);
+  std::erase_if(arguments, [](const Argument& argument) {
+    return argument.name == "--mesh" || argument.name == "--axis-mapping";
+  });
+  const std::pair<const char*, const char*> kPinned[] = {
+      {"--tp", "only layouts with so many tensor-parallel devices"},
+      {"--ep", "the same for groups with sequences of their own, over which experts are cut"},
+      {"--pp", "the same for pipeline stages"},
+      {"--expert-parallel", "only layouts with whole experts on the devices of tp"}};
+  for (Argument& argument : arguments) {
+    const bool is_common = argument.name == "--mapping" || argument.name == "--tp";
+    argument.advanced = !is_common;
+    for (const auto& [name, help] : kPinned) {
+      if (argument.name == name) argument.help = help;
+    }
+  }
+  return arguments;
+}
+
+std::vector<Argument> goal_arguments(SearchArgs& args) {
   return {
-      {.name = "--devices",
-       .value = "N,N,...",
-       .help = "of search: numbers of devices to choose from",
-       .target = &args.devices},
-      {.name = "--concurrency",
-       .value = "N,N,...",
-       .help = "of search: numbers of clients, each of which waits for its answer",
-       .target = &args.concurrency},
-      {.name = "--output-len",
-       .value = "N",
-       .help = "of search: tokens of an answer; --prompt-len are those of a prompt",
-       .target = &args.output_len},
       {.name = "--objective",
        .value = "NAME",
-       .help = "of search: tokens per second and device (throughput, the default) or of one client "
+       .help = "tokens per second and device (throughput, the default) or of one client "
                "(user), time of an answer (latency), throughput that keeps --ttft and --tpot "
                "(goodput), or price of a token (cost)",
        .target = &args.objective,
        .choices = {"throughput", "user", "latency", "goodput", "cost"}},
       {.name = "--ttft",
        .value = "MS",
-       .help = "of search: the longest time to the first token",
+       .help = "the longest time to the first token",
        .target = &args.ttft},
       {.name = "--tpot",
        .value = "MS",
-       .help = "of search: the longest time per output token",
+       .help = "the longest time per output token",
        .target = &args.tpot},
       {.name = "--max-price",
        .value = "AMOUNT",
-       .help = "of search: the highest price of all devices per hour",
+       .help = "the highest price of all devices per hour",
        .target = &args.max_price,
        .advanced = true},
       {.name = "--survive",
        .value = "N",
-       .help = "of search: replicas that are left when N devices are lost hold all clients",
+       .help = "replicas that are left when N devices are lost hold all clients",
        .target = &args.survive,
        .advanced = true},
+      {.name = "--graph",
+       .value = "FILE",
+       .help = "what the model computes, instead of its family's graph",
+       .target = &args.graph,
+       .advanced = true},
+      {.name = "--sequence-parallel",
+       .help = "try prompts with activations that are cut by tokens over tp, too",
+       .target = &args.sequence_parallel,
+       .advanced = true},
+      {.name = "--exit-zero",
+       .help = "exit 0 when nothing fits and keeps the limits",
+       .target = &args.exit_zero,
+       .advanced = true},
   };
+}
+
+}  // namespace
+
+api::SearchOptions to_search_options(const SearchArgs& args) {
+  api::SearchOptions options;
+  options.plan.sources = args.sources;
+  MappingArgs mapping = args.mapping;  // without the sizes that the search is to keep
+  mapping.tp = mapping.ep = mapping.pp = std::nullopt;
+  mapping.expert_parallel = false;
+  options.plan.mapping = to_mapping_choice(mapping, kMapping);
+  options.pinned = pinned_of(args.mapping);
+  options.plan.workload.sequence_parallel = args.sequence_parallel;
+  if (args.workload.block_tokens)
+    options.plan.workload.block_tokens = count_or("--block-tokens", args.workload.block_tokens, 1);
+  options.plan.device = to_budget(args.workload);
+  if (args.profile) use_hardware(*args.profile, options.plan);
+  if (args.graph) options.plan.graph = api::read_graph(*args.graph);
+  options.prompt_len = count_or("--prompt-len", args.workload.prompt_len, 1024);
+  options.answer_len = count_or("--output-len", args.output_len, 1024);
+  if (args.devices) options.devices = counts_of("--devices", *args.devices);
+  if (args.concurrency) options.concurrency = counts_of("--concurrency", *args.concurrency);
+  if (args.workload.kv_dtype) options.kv_dtypes = words_of_list(*args.workload.kv_dtype);
+  options.objective = objective_of(args.objective.value_or("throughput"));
+  options.survive = count_or("--survive", args.survive, 0, 0);
+  constexpr double kUsPerMs = 1e3;
+  constexpr double kSecondsPerHour = 3600;
+  if (args.ttft) options.limits.ttft_us = number_or("--ttft", args.ttft, 0) * kUsPerMs;
+  if (args.tpot) options.limits.tpot_us = number_or("--tpot", args.tpot, 0) * kUsPerMs;
+  if (args.max_price)
+    options.limits.price_per_s = number_or("--max-price", args.max_price, 0) / kSecondsPerHour;
+  return options;
+}
+
+std::vector<Argument> search_arguments(SearchArgs& args) {
+  std::vector<Argument> arguments{
+      {.name = "MODEL",
+       .help = "a checkpoint; more of them are other quantisations of the same model",
+       .target = &args.sources,
+       .required = true},
+      {.name = "--profile",
+       .value = "NAME|FILE",
+       .help = "the hardware, see `shardtool plan profile list`",
+       .target = &args.profile},
+      {.name = "--devices",
+       .value = "N,N,...",
+       .help = "numbers of devices to choose from",
+       .target = &args.devices},
+      {.name = "--concurrency",
+       .value = "N,N,...",
+       .help = "numbers of clients, each of which waits for its answer",
+       .target = &args.concurrency},
+      {.name = "--prompt-len",
+       .value = "N",
+       .help = "tokens of a prompt, default 1024",
+       .target = &args.workload.prompt_len},
+      {.name = "--output-len",
+       .value = "N",
+       .help = "tokens of an answer, default 1024",
+       .target = &args.output_len},
+  };
+  append(arguments, goal_arguments(args));
+  append(arguments, budget_arguments(args.workload));
+  append(arguments, cache_arguments(args.workload));
+  append(arguments, pinned_arguments(args.mapping));
+  return arguments;
 }
 
 }  // namespace shardtool::cli

@@ -4,12 +4,20 @@
 #include <string>
 #include <vector>
 
+#include "cli/args/mapping_args.h"
+#include "cli/args/workload_args.h"
 #include "cli/command.h"
+#include "lib/api/plan_search.h"
 
 namespace shardtool::cli {
 
-/// Flags of `plan search`, as typed.
+/// Arguments of `shardtool plan search`, as typed.
 struct SearchArgs {
+  std::vector<std::string> sources = {};
+  MappingArgs mapping = {};
+  WorkloadArgs workload = {};
+  std::optional<std::string> profile = {};
+  std::optional<std::string> graph = {};
   std::optional<std::string> devices = {};
   std::optional<std::string> output_len = {};
   std::optional<std::string> concurrency = {};
@@ -18,13 +26,14 @@ struct SearchArgs {
   std::optional<std::string> tpot = {};
   std::optional<std::string> max_price = {};
   std::optional<std::string> survive = {};
-
-  bool given() const {
-    return devices || output_len || concurrency || objective || ttft || tpot || max_price ||
-           survive;
-  }
+  std::optional<std::string> html = {};
+  bool sequence_parallel = false;
+  bool exit_zero = false;
 };
 
+/// Throws kUsage, and the errors of api::load_profile and api::read_graph.
+api::SearchOptions to_search_options(const SearchArgs& args);
+/// Returns all arguments of `plan search`. `args` must outlive them.
 std::vector<Argument> search_arguments(SearchArgs& args);
 
 }  // namespace shardtool::cli

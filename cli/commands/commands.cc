@@ -10,6 +10,7 @@
 #include "cli/commands/inspect.h"
 #include "cli/commands/merge.h"
 #include "cli/commands/plan.h"
+#include "cli/commands/plan_search.h"
 #include "cli/commands/reference/axis.h"
 #include "cli/commands/reference/completion.h"
 #include "cli/commands/reference/graphs.h"
@@ -70,6 +71,7 @@ struct Commands::Arguments {
   FinishArgs finish;
   ResumeArgs resume;
   PlanArgs plan;
+  SearchArgs plan_search;
   CheckArgs check;
   ValidateArgs validate;
   DiffArgs diff;
@@ -89,17 +91,29 @@ struct Commands::Arguments {
 Commands::Commands() : arguments_(std::make_unique<Arguments>()) {
   Arguments& args = *arguments_;
   tree_.global = global_arguments(global_);
-  tree_.commands = {inspect_command(args.inspect),   split_command(args.split),
-                    merge_command(args.merge),       reshard_command(args.reshard),
-                    finish_command(args.finish),     resume_command(args.resume),
-                    plan_command(args.plan),         check_command(args.check),
-                    validate_command(args.validate), diff_command(args.diff),
-                    explain_command(args.explain),   axis_command(args.axis),
-                    presets_command(args.presets),   layouts_command(args.layouts),
-                    graphs_command(args.graphs),     init_command(args.init),
-                    schema_command(args.schema),     doctor_command(args.doctor),
-                    bench_command(args.bench),       completion_command(args.completion, tree_),
-                    help_command(args.help, tree_),  version_command()};
+  tree_.commands = {inspect_command(args.inspect),
+                    split_command(args.split),
+                    merge_command(args.merge),
+                    reshard_command(args.reshard),
+                    finish_command(args.finish),
+                    resume_command(args.resume),
+                    plan_command(args.plan),
+                    plan_search_command(args.plan_search),
+                    check_command(args.check),
+                    validate_command(args.validate),
+                    diff_command(args.diff),
+                    explain_command(args.explain),
+                    axis_command(args.axis),
+                    presets_command(args.presets),
+                    layouts_command(args.layouts),
+                    graphs_command(args.graphs),
+                    init_command(args.init),
+                    schema_command(args.schema),
+                    doctor_command(args.doctor),
+                    bench_command(args.bench),
+                    completion_command(args.completion, tree_),
+                    help_command(args.help, tree_),
+                    version_command()};
 }
 
 Commands::~Commands() = default;

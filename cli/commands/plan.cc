@@ -5,7 +5,6 @@
 #include "cli/answer_file.h"
 #include "cli/args/html_file.h"
 #include "cli/args/plan_profile.h"
-#include "cli/commands/plan_search.h"
 #include "cli/print/plan.h"
 #include "cli/print/plan_ops.h"
 #include "cli/print/text.h"
@@ -81,7 +80,6 @@ void write_plan_page(const std::optional<std::string>& file, Status status,
 ExitCode run_plan(const PlanArgs& args, Session& session) {
   if (args.sources.front() == "diff") return run_plan_diff(args, session);
   if (args.sources.front() == "profile") return run_plan_profile(args, session);
-  if (args.sources.front() == "search") return run_plan_search(args, session);
   if (args.ops.ops) return run_plan_ops(args, session);
   require_free(args.html);
   api::PlanOptions options = to_options(args);
@@ -119,21 +117,18 @@ Command plan_command(PlanArgs& args) {
           "it fit, and what would? With --to or --to-mesh also what a reshard moves, beside the "
           "bound "
           "that no plan can go below. Byte counts of weights and moves are exact; activations are "
-          "an estimate. No tensor data is read.",
+          "an estimate. No tensor data is read. `plan search` finds the best layout of a server.",
       .examples =
           {"shardtool plan models/llama-70b --tp 8 --budget 80GB --context 8192 --batch 16",
            "shardtool plan models/llama-70b --tp 8 --what-if 1,2,4,8,16 --profile h100-sxm",
            "shardtool plan out/tp4 --to-mesh tp=8 -o plan.json",
            "shardtool plan model -m fsdp.json --from param --to compute",
            "shardtool plan models/llama-70b --tp 8 --ops --prompt-len 2048 --compare-solvers",
-           "shardtool plan search models/llama-70b --profile h100-sxm --devices 1,2,4,8,16 "
-           "--prompt-len 1024 --output-len 1024 --concurrency 16,64 --tpot 30",
            "shardtool plan profile calibrate -o here.json",
            "mpirun -n 4 shardtool plan profile calibrate /data -o cluster.json"},
       .arguments = {{.name = "SRC",
                      .help = "a checkpoint, or output folders that together hold every part; or: "
-                             "search MODEL..., for the best layout of a server, with one MODEL per "
-                             "quantisation; diff A.json B.json, to compare two plans; profile "
+                             "diff A.json B.json, to compare two plans; profile "
                              "list, or profile show "
                              "NAME, for what is known of hardware; profile calibrate [FOLDER], to "
                              "measure this machine",

@@ -1,21 +1,45 @@
 #include "cli/commands/plan_search.h"
 
 #include "cli/print/plan_search.h"
+#include "cli/session.h"
 #include "lib/api/plan_search.h"
 #include "lib/base/error.h"
 
 namespace shardtool::cli {
 
-ExitCode run_plan_search(const PlanArgs& args, Session& session) {
+namespace {
+
+ExitCode run_plan_search(const SearchArgs& args, Session& session) {
   const api::SearchOptions options = to_search_options(args);
   const api::SearchReport report = api::search_layouts(options);
-  if (session.json() || args.format == "json") {
+  if (session.json()) {
     session.document("plan_search", report.optimum ? Status::kOk : Status::kFindings,
                      [&](JsonWriter& json) { write_fields(json, options, report); });
   } else {
     print_text(session, options, report);
   }
   return report.optimum || args.exit_zero ? ExitCode::kSuccess : ExitCode::kNegative;
+}
+
+}  // namespace
+
+Command plan_search_command(SearchArgs& args) {
+  return {
+      .name = "plan search",
+      .summary = "the best layout of a server for a load",
+      .description =
+          "Prices every layout of a model on every number of devices: replicas, pipeline stages, "
+          "tensor-parallel devices, and for experts also groups with sequences of their own. "
+          "Weights and caches are exact, from headers; times are modelled from the profile. A "
+          "layout that `split` refuses, or that does not fit, is listed with the reason. The best "
+          "one is the optimum of the model, beside a bound that no layout exceeds.",
+      .examples =
+          {"shardtool plan search models/llama-70b --profile h100-sxm --devices 1,2,4,8,16 "
+           "--prompt-len 1024 --output-len 1024 --concurrency 16,64 --tpot 30",
+           "shardtool plan search models/llama-70b models/llama-70b-fp8 --profile h100-sxm "
+           "--devices 4,8 --concurrency 64 --kv-dtype bf16,fp8 --objective cost --price 2.5"},
+      .arguments = search_arguments(args),
+      .run = [&args](Session& session) { return run_plan_search(args, session); }};
 }
 
 }  // namespace shardtool::cli

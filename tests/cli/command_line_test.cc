@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <sstream>
 
 #include "cli/commands/commands.h"
 #include "lib/base/error.h"
@@ -22,6 +24,11 @@ std::string parsed(const std::vector<std::string>& words) {
     if (typed.argument->takes_value()) text += "=" + typed.text;
   }
   return text;
+}
+
+std::vector<std::string> words_of(const std::string& name) {
+  std::istringstream text(name);
+  return {std::istream_iterator<std::string>(text), {}};
 }
 
 /// Message and help lines of the error, or empty if the words are valid.
@@ -52,7 +59,9 @@ TEST_CASE("a long flag that lacks one character is suggested, for every command 
     typo.erase(*rc::gen::inRange<size_t>(2, flag.size()), 1);
     const bool valid = std::find(flags.begin(), flags.end(), typo) != flags.end();
     RC_PRE(!valid);
-    RC_ASSERT(complaint({command.name, typo, "x"}).find("'" + flag + "'") != std::string::npos);
+    std::vector<std::string> words = words_of(command.name);
+    words.insert(words.end(), {typo, "x"});
+    RC_ASSERT(complaint(words).find("'" + flag + "'") != std::string::npos);
   }));
 }
 
@@ -66,6 +75,10 @@ TEST_CASE("words stand for the command, its flags, their values and positionals"
   CHECK(parsed({"split", "-qnj", "4", "-"}) == "split --quiet --dry-run --threads=4 SRC=-");
   CHECK(parsed({"diff", "a", "b"}) == "diff A=a B=b");
   CHECK(parsed({"--json"}) == " --json");
+  CHECK(parsed({"--color=never", "plan", "search", "m", "--tp", "2"}) ==
+        "plan search --color=never MODEL=m --tp=2");
+  CHECK(parsed({"plan", "m", "search"}) == "plan SRC=m SRC=search");
+  CHECK(parsed({"plan", "--", "search"}) == "plan SRC=search");
 }
 
 TEST_CASE("targets hold what was typed, else the environment, else their default") {

@@ -100,7 +100,7 @@ TEST_CASE("short help fits one screen") {
 TEST_CASE("every command has a schema for its document") {
   const Commands commands;
   for (const auto& command : commands.tree().commands) {
-    CHECK_MESSAGE(std::ifstream(SHARDTOOL_SCHEMAS "/" + command.name + ".json").good(),
+    CHECK_MESSAGE(std::ifstream(SHARDTOOL_SCHEMAS "/" + joined_name(command, '_') + ".json").good(),
                   command.name);
   }
 }

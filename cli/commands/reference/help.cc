@@ -1,6 +1,7 @@
 #include "cli/commands/reference/help.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/help_text.h"
 #include "cli/man_page.h"
@@ -21,7 +22,9 @@ const Command& known_command(const std::string& name, const CommandTree& tree) {
 }
 
 ExitCode run_help(const HelpArgs& args, const CommandTree& tree, Session& session) {
-  const auto* topic = args.topic ? &known_command(*args.topic, tree) : nullptr;
+  const auto* topic = args.topic.empty()
+                          ? nullptr
+                          : &known_command(fmt::format("{}", fmt::join(args.topic, " ")), tree);
   const auto text = args.man ? man_page(topic, tree) : help_text(topic, tree, HelpLength::kLong);
   if (session.json()) {
     session.document("help", Status::kOk, [&text](JsonWriter& json) { json.field("text", text); });
@@ -40,10 +43,9 @@ Command help_command(HelpArgs& args, const CommandTree& tree) {
               "The same as --help after the command. With --man it prints the source of "
               "the man page in scdoc's format.",
           .examples = {"shardtool help split"},
-          .arguments = {{.name = "COMMAND", .help = "a command", .target = &args.topic},
-                        {.name = "--man",
-                         .help = "print the man page's scdoc source",
-                         .target = &args.man}},
+          .arguments =
+              {{.name = "COMMAND", .help = "a command, of one or two words", .target = &args.topic},
+               {.name = "--man", .help = "print the man page's scdoc source", .target = &args.man}},
           .run = [&args, &tree](Session& session) { return run_help(args, tree, session); }};
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 
@@ -9,7 +9,7 @@ namespace shardtool::cli {
 
 /// Arguments of `shardtool help`, as typed.
 struct HelpArgs {
-  std::optional<std::string> topic = {};
+  std::vector<std::string> topic = {};  ///< words of a command
   bool man = false;
 };
 

@@ -14,4 +14,8 @@ offer --color al
 offer split x --color n
 offer completion z
 offer help resh
+offer plan se
+offer plan search --obj
+offer plan search model --objective g
+offer plan search.json --to-p
 shardtool completion tcsh

@@ -13,3 +13,4 @@ shardtool explain mixtral model.layers.0.block_sparse_moe.experts.3.w1.weight --
 shardtool plan model --tp 2 --concurrency 4
 shardtool plan search model
 shardtool plan search model --profile h100-sxm --devices 2 --concurrency 4 --mesh tp=2
+shardtool plan search -h

@@ -1,0 +1,138 @@
+#include "cli/args/workload_args.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "cli/size_argument.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr i64 kMany = (i64{1} << 31) - 1;
+constexpr i64 kLargestAmount = 1'000'000'000;
+
+}  // namespace
+
+i64 count_or(const char* flag, const std::optional<std::string>& typed, i64 otherwise, i64 least) {
+  return typed ? parse_count(flag, *typed, least, kMany) : otherwise;
+}
+
+double number_or(const char* flag, const std::optional<std::string>& typed, double otherwise) {
+  if (!typed) return otherwise;
+  char* end = nullptr;
+  const double value = std::strtod(typed->c_str(), &end);
+  const bool is_plain = !typed->empty() && *end == '\0' && std::isfinite(value) && value >= 0 &&
+                        value <= static_cast<double>(kLargestAmount) &&
+                        typed->find_first_not_of("0123456789.eE+-") == std::string::npos;
+  if (is_plain) return value;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{} '{}' is not a number from 0 to {}", flag, quote_for_message(*typed),
+                          format_count(kLargestAmount)))
+      .help("for example 2.49");
+}
+
+std::vector<i64> counts_of(const char* flag, const std::string& text) {
+  std::vector<i64> counts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    counts.push_back(parse_count(flag, text.substr(begin, end - begin), 1, api::kMostDevices));
+    begin = end + 1;
+  }
+  return counts;
+}
+
+api::Workload to_workload(const WorkloadArgs& args) {
+  api::Workload workload;
+  workload.batch = count_or("--batch", args.batch, workload.batch);
+  workload.prompt_len = count_or("--prompt-len", args.prompt_len, 0);
+  workload.context = count_or("--context", args.context, workload.prompt_len);
+  workload.kv_dtype = args.kv_dtype.value_or("");
+  workload.block_tokens = count_or("--block-tokens", args.block_tokens, workload.block_tokens);
+  return workload;
+}
+
+api::DeviceBudget to_budget(const WorkloadArgs& args) {
+  api::DeviceBudget device;
+  if (args.budget) device.bytes = parse_size("--budget", *args.budget);
+  device.fraction = number_or("--memory-fraction", args.memory_fraction, device.fraction);
+  if (args.overhead) device.overhead_bytes = parse_size("--overhead", *args.overhead);
+  device.price_per_hour = number_or("--price", args.price, 0);
+  return device;
+}
+
+void use_hardware(const std::string& name_or_file, api::PlanOptions& options) {
+  options.hardware = api::load_profile(name_or_file);
+  options.node_size = options.hardware->domain();
+  if (options.device.bytes > 0) return;
+  options.device.bytes = options.hardware->usable_bytes;
+  if (options.device.overhead_bytes == 0) {
+    options.device.overhead_bytes = options.hardware->runtime_bytes;
+  }
+}
+
+std::vector<Argument> budget_arguments(WorkloadArgs& args) {
+  return {
+      {.name = "--budget",
+       .value = "SIZE",
+       .help = "memory of one device: does it fit?",
+       .target = &args.budget},
+      {.name = "--memory-fraction",
+       .value = "F",
+       .help = "the part of all of --budget that may be used, default 1",
+       .target = &args.memory_fraction,
+       .advanced = true},
+      {.name = "--overhead",
+       .value = "SIZE",
+       .help = "what contexts, communicators and graphs take of a device, default 0",
+       .target = &args.overhead,
+       .advanced = true},
+      {.name = "--price",
+       .value = "AMOUNT",
+       .help = "of one device per hour",
+       .target = &args.price,
+       .advanced = true},
+  };
+}
+
+std::vector<Argument> cache_arguments(WorkloadArgs& args) {
+  return {
+      {.name = "--kv-dtype",
+       .value = "TYPE",
+       .help = "of the cache: bf16, fp8, int8, ...; default the model's own",
+       .target = &args.kv_dtype,
+       .advanced = true},
+      {.name = "--block-tokens",
+       .value = "N",
+       .help = "tokens of a block of a paged cache, default 16",
+       .target = &args.block_tokens,
+       .advanced = true},
+  };
+}
+
+std::vector<Argument> workload_arguments(WorkloadArgs& args) {
+  std::vector<Argument> arguments{
+      {.name = "--batch",
+       .value = "N",
+       .help = "sequences at a time, default 1",
+       .target = &args.batch},
+      {.name = "--prompt-len",
+       .value = "N",
+       .help = "tokens that go through the model at once",
+       .target = &args.prompt_len,
+       .advanced = true},
+      {.name = "--context",
+       .value = "N",
+       .help = "tokens that every sequence caches, default --prompt-len",
+       .target = &args.context},
+  };
+  append(arguments, budget_arguments(args));
+  append(arguments, cache_arguments(args));
+  return arguments;
+}
+
+}  // namespace shardtool::cli
