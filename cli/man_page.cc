@@ -108,7 +108,7 @@ std::string program_page(const CommandTree& tree) {
       "shardtool(1)\n\n# NAME\n\nshardtool - cut model checkpoints into per-device shards\n\n"
       "# SYNOPSIS\n\n*shardtool* COMMAND [arguments] [flags]\n\n"
       "# DESCRIPTION\n\nReads safetensors checkpoints of any size within a fixed budget of memory, "
-      "cuts every tensor by the rules of a mapping file, and writes one part per device with a "
+      "cuts every tensor by the rules of a mapping file, and writes a file per rank with a "
       "manifest. What was split can be merged and resharded, byte for byte. Outputs appear "
       "complete or not at all.\n\n# COMMANDS\n\n";
   for (const auto& command : tree.commands) {

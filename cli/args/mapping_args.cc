@@ -80,7 +80,7 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
        .help = "refuse axes that do not divide",
        .target = &args.require_even},
       {.name = "--allow-empty-shards",
-       .help = "let devices go without a part of a tensor",
+       .help = "let ranks go without a shard of a tensor",
        .target = &args.allow_empty_shards},
       {.name = "--set",
        .value = "PATH=VALUE",

@@ -59,7 +59,7 @@ std::vector<Argument> reshard_arguments(PlanArgs& args) {
        .target = &args.to_mesh},
       {.name = "--from",
        .value = "LAYOUT",
-       .help = "where the reshard begins, like --to; without it the parts as they are",
+       .help = "where the reshard begins, like --to; without it the shards as they are",
        .target = &args.from,
        .advanced = true},
       {.name = "--node-size",

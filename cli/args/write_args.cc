@@ -96,7 +96,7 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .target = &args.max_file_size},
       {.name = "--io",
        .value = "HOW",
-       .help = "through the page cache, past it, or whichever is better for each piece",
+       .help = "through the page cache, past it, or whichever is better for each read",
        .target = &args.io,
        .choices = {"auto", "buffered", "direct"},
        .advanced = true,
@@ -121,11 +121,11 @@ std::vector<Argument> rank_arguments(RankArgs& args) {
   return {
       {.name = "--ranks",
        .value = "LIST",
-       .help = "write these devices' parts only, like 0-3,7",
+       .help = "write the shards of these ranks only, like 0-3,7",
        .target = &args.ranks},
       {.name = "--rank",
        .value = "N",
-       .help = "write one device's part only",
+       .help = "write the shards of one rank only",
        .target = &args.rank},
   };
 }

@@ -159,15 +159,15 @@ std::vector<std::string> split_ids(const std::vector<std::string>& typed) {
 }
 
 Error no_subset(const std::string& text) {
-  return Error(ErrorCode::kUsage,
-               fmt::format("{} '{}' is no part of the data", kSubsetFlag, quote_for_message(text)))
-      .help("for example 1/10 (the first of ten parts), 5% or 20GiB");
+  return Error(ErrorCode::kUsage, fmt::format("{} '{}' is no fraction of the data", kSubsetFlag,
+                                              quote_for_message(text)))
+      .help("for example 1/10 (the first tenth), 5% or 20GiB");
 }
 
 std::vector<Argument> check_arguments(CheckArgs& args) {
   return {
       {.name = "PATH",
-       .help = "checkpoints; parts of one split are checked together",
+       .help = "checkpoints; folders of one split are checked together",
        .target = &args.sources},
       {.name = "--format",
        .value = "FORMAT",

@@ -33,7 +33,7 @@ api::DiffOptions to_options(const DiffArgs& args) {
 Command diff_command(DiffArgs& args) {
   Command command{
       .name = "diff",
-      .summary = "compare two checkpoints, whole or in parts",
+      .summary = "compare two checkpoints, unsharded or sharded",
       .description =
           "Compares tensor by tensor, byte by byte. Each side is read through its own layout, so "
           "that a whole checkpoint can be compared with an output of split. Exits 0 when they are "

@@ -59,7 +59,7 @@ Command explain_command(ExplainArgs& args) {
       .summary = "explain an error, a rule of check, or what happens to one tensor",
       .description =
           "For a tensor: the rule that it matches and where the rule stands, how every "
-          "axis is cut over the mesh, and which slices every device holds.",
+          "axis is cut over the mesh, and which slices every rank holds.",
       .examples = {"shardtool explain E0203",
                    "shardtool explain models/llama-8b lm_head.weight --tp 4"},
       .arguments = {{.name = "SUBJECT",

@@ -110,7 +110,7 @@ Command inspect_command(InspectArgs& args) {
       .summary = "show what a checkpoint holds, or what a mapping would do with it",
       .description =
           "Reads headers only, never tensor data. With a mapping, a preset or a mesh it shows the "
-          "rule of every tensor and what every device would hold; outputs of shardtool show it "
+          "rule of every tensor and what every rank would hold; outputs of shardtool show it "
           "without one. SRC#PREFIX, here and in all commands, takes only the tensors whose names "
           "begin with PREFIX and a dot, without them: step-1000#model for a training checkpoint.",
       .examples = {"shardtool inspect models/llama-8b",

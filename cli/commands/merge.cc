@@ -43,17 +43,17 @@ api::MergeOptions to_options(const MergeArgs& args) {
 Command merge_command(MergeArgs& args) {
   Command command{
       .name = "merge",
-      .summary = "put the parts together again",
+      .summary = "put shards together again",
       .description =
           "Reads outputs of split or reshard and writes the whole checkpoint, byte for byte what "
-          "was split. Copies of one tensor on several devices are compared; they must be equal. "
+          "was split. Copies of one tensor on several ranks are compared; they must be equal. "
           "With --from-layout it reads files that another tool wrote, such as DeepSeek's "
           "convert.py, and checkpoints of Megatron.",
       .examples = {"shardtool merge out/tp4 -o full",
                    "shardtool merge node0/out node1/out -o full --max-file-size 5GB",
                    "shardtool merge mp8 -o full --from-layout deepseek --model-config config.json"},
       .arguments = {{.name = "SRC",
-                     .help = "output folders that together hold every part",
+                     .help = "output folders that together hold every shard",
                      .target = &args.sources,
                      .required = true},
                     replicas_argument(args.replicas),

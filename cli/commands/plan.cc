@@ -127,11 +127,11 @@ Command plan_command(PlanArgs& args) {
            "shardtool plan profile calibrate -o here.json",
            "mpirun -n 4 shardtool plan profile calibrate /data -o cluster.json"},
       .arguments = {{.name = "SRC",
-                     .help = "a checkpoint, or output folders that together hold every part; or: "
-                             "diff A.json B.json, to compare two plans; profile "
-                             "list, or profile show "
-                             "NAME, for what is known of hardware; profile calibrate [FOLDER], to "
-                             "measure this machine",
+                     .help =
+                         "a checkpoint, or output folders that together hold every shard; or: "
+                         "diff A.json B.json, to compare two plans; profile list, or profile show "
+                         "NAME, for what is known of hardware; profile calibrate [FOLDER], to "
+                         "measure this machine",
                      .target = &args.sources,
                      .required = true}},
       .run = [&args](Session& session) { return run_plan(args, session); }};

@@ -48,9 +48,9 @@ api::ReshardOptions to_options(const ReshardArgs& args) {
 Command reshard_command(ReshardArgs& args) {
   Command command{
       .name = "reshard",
-      .summary = "turn parts for one mesh into parts for another",
+      .summary = "turn shards for one mesh into shards for another",
       .description =
-          "Moves bytes straight from the old parts to the new ones; the whole checkpoint is never "
+          "Moves bytes straight from the old shards to the new ones; the whole checkpoint is never "
           "put together. The result is byte for byte what split would write for the destination. "
           "Without a mapping file or a preset, the mapping that the manifest holds is used again.",
       .examples = {"shardtool reshard out/tp4 -o out/tp8 --to-mesh tp=8",
@@ -58,7 +58,7 @@ Command reshard_command(ReshardArgs& args) {
                    "shardtool reshard out/param -o out/compute --to compute",
                    "shardtool reshard --plan plan.json -o out/tp8"},
       .arguments = {{.name = "SRC",
-                     .help = "output folders that together hold every part; a plan knows its own",
+                     .help = "output folders that together hold every shard; a plan knows its own",
                      .target = &args.sources},
                     {.name = "--plan",
                      .value = "FILE",

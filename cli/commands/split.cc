@@ -30,12 +30,12 @@ api::SplitOptions to_options(const SplitArgs& args) {
 Command split_command(SplitArgs& args) {
   Command command{
       .name = "split",
-      .summary = "cut a checkpoint into one part per device",
+      .summary = "cut a checkpoint into files for every rank",
       .description =
           "Reads a whole checkpoint (safetensors, or torch's .bin, .pt and .pth) and writes, for "
-          "every device of the mesh, the part of every tensor that it holds. The output has a "
+          "every rank of the mesh, the shard of every tensor that it holds. The output has a "
           "manifest.json: merge, reshard and inspect need no mapping for it. Memory stays within "
-          "--max-memory whatever the size. If every part is one box without padding, "
+          "--max-memory whatever the size. If every shard is one box without padding, "
           "torch.distributed.checkpoint reads the output, too (HuggingFaceStorageReader). "
           "--layout writes what an engine loads.",
       .examples = {"shardtool split models/llama-8b -o out/tp4 --mesh tp=4",

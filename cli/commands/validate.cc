@@ -62,7 +62,7 @@ std::vector<Argument> source_arguments(ValidateArgs& args) {
           {.name = "--reference",
            .short_name = "-r",
            .value = "CKPT",
-           .help = "the whole model; without it the shards are held against their manifest and "
+           .help = "the unsharded model; without it the shards are held against their manifest and "
                    "themselves merged",
            .target = &args.reference},
           {.name = "--mapping",
@@ -91,14 +91,15 @@ std::vector<Argument> proof_arguments(ValidateArgs& args) {
   return {
       {.name = "--quick", .help = "headers and exact arithmetic, no f64", .target = &args.quick},
       {.name = "--ordered",
-       .help = "also in f32 and bf16, the whole model summed as the shards: equal bits are a proof",
+       .help =
+           "also in f32 and bf16, the unsharded model summed as the shards: equal bits are a proof",
        .target = &args.ordered},
       {.name = "--native",
        .help = "also in the weights' type, as engines compute: how much more the shards round",
        .target = &args.native},
       {.name = "--golden",
        .value = "FILE",
-       .help = "also hold the whole model in f32 against what another program computed",
+       .help = "also hold the unsharded model in f32 against what another program computed",
        .target = &args.golden},
       {.name = "--values",
        .help = "compare values, not bits: for a reference of another dtype, which is cast and "
@@ -129,7 +130,7 @@ std::vector<Argument> demo_arguments(ValidateArgs& args) {
            .choices = {"mlp"}},
           {.name = "--ranks",
            .value = "N",
-           .help = "devices of the demo; 4 when absent",
+           .help = "ranks of the demo; 4 when absent",
            .target = &args.ranks},
           {.name = "--sizes",
            .value = "IN,HIDDEN,OUT,BATCH",
@@ -193,7 +194,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
         .help("give the output of `shardtool split`, or --demo mlp");
   }
   if (args.ranks) {
-    throw Error(ErrorCode::kUsage, "--ranks is for --demo: shards say how many devices they have");
+    throw Error(ErrorCode::kUsage, "--ranks is for --demo: shards say how many ranks they have");
   }
   if (args.sizes) throw Error(ErrorCode::kUsage, "--sizes is for --demo: shards have sizes");
   api::ValidateOptions options;
@@ -224,13 +225,13 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
 Command validate_command(ValidateArgs& args) {
   Command command{
       .name = "validate",
-      .summary = "run the model on the shards and as a whole, and compare exactly",
+      .summary = "run the model sharded and unsharded, and compare exactly",
       .description =
-          "Runs one forward pass layer by layer, on every device's shards and on the whole model, "
+          "Runs one forward pass layer by layer, on every rank's shards and unsharded, "
           "and compares what they compute: in exact arithmetic modulo 2^61 - 1, where a sum has no "
           "order and one wrong bit of one weight shows, and in f64. Sums, gathers and masks are "
           "those that the layout asks of an engine, and are counted. Every row of the embedding "
-          "and every expert takes part. Memory stays within the budget, whatever the model. Exits "
+          "and every expert is used. Memory stays within the budget, whatever the model. Exits "
           "0 when the shards compute the same function and 1 when they do not, naming the layer, "
           "the tensor, the rank and what is there instead.",
       .examples = {"shardtool validate out/tp4 --reference models/llama-8b",

@@ -80,7 +80,7 @@ std::string mesh_line(const api::InspectReport& report) {
   auto line = fmt::format("  mesh {}", to_string(*report.mesh));
   if (!bytes.empty()) {
     const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
-    line += fmt::format("  {} devices, {}", bytes.size(), format_bytes(*least));
+    line += fmt::format("  {} ranks, {}", bytes.size(), format_bytes(*least));
     line += *least == *most ? " each" : fmt::format(" to {} each", format_bytes(*most));
   }
   return line + "\n";

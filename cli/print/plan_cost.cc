@@ -246,7 +246,7 @@ void print_calibrated(Session& session, const plan::HardwareProfile& profile) {
   };
   line("measured", fmt::format("{}: {}", profile.measured->host, profile.description));
   line("memory", fmt::format("{:g} GB/s", profile.memory_gb_per_s));
-  line("products", fmt::format("{:g} TFLOP/s", profile.rates.bf16_tflops));
+  line("GEMM", fmt::format("{:g} TFLOP/s", profile.rates.bf16_tflops));
   line("fabric", fabric_text(profile));
   const auto rate = [](const plan::TimeTable& table) {
     return fmt::format("{}/s", format_bytes(static_cast<i64>(plan::bytes_per_s(table))));

@@ -81,7 +81,7 @@ Table parts_table(const api::MemoryReport& memory, bool exact) {
                   [&](const api::PlanDevice& other) { return alike(device, other); });
   const auto title = memory.devices.size() == 1 ? std::string("on one device")
                      : all_alike ? fmt::format("on each of {} devices", memory.devices.size())
-                                 : fmt::format("on device {}, the fullest", device.rank);
+                                 : fmt::format("on rank {}, the fullest", device.rank);
   Table table{{{title}, {"bytes", true}, {"share", true}}, {}};
   const auto add = [&](const std::string& name, i64 bytes) {
     table.rows.push_back({name, bytes_cell(bytes, exact), share_cell(bytes, device.total)});
@@ -94,7 +94,7 @@ Table parts_table(const api::MemoryReport& memory, bool exact) {
       if (device.by_class[c] > 0) add("  " + memory.classes[c], device.by_class[c]);
     }
     add("weights", device.weights);
-    if (all_alike && copies > 0) add("  on other devices, too", copies);
+    if (all_alike && copies > 0) add("  on other ranks, too", copies);
     if (device.padding > 0) add("  of these, padding", device.padding);
   }
   if (device.gathered > 0) add("gathered for the largest layer", device.gathered);
@@ -109,7 +109,7 @@ Table parts_table(const api::MemoryReport& memory, bool exact) {
 }
 
 Table devices_table(const api::MemoryReport& memory, bool exact) {
-  Table table{{{exact ? "rank" : "devices"}}, {}};
+  Table table{{{exact ? "rank" : "ranks"}}, {}};
   for (const std::string& name : memory.classes) table.columns.push_back({name, true});
   const std::vector<PartOfDevice> parts = parts_of(memory);
   for (const PartOfDevice& part : parts) table.columns.push_back({part.title, true});
@@ -168,7 +168,7 @@ Table methods_table(const plan::ReshardPlan& reshard, bool exact) {
 }
 
 Table ranks_table(const plan::ReshardPlan& reshard, bool exact) {
-  Table table{{{"device", true}, {"sends", true}, {"receives", true}, {"peak", true}}, {}};
+  Table table{{{"rank", true}, {"sends", true}, {"receives", true}, {"peak", true}}, {}};
   for (const plan::RankLoad& rank : reshard.per_rank) {
     table.rows.push_back({fmt::format("{}", rank.rank), bytes_cell(rank.send, exact),
                           bytes_cell(rank.receive, exact), bytes_cell(rank.peak_bytes, exact)});

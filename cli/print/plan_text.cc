@@ -149,7 +149,7 @@ std::string files_text(const plan::ReshardPlan& reshard) {
   const plan::Reads& reads = loads ? reshard.loads : reshard.reads;
   const i64 wanted = loads ? reshard.bytes_total : 0;
   auto text = fmt::format("{} contiguous runs to read{}, {} to write", format_count(reads.runs),
-                          loads ? " when every device loads its own" : "",
+                          loads ? " when every rank loads its own" : "",
                           format_count(reshard.write_segments));
   if (reads.requests == reads.runs) return text;
   text += fmt::format("; over short gaps {} reads of {}", format_count(reads.requests),
@@ -186,9 +186,9 @@ void print_loads(Session& session, const plan::ReshardPlan& reshard) {
   };
   const auto sender = most(&plan::RankLoad::send);
   const auto receiver = most(&plan::RankLoad::receive);
-  auto text = fmt::format("device {} receives {}", receiver.rank, format_bytes(receiver.receive));
+  auto text = fmt::format("rank {} receives {}", receiver.rank, format_bytes(receiver.receive));
   if (!reshard.from_storage)
-    text = fmt::format("device {} sends {}, ", sender.rank, format_bytes(sender.send)) + text;
+    text = fmt::format("rank {} sends {}, ", sender.rank, format_bytes(sender.send)) + text;
   session.out().write(labelled(style, "busiest", text));
   session.out().write(labelled(style, "messages",
                                fmt::format("{} between {} pairs{}", format_count(reshard.transfers),
@@ -213,7 +213,7 @@ void print_renumbering(Session& session, const plan::ReshardPlan& reshard) {
     text += fmt::format("{}{}", rank == 0 ? "" : " ", devices[rank]);
   }
   if (devices.size() > kShownDevices) text += " ...";
-  std::string line = fmt::format("the new ranks in order on the devices {}", text);
+  std::string line = fmt::format("the new ranks in order on the old ranks {}", text);
   if (reshard.renumbering->lower_bound < reshard.renumbering->bytes_moved) {
     line += fmt::format("; no numbering moves less than {}",
                         format_bytes(reshard.renumbering->lower_bound));
@@ -296,10 +296,10 @@ void print_tables(Session& session, const api::PlanReport& report, TableFormat f
   session.out().write(fmt::format("# {}\n", to_string(report.memory.mesh)));
   if (report.reshard) {
     section("Reshard", methods_table(*report.reshard, exact));
-    section("Devices on the way", ranks_table(*report.reshard, exact));
+    section("Ranks on the way", ranks_table(*report.reshard, exact));
   }
   section("Memory", parts_table(report.memory, exact));
-  section("Devices", devices_table(report.memory, exact));
+  section("Ranks", devices_table(report.memory, exact));
   if (!report.memory.what_if.empty())
     section("What if", layouts_table(report.memory.what_if, exact));
   if (!report.memory.compare.empty())

@@ -31,7 +31,7 @@ std::string plan_text(const api::TransformPlan& plan) {
                         format_count(plan.replicated));
   }
   if (plan.dropped > 0) text += fmt::format(", {} dropped", format_count(plan.dropped));
-  if (plan.ranks > 0) text += fmt::format(", {} of {}", plural(plan.ranks, "part"), plan.mesh);
+  if (plan.ranks > 0) text += fmt::format(", {} of {}", plural(plan.ranks, "rank"), plan.mesh);
   text += ", " + format_bytes(plan.bytes_out);
   if (plan.replicated_bytes > 0) {
     text += fmt::format(" (replication +{})", format_bytes(plan.replicated_bytes));
@@ -63,7 +63,7 @@ std::string sizes_text(const std::vector<i64>& sizes) {
   constexpr size_t kShown = 16;
   const auto shown = static_cast<std::ptrdiff_t>(std::min(sizes.size(), kShown));
   const auto text = fmt::format("{}", fmt::join(sizes.begin(), sizes.begin() + shown, "+"));
-  return sizes.size() <= kShown ? text : fmt::format("{}+... ({} parts)", text, sizes.size());
+  return sizes.size() <= kShown ? text : fmt::format("{}+... ({} ranks)", text, sizes.size());
 }
 
 std::string uneven_text(const api::UnevenAxis& uneven) {
@@ -333,7 +333,7 @@ void print_text(Session& session, const api::TransformReport& report) {
     }
     if (report.moved) {
       session.out().write(labelled(style, "moved",
-                                   fmt::format("{} as planned, {} stayed on their device",
+                                   fmt::format("{} as planned, {} stayed on their rank",
                                                format_bytes(report.moved->bytes_moved),
                                                format_bytes(report.moved->bytes_kept))));
     }

@@ -27,7 +27,7 @@ std::string worst_text(const api::ValidateTier& tier) {
                          tier.outcome == Outcome::kDiffers;
   if (has_worst) return fmt::format("{:.1e} of the RMS", tier.worst);
   if (tier.kind == TierKind::kNative) {
-    return fmt::format("{:.1e} of the RMS, the whole's {:.1e}", tier.worst * tier.rounding,
+    return fmt::format("{:.1e} of the RMS, unsharded {:.1e}", tier.worst * tier.rounding,
                        tier.rounding);
   }
   if (is_ordered(tier.kind)) return tier.outcome == Outcome::kPass ? "same bits" : "";
@@ -138,10 +138,10 @@ std::string bytes_text(const api::ValidateReport& report) {
   if (bytes.differing == 0) {
     const bool is_all = bytes.parts == report.parts;
     text = fmt::format("those of the {} in {}{}", byte_standard(report), is_all ? "all " : "",
-                       plural(bytes.parts, "part"));
+                       plural(bytes.parts, "shard"));
   } else {
     text = fmt::format("other than the {}'s in {} of {}", byte_standard(report),
-                       format_count(bytes.differing), plural(bytes.parts, "part"));
+                       format_count(bytes.differing), plural(bytes.parts, "shard"));
   }
   for (size_t i = 0; i < bytes.different.size() && i < kMostListed; ++i) {
     const engine::ComparedBytes::Part& part = bytes.different[i];
@@ -150,7 +150,7 @@ std::string bytes_text(const api::ValidateReport& report) {
   }
   if (bytes.different.size() > kMostListed) text += ", ...";
   const i64 rest = report.parts - bytes.parts;
-  if (rest > 0) text += fmt::format("; {} not compared", plural(rest, "part"));
+  if (rest > 0) text += fmt::format("; {} not compared", plural(rest, "shard"));
   return text;
 }
 
@@ -165,7 +165,7 @@ std::string engine_text(const api::ValidateReport& report) {
 std::string native_text(const api::ValidateReport& report) {
   const std::set<std::string> names(report.libraries.begin(), report.libraries.end());
   return fmt::format("{} by a library ({}), {} by shardtool's kernels",
-                     plural(report.native.library, "product"), fmt::join(names, ", "),
+                     plural(report.native.library, "GEMM"), fmt::join(names, ", "),
                      format_count(report.native.kernels));
 }
 
@@ -177,7 +177,7 @@ void print_body(Session& session, const api::ValidateReport& report) {
     out.write(
         labelled(style, "model",
                  fmt::format("{}, {} on {} ({}), {}", report.family, plural(report.layers, "layer"),
-                             report.mesh, plural(report.ranks, "device"), engine_text(report))));
+                             report.mesh, plural(report.ranks, "rank"), engine_text(report))));
   }
   print_table(out, tiers_table(report), TableFormat::kText);
   if (!report.collectives.empty()) {
@@ -245,7 +245,7 @@ void print_problems(Output& out, const api::ValidateReport& report) {
 
 std::string_view proved_text(const api::ValidateReport& report) {
   return report.has_reference
-             ? "the shards compute what the whole model computes"
+             ? "the shards compute what the unsharded model computes"
              : "the shards have their manifest's bytes and compute what they compute merged (not "
                "compared with the original)";
 }

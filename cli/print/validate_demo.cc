@@ -93,7 +93,7 @@ void print_text(Session& session, const api::DemoRunReport& report) {
   if (!session.quiet()) {
     out.write(labelled(style, "demo",
                        fmt::format("y = relu(x W0) W1 on {}, {}",
-                                   plural(report.demo.devices, "device"), report.engine)));
+                                   plural(report.demo.devices, "rank"), report.engine)));
     print_table(out, systems_table(report.demo), TableFormat::kText);
     print_table(out, faults_table(report.demo), TableFormat::kText);
     for (const std::string& reason : report.demo.not_planted) {

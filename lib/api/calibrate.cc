@@ -136,7 +136,7 @@ void describe(std::string_view engine, int ranks, plan::HardwareProfile& profile
       "shardtool plan profile calibrate; a device is a rank with its share of the processors and "
       "of the memory, the slowest rank counts",
       "memory.gb_per_s: memcpy beyond the caches, bytes read and written",
-      "dense_tflops.bf16: shardtool's own products of bf16 weights with floats",
+      "dense_tflops.bf16: shardtool's own GEMMs of bf16 weights with floats",
       "storage: direct I/O where there is some, writes with their sync; by one rank",
       nodes > 1 ? "network_gb_per_s: messages between all ranks, each to the next"
                 : "network_gb_per_s: of the messages on this one machine; no network was measured"};

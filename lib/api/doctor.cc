@@ -140,7 +140,7 @@ DoctorCheck driver_check() {
 
 /// Library for `validate --native` on GPUs.
 DoctorCheck product_library_check() {
-  DoctorCheck check{"product library", "", true, ""};
+  DoctorCheck check{"GEMM library", "", true, ""};
   try {
     check.value = kernels::found_cublaslt("");
   } catch (const Error& error) {

@@ -104,7 +104,7 @@ void require_own_slices(const LogicalCheckpoint& source, const mapping::Resoluti
   const auto displaced = first_displaced(source, resolution);
   if (!displaced) return;
   throw Error(ErrorCode::kManifestInvalid,
-              fmt::format("the manifest's mapping gives rank {} another part than the shards have",
+              fmt::format("the manifest's mapping gives rank {} another shard than the files have",
                           displaced->rank))
       .at({source.parts.front().path + "/" + format::kManifestName, 0, 0, "/mapping"})
       .tensor(displaced->tensor)

@@ -68,7 +68,7 @@ void begin_at_source(const LogicalCheckpoint& source, const PlanOptions& options
     throw impossible(
         "a plan that begins at another layout than that of the source, or at another config.json, "
         "cannot be applied to the source",
-        "plan from the parts as they are, or use --format json for the report alone");
+        "plan from the shards as they are, or use --format json for the report alone");
   }
   ends.from.reset();
 }

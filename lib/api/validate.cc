@@ -121,7 +121,7 @@ void Validating::open() {
   if (!shards_.is_sharded()) {
     throw Error(ErrorCode::kUsage, "there are no shards to validate")
         .note("found", "a whole checkpoint: " + shards_.parts.front().path)
-        .help("give the output of `shardtool split`, and the whole model with --reference");
+        .help("give the output of `shardtool split`, and the unsharded model with --reference");
   }
   if (!options_.reference.empty()) reference_ = open_logical({options_.reference});
   if (reference_ && options_.compares_values) show_as_recorded(*reference_, shards_);
@@ -138,7 +138,7 @@ void Validating::open_foreign(ForeignFiles files) {
     throw Error(ErrorCode::kUsage, "shards without a manifest need --mapping and --reference")
         .note("found", plural(std::ssize(files.shards.files), "file") +
                            " whose names number ranks, and no manifest.json")
-        .help("give the mapping that cuts the whole model into what the ranks have");
+        .help("give the mapping that cuts the unsharded model into what the ranks have");
   }
   reference_ = open_logical({options_.reference});
   if (mapping_.config.empty()) mapping_.config = files.config_path();
@@ -368,7 +368,7 @@ void Validating::decide() {
   }
   if (foreign_) {
     report_.notes.push_back(
-        "the shards have no manifest: the mapping says which part each rank has and how often a "
+        "the shards have no manifest: the mapping says which shard each rank has and how often a "
         "bias counts, so that a wrong mapping looks like wrong shards; what no result depends on "
         "is not proved");
   }

@@ -40,7 +40,7 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
     {kMeshAxisReused, "E0209", 3, "a mesh axis cuts one tensor twice",
      "One mesh axis, or parts of it that overlap, cannot cut two axes of one tensor: each device "
      "has one coordinate on it."},
-    {kEmptyShard, "E0210", 3, "a device would get an empty shard",
+    {kEmptyShard, "E0210", 3, "a rank would get an empty shard",
      "There are more devices than units to deal out. Use fewer, replicate (\"small\": "
      "\"replicate\"), or allow it with --allow-empty-shards."},
     {kBlockStraddle, "E0211", 3, "a cut falls inside a block",

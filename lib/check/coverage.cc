@@ -59,7 +59,7 @@ std::string sizes_text(const HolderSet& holders, int axis) {
   std::string text;
   for (int h = 0; h < std::min(holders.size(), kShown); ++h) {
     const auto map = static_cast<size_t>(holders.pick(h)[static_cast<size_t>(axis)]);
-    text += fmt::format("{}{}", h > 0 ? "+" : "parts of ", holders.maps(axis)[map].local_size());
+    text += fmt::format("{}{}", h > 0 ? "+" : "shards of ", holders.maps(axis)[map].local_size());
   }
   return holders.size() > kShown ? text + "+..." : text;
 }
@@ -103,14 +103,14 @@ void check_coverage(std::span<const HeldTensor> tensors, const std::string& file
     if (verdict.tensors++ == 0) verdict.example = tensor.name;
     if (!verdict.gap.empty()) {
       findings.add({.rule = CheckRule::kCoverageGap,
-                    .message = fmt::format("elements {} are on no device", verdict.gap),
+                    .message = fmt::format("elements {} are on no rank", verdict.gap),
                     .file = file,
                     .tensor = *tensor.name,
                     .fix = "split the checkpoint again"});
     }
     if (verdict.overlaps && !tensor.is_overlap_meant) {
       findings.add({.rule = CheckRule::kPartialOverlap,
-                    .message = "devices share elements without being replicas of each other",
+                    .message = "ranks share elements without being replicas of each other",
                     .file = file,
                     .tensor = *tensor.name});
     }
@@ -118,7 +118,7 @@ void check_coverage(std::span<const HeldTensor> tensors, const std::string& file
   for (const auto& [holders, verdict] : verdicts) {
     if (verdict.uneven_axis < 0) continue;
     findings.add({.rule = CheckRule::kUneven,
-                  .message = fmt::format("axis {} is not cut into equal parts ({} like this)",
+                  .message = fmt::format("axis {} is not cut into equal shards ({} like this)",
                                          verdict.uneven_axis, plural(verdict.tensors, "tensor")),
                   .file = file,
                   .tensor = *verdict.example,

@@ -251,7 +251,7 @@ class Judge {
       if (!is_zero(h)) continue;
       findings_.add(all ? finding(CheckRule::kZeroTensor, h, "all elements are zero")
                         : finding(CheckRule::kZeroShard, h,
-                                  "all elements of this part are zero, those of others are not"));
+                                  "all elements of this shard are zero, those of others are not"));
       if (all) return;
     }
   }
@@ -365,7 +365,7 @@ void compare_overlaps(std::span<const DataTensor> tensors, std::span<const DataF
     const auto holder = static_cast<size_t>(differences[i].holder);
     const DataTensor& tensor = *compared[i];
     findings.add({.rule = CheckRule::kReplicasDiffer,
-                  .message = "devices hold other bytes for elements that they share",
+                  .message = "ranks hold other bytes for elements that they share",
                   .file = files[static_cast<size_t>(tensor.side.slots[holder].file)].shown,
                   .tensor = tensor.spec.name,
                   .rank = tensor.ranks.empty() ? -1 : tensor.ranks[holder],

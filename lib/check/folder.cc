@@ -104,7 +104,7 @@ void check_hub(const Checkpoint& checkpoint, Findings& findings) {
                   .message = fmt::format("the folder has {} files", count),
                   .file = folder,
                   .expected = fmt::format("at most {}", kHubFolderFiles),
-                  .fix = "merge parts with a larger --max-file-size, or use folders"});
+                  .fix = "merge files with a larger --max-file-size, or use folders"});
   }
   const auto check_name = [&](const std::string& name) {
     if (is_portable(name)) return;

@@ -174,7 +174,7 @@ void check_files(const ForeignShards& shards, i64 devices, Findings& findings) {
   for (const auto& [rank, numbers] : parts) {
     if (*numbers.rbegin() + 1 == std::ssize(numbers)) continue;
     findings.add({.rule = CheckRule::kRankFileMissing,
-                  .message = fmt::format("parts of rank {} are missing", rank),
+                  .message = fmt::format("files of rank {} are missing", rank),
                   .file = shards.files.front().shown,
                   .rank = rank,
                   .found = fmt::format("part {}", fmt::join(numbers, ", ")),
@@ -223,7 +223,7 @@ class Judge {
     for (const RankTensor* part : parts.by_rank) lacking.erase(part->rank);
     for (const i64 rank : lacking) {
       Finding absent = finding(CheckRule::kShardMissing, *parts.by_rank.front(),
-                               fmt::format("rank {} has no part of it", rank));
+                               fmt::format("rank {} has no shard of it", rank));
       absent.rank = rank;
       absent.found = shapes_text(parts);
       findings_.add(std::move(absent));

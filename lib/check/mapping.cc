@@ -88,11 +88,11 @@ void check_resolution(const mapping::Resolution& resolution, const std::string& 
     constexpr size_t kShown = 16;
     const auto shown = static_cast<std::ptrdiff_t>(std::min(cut.sizes.size(), kShown));
     findings.add({.rule = CheckRule::kUneven,
-                  .message = fmt::format("axis '{}' does not divide over {} parts ({} tensors)",
+                  .message = fmt::format("axis '{}' does not divide over {} ranks ({} tensors)",
                                          cut.axis, cut.sizes.size(), cut.tensors),
                   .file = file,
                   .tensor = cut.example_tensor,
-                  .found = fmt::format("parts of {}{}",
+                  .found = fmt::format("shards of {}{}",
                                        fmt::join(cut.sizes.begin(), cut.sizes.begin() + shown, "+"),
                                        cut.sizes.size() > kShown ? "+..." : ""),
                   .fix = mapping::uneven_warning(cut.axis, cut.sizes)

@@ -206,7 +206,7 @@ class BlockTable {
     if (!seen_.insert({std::string(name.substr(leaf + 1)), extent}).second) return;
     findings_.add(
         {.rule = CheckRule::kBlockSizes,
-         .message = fmt::format("axis {} of {} in blocks of {}: equal parts are whole blocks for "
+         .message = fmt::format("axis {} of {} in blocks of {}: equal shards are whole blocks for "
                                 "tp {}, not for tp {}",
                                 axis, extent, block,
                                 sizes.fit.empty() ? std::string("1 alone")
@@ -215,7 +215,7 @@ class BlockTable {
          .file = model_.config_file,
          .tensor = tensor.name,
          .axis = static_cast<int>(axis),
-         .fix = "use such a tp, or let shardtool cut at blocks: devices get unequal parts"});
+         .fix = "use such a tp, or let shardtool cut at blocks: ranks get unequal shards"});
   }
 
  private:

@@ -72,8 +72,8 @@ constexpr auto kContainerRules = std::to_array<RuleInfo>({
      "buffers and progress by it."},
     {kUnlistedFile, "ST0126", kError, "a weights file is not in the index",
      "A leftover of another version: loaders that read every file in the folder mix the two."},
-    {kNoIndex, "ST0127", kWarning, "parts without an index",
-     "The parts are complete by their names, but most loaders need the index."},
+    {kNoIndex, "ST0127", kWarning, "files without an index",
+     "The files are complete by their names, but most loaders need the index."},
     {kUnclearChoice, "ST0128", kError, "it is unclear which files make the checkpoint",
      "Several weights files, and neither an index, nor a manifest, nor a mapping says how they "
      "belong together."},
@@ -105,7 +105,7 @@ constexpr auto kMappingRules = std::to_array<RuleInfo>({
      "See `shardtool explain E0208`."},
     {kMeshAxisReused, "ST0209", kError, "a mesh axis cuts one tensor twice",
      "See `shardtool explain E0209`."},
-    {kEmptyShard, "ST0210", kError, "a device would get an empty shard",
+    {kEmptyShard, "ST0210", kError, "a rank would get an empty shard",
      "See `shardtool explain E0210`."},
     {kBlockStraddle, "ST0211", kError, "a cut falls inside a block",
      "A weight and its scales would be cut at different places, and the numbers would be wrong "
@@ -125,12 +125,13 @@ constexpr auto kMappingRules = std::to_array<RuleInfo>({
     {kMappingConfig, "ST0220", kError, "no mapping fits the model",
      "See `shardtool explain E0220`."},
     {kUneven, "ST0221", kNote, "an axis is cut unevenly",
-     "The devices get parts of different sizes. shardtool and engines that pad can load them; "
-     "others require equal parts."},
+     "The ranks get shards of different sizes. shardtool and engines that pad can load them; "
+     "others require equal shards."},
     {kMappingWarning, "ST0222", kWarning, "the mapping may not be meant for this checkpoint",
      "It names other architectures, or declares axes or rules that are not used."},
     {kDoubtfulCut, "ST0223", kWarning, "a cut is probably wrong",
-     "A tensor that holds several matrices (q, k and v, or gate and up) is cut as one piece, a cut "
+     "A tensor that holds several matrices (q, k and v, or gate and up) is cut as one matrix, a "
+     "cut "
      "falls inside a head, or the heads of a layer have other sizes than config.json says. Merging "
      "such shards gives back the model, but a rank computes with the wrong rows. `validate` with a "
      "graph decides."},
@@ -138,12 +139,12 @@ constexpr auto kMappingRules = std::to_array<RuleInfo>({
 
 constexpr auto kShardRules = std::to_array<RuleInfo>({
     {kCoverageGap, "ST0301", kError, "coverage gap",
-     "Some elements of a tensor are on no device: they are lost, and a merge would leave a hole."},
+     "Some elements of a tensor are on no rank: they are lost, and a merge would leave a hole."},
     {kPartialOverlap, "ST0302", kWarning, "shards overlap in part",
-     "Devices or chunks share elements without being replicas of each other. Meant only where "
+     "Ranks or chunks share elements without being replicas of each other. Meant only where "
      "key/value heads are gathered per query head."},
     {kMissingRank, "ST0303", kError, "a rank is missing",
-     "The mesh has the device, but the folder holds nothing for it."},
+     "The mesh has the rank, but the folder holds nothing for it."},
     {kRankFileMissing, "ST0304", kError, "a rank's file is missing",
      "The manifest, or the numbering of the files, names a file that is not there."},
     {kExtraFile, "ST0305", kError, "a weights file belongs to no rank",
@@ -158,19 +159,19 @@ constexpr auto kShardRules = std::to_array<RuleInfo>({
     {kShardDiffers, "ST0309", kError, "a shard is not what the manifest records",
      "dtype, shape or place differ."},
     {kShardMissing, "ST0310", kError, "a rank lacks a tensor",
-     "Other ranks, or the manifest, have a part of it for this rank."},
+     "Other ranks, or the manifest, have a shard of it for this rank."},
     {kShardUnrecorded, "ST0311", kError, "a tensor is not in the manifest",
      "The file holds a tensor that was not written with it."},
     {kShardLink, "ST0312", kError, "a shard is a symbolic link",
      "Outputs are plain files: what a link points to can change under them."},
     {kRankShape, "ST0313", kError, "a rank's shape does not fit the cut",
-     "The parts of a tensor on all ranks do not add up to one tensor under this mapping."},
+     "The shards of a tensor on all ranks do not add up to one tensor under this mapping."},
     {kRankDtype, "ST0314", kError, "ranks have different dtypes",
-     "The parts of one tensor have one dtype."},
+     "The shards of one tensor have one dtype."},
     {kMixedCheckpoints, "ST0315", kError, "files of different checkpoints are mixed",
-     "Two numberings, or parts of two splits, are in one folder or were given together."},
+     "Two numberings, or files of two splits, are in one folder or were given together."},
     {kUnproved, "ST0316", kNote, "not proved",
-     "Shards without a manifest do not say what they are parts of: what follows from the mapping "
+     "Shards without a manifest do not say what they are shards of: what follows from the mapping "
      "alone was checked, the rest cannot be."},
     {kNoDigest, "ST0317", kError, "a tensor has no digest",
      "All elements of the tensor are in the shards of this manifest, so the run that wrote them "
@@ -212,7 +213,7 @@ constexpr auto kModelRules = std::to_array<RuleInfo>({
     {kScaleShape, "ST0413", kError, "a scale does not fit its weight",
      "One scale stands for one block of the weight; their numbers of blocks differ."},
     {kBlockSizes, "ST0414", kNote, "blocks limit the tensor-parallel sizes",
-     "With these sizes a cut in equal parts falls inside a quantisation block."},
+     "With these sizes a cut in equal shards falls inside a quantisation block."},
     {kIntermediateSize, "ST0415", kError, "intermediate_size contradicts the tensors",
      "config.json belongs to another model, or the tensors do."},
     {kConfigInvalid, "ST0416", kError, "config.json cannot be used",
@@ -255,13 +256,13 @@ constexpr auto kDataRules = std::to_array<RuleInfo>({
      "A weight that was allocated and never loaded looks like this. Biases may be zero on "
      "purpose: tensors with one axis are not reported."},
     {kZeroShard, "ST0704", kError, "a shard is all zeros and others are not",
-     "One device's part was never written."},
+     "One rank's shard was never written."},
     {kDigest, "ST0705", kError, "a tensor's digest is wrong",
      "The shards together are not the tensor that was split."},
     {kShardHash, "ST0706", kError, "a shard's hash is wrong",
      "The bytes are not those that were written: the file is damaged or was edited."},
     {kReplicasDiffer, "ST0707", kError, "replicas differ",
-     "Devices hold other bytes for the same elements of a tensor."},
+     "Ranks hold other bytes for the same elements of a tensor."},
     {kFileHash, "ST0708", kError, "a file's SHA-256 is wrong",
      "The manifest was written with --hash sha256, and the file is not the one that was hashed: it "
      "is damaged or was edited."},

@@ -76,7 +76,7 @@ class EmbeddedCommunicator final : public Communicator {
       auto bytes = hub_.mailboxes[static_cast<size_t>(rank())].take(from, channel);
       if (bytes) return *std::move(bytes);
       if (hub_.ended[static_cast<size_t>(from)]) {
-        end_for(fmt::format("process {} of {} ended before its part of {}", from, size(),
+        end_for(fmt::format("process {} of {} ended before its share of {}", from, size(),
                             operation_name()));
       }
       if (end && Clock::now() >= *end) {

@@ -10,14 +10,13 @@ index::Region Side::region(size_t tensor, i64 rank) const {
   auto region = layouts(tensor).region(rank);
   if (region) return *std::move(region);
   throw Error(ErrorCode::kUnsupported,
-              fmt::format("device {} lacks a tensor that it computes with", rank))
+              fmt::format("rank {} lacks a tensor that it computes with", rank))
       .tensor(tensors[tensor].name);
 }
 
 ops::StoredWeight Side::read(size_t tensor, i64 rank) const {
   if (is_turned(tensor)) {
-    throw Error(ErrorCode::kUnsupported,
-                "a packed weight is used for something else than a product")
+    throw Error(ErrorCode::kUnsupported, "a packed weight is used for something else than a GEMM")
         .tensor(tensors[tensor].name);
   }
   ops::StoredWeight weight{region(tensor, rank), tensors[tensor].dtype, {}};

@@ -117,9 +117,9 @@ i64 shifted(const std::string& name, i64 value, i64 addend, i64 halvings, const 
 }
 
 Error foreign_group(const std::string& name, i64 element, i64 group, i64 first, i64 groups) {
-  return Error(ErrorCode::kDataMismatch,
-               fmt::format("element {} points to group {}, which is on another device", element,
-                           group))
+  return Error(
+             ErrorCode::kDataMismatch,
+             fmt::format("element {} points to group {}, which is on another rank", element, group))
       .tensor(name)
       .note("expected", fmt::format("groups {} to {}", first, first + groups - 1))
       .help(

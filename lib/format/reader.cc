@@ -37,7 +37,7 @@ bool are_all_parts(const std::vector<std::string>& names, std::string_view exten
 
 void warn_of_no_index(Checkpoint& checkpoint) {
   checkpoint.warnings.push_back(
-      {"there is no index; the parts are complete by their names", "", Oddity::kNoIndex});
+      {"there is no index; the files are complete by their names", "", Oddity::kNoIndex});
 }
 
 Error unclear_choice(const std::string& folder, const std::vector<std::string>& names,

@@ -19,7 +19,7 @@ i64 data_bytes(const TensorTable::Tensor& tensor) {
   if (!bytes) {
     throw Error(
         ErrorCode::kSubByteCut,
-        fmt::format("a part of shape {} has no whole number of bytes", to_string(tensor.shape)))
+        fmt::format("a shard of shape {} has no whole number of bytes", to_string(tensor.shape)))
         .tensor(tensor.name);
   }
   return *bytes;

@@ -50,7 +50,7 @@ std::pair<std::string, std::string> split_location(const std::string& location) 
 
 void keep_below(Checkpoint& checkpoint, const std::string& prefix) {
   if (checkpoint.manifest) {
-    throw Error(ErrorCode::kUsage, "an output of shardtool is read as a whole")
+    throw Error(ErrorCode::kUsage, "an output of shardtool is read with all its files")
         .at({checkpoint.path, 0, 0, ""})
         .help(fmt::format("leave out '#{}'", quote_for_message(prefix)));
   }

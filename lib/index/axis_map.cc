@@ -81,7 +81,8 @@ std::optional<AxisMap> AxisMap::make(i64 local_size, i64 global_size, std::vecto
 
 AxisMap::AxisMap(i64 local_size, i64 global_size, std::vector<Piece> pieces) {
   auto map = make(local_size, global_size, std::move(pieces));
-  if (!map) throw Error(ErrorCode::kInternal, "pieces of an axis map overlap or leave its extents");
+  if (!map)
+    throw Error(ErrorCode::kInternal, "stretches of an axis map overlap or leave its extents");
   *this = std::move(*map);
 }
 

@@ -61,7 +61,7 @@ void check(const Owners& node) {
     std::vector<i64> sorted = units;
     std::sort(sorted.begin(), sorted.end());
     const bool twice = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
-    require(!twice, fmt::format("a device owns a unit twice: [{}]", fmt::join(units, ", ")));
+    require(!twice, fmt::format("a rank owns a unit twice: [{}]", fmt::join(units, ", ")));
     const bool inside = sorted.empty() || (sorted.front() >= 0 && sorted.back() < node.n);
     require(inside,
             fmt::format("owned units [{}] are outside [0, {})", fmt::join(units, ", "), node.n));
@@ -87,7 +87,7 @@ void check_node(const AxisExpr::Node& node) {
 AxisMap evaluate_owners(const Owners& e, const Mesh& mesh, i64 rank) {
   const i64 parts = extent(mesh, e.over);
   require(static_cast<i64>(e.owned.size()) == parts,
-          fmt::format("{} owner lists over mesh axes {} of {} parts", e.owned.size(),
+          fmt::format("{} owner lists over mesh axes {} of {} ranks", e.owned.size(),
                       to_string(e.over), parts));
   const auto& units = e.owned[static_cast<size_t>(index_along(mesh, e.over, rank))];
   std::vector<index::Piece> pieces;
@@ -171,7 +171,7 @@ Interval part_of(i64 n, i64 parts, i64 index, SplitRule rule) {
     case SplitRule::Kind::kExact:
       if (n % parts != 0) {
         throw Error(ErrorCode::kNotDivisible,
-                    fmt::format("{} units cannot be split evenly into {} parts: {} % {} = {}", n,
+                    fmt::format("{} units cannot be split evenly over {} ranks: {} % {} = {}", n,
                                 parts, n, parts, n % parts));
       }
       return {n / parts * index, n / parts * (index + 1)};

@@ -54,7 +54,7 @@ struct Join {
     if (left == over) return expr;
     if (left.empty()) return whole(expr.size());
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("parts that are listed over {} cannot be joined along {} alone",
+                fmt::format("shards that are listed over {} cannot be joined along {} alone",
                             to_string(over), fmt::join(axes, ", ")))
         .note("expression", to_string(expr));
   }

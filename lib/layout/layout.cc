@@ -179,7 +179,7 @@ void check_complete(std::span<const AxisMap> maps, const LayoutAxis& axis, size_
   }
   const i64 n = maps.empty() ? 0 : maps.front().global_size();
   if (next == n) return;
-  throw Error(ErrorCode::kStrategy, fmt::format("no device holds index {} of {} ({} indices)", next,
+  throw Error(ErrorCode::kStrategy, fmt::format("no rank holds index {} of {} ({} indices)", next,
                                                 axis_name(axis, position), n))
       .note("expression", to_string(axis.expr));
 }
@@ -209,7 +209,7 @@ Layout::Layout(mesh::Mesh mesh, Shape shape, std::vector<LayoutAxis> axes,
   }
   if (ranks_.empty()) {
     throw Error(ErrorCode::kStrategy,
-                "no device holds the tensor: its index is outside every device's part");
+                "no rank holds the tensor: its index is outside every rank's shard");
   }
   for (size_t a = 0; a < axes_.size(); ++a) {
     check_complete(holders_.maps(static_cast<int>(a)), axes_[a], a);

@@ -12,7 +12,7 @@ namespace {
 void require(bool fits, const TensorSpec& part, const std::string& expected) {
   if (fits) return;
   throw Error(ErrorCode::kShapeMismatch,
-              "a part of a packed weight has other extents than its codes")
+              "a shard of a packed weight has other extents than its codes")
       .tensor(part.name)
       .note("found", to_string(part.shape))
       .note("expected", expected);

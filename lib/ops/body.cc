@@ -82,7 +82,7 @@ std::vector<i64> places_of_shared(const OpAt<N>& at, const AxisMap& heads, i64 s
   // Padding heads have no operand: use the first one that is there.
   if (heads.local_size() > 0 && at.in[operand]->width() == 0) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("device {} has heads but nothing of '{}'", at.rank, name));
+                fmt::format("rank {} has heads but nothing of '{}'", at.rank, name));
   }
   std::vector<i64> places(static_cast<size_t>(heads.local_size()));
   for (const index::Piece& piece : heads.pieces()) {
@@ -91,7 +91,7 @@ std::vector<i64> places_of_shared(const OpAt<N>& at, const AxisMap& heads, i64 s
       const auto found = head < where.local_size() ? where(head) : std::nullopt;
       if (!found) {
         throw Error(ErrorCode::kUnsupported,
-                    fmt::format("device {} has query heads but not their head {} of '{}'", at.rank,
+                    fmt::format("rank {} has query heads but not their head {} of '{}'", at.rank,
                                 head, name));
       }
       places[static_cast<size_t>(piece.local + i)] = *found;

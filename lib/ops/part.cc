@@ -13,7 +13,7 @@ std::vector<i64> positions_of(const index::AxisMap& wanted, const index::AxisMap
   const index::AxisMap moves = same_axis ? compose(index::inverse(had), wanted) : index::AxisMap();
   if (!same_axis || moves.image_size() != wanted.image_size()) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("a device lacks features of '{}' that it computes with", what))
+                fmt::format("a rank lacks features of '{}' that it computes with", what))
         .note("has", to_string(had))
         .note("needs", to_string(wanted));
   }

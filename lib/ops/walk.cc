@@ -251,7 +251,7 @@ void Walk::check_covers(const Value& operand, const Value& result) const {
     if (compose(index::inverse(had), wanted).image_size() == wanted.image_size()) continue;
     throw Error(
         ErrorCode::kUnsupported,
-        fmt::format("device {} has other features of '{}' than of the value it is combined with", i,
+        fmt::format("rank {} has other features of '{}' than of the value it is combined with", i,
                     operand.name))
         .note("has", to_string(had))
         .note("needs", to_string(wanted))

@@ -9,8 +9,8 @@ Parts parts_of(std::string_view what, i64 n, int devices, layout::SplitRule rule
   for (int device = 0; device < devices; ++device) {
     parts.push_back(layout::part_of(n, devices, device, rule));
     if (parts.back().size() > 0) continue;
-    throw Error(ErrorCode::kEmptyShard, fmt::format("device {} of {} would hold none of the {} {}",
-                                                    device, devices, n, what))
+    throw Error(ErrorCode::kEmptyShard,
+                fmt::format("rank {} of {} would hold none of the {} {}", device, devices, n, what))
         .help(fmt::format("use at most {} devices", n));
   }
   return parts;

@@ -116,7 +116,7 @@ TEST_CASE("the reason names a rank and its axis, or two parts that begin alike")
   CHECK(reason({8}, {{swapped}}) == "on rank 4, axis 0 has 2 intervals");
   CHECK(reason({8}, {{front}, {pad(back, 6)}}) == "on rank 5, axis 0 has padding");
   CHECK(reason({8}, {{front}, {whole}}) ==
-        "the parts of ranks 4 and 5 begin at one index, but differ in size");
+        "the shards of ranks 4 and 5 begin at one index, but differ in size");
   CHECK(box_begin(index::HolderSet::of({8, 8}, std::vector<index::Region>{{back, none}}), 0) ==
         Shape{4, 8});
 }

@@ -265,7 +265,7 @@ TEST_CASE("parts that are cut differently are refused") {
   add(model, "b", Dtype::kU16, {4, 3}, 0);
   test::write_checkpoint(folder / "whole", model.tensors);
   CHECK(message_of([&] { split(options_for(folder, model, 2, "fused", true)); }) ==
-        "the parts of an output tensor are cut differently on rank 0");
+        "the tensors of an output tensor are cut differently on rank 0");
 }
 
 TEST_CASE("a rule of \"store\" that does not fit is refused") {

@@ -10,6 +10,7 @@
 #include "tests/arch/forbidden_text.h"
 #include "tests/arch/function_lengths.h"
 #include "tests/arch/include_levels.h"
+#include "tests/arch/old_words.h"
 
 namespace shardtool::arch {
 namespace {
@@ -151,6 +152,26 @@ TEST_CASE("the name of every test is one that CTest finds") {
 
 TEST_CASE("no file is named after nothing in particular") {
   CHECK(findings_in(all_texts(), vague_name) == "");
+}
+
+TEST_CASE("help, messages and pages say each thing by its one word") {
+  CHECK(findings_in(product_sources(), old_words) == "");
+  CHECK(findings_in(load_sources({"cli/man", "cli/schemas"}, {".scd", ".json"}), old_words) == "");
+  CHECK(old_words(load_source("README.md")).empty());
+}
+
+TEST_CASE("an old word is found in a literal or a page, and not in code") {
+  const auto found = [](std::string path, std::string text) {
+    return old_words({std::move(path), std::move(text)}).size();
+  };
+  CHECK(found("cli/a.cc", R"(f("on device {}");)") == 1);
+  CHECK(found("cli/a.cc", "f(\"the part of \"\n  \"a tensor\");") == 1);
+  CHECK(found("cli/a.cc", "f(\"the part of \", \"a tensor\");") == 0);
+  CHECK(found("cli/a.cc", "int pieces;  // \"pieces\"\nchar c = '\"'; int clone;") == 0);
+  CHECK(found("cli/a.cc", "f(R\"x(a \" b)x\", pieces, \"the whole model\");") == 1);
+  CHECK(found("cli/a.cc", "f(\"on every device, 4 devices\");") == 0);
+  CHECK(found("README.md", "one\nThe whole model is cut into equal parts.\n") == 2);
+  CHECK(old_words({"README.md", "one\ntwo pieces\n"}).front().starts_with("README.md:2: say "));
 }
 
 TEST_CASE("the level checker allows lower lines and one's own module, and nothing else") {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 
 namespace shardtool::arch {
 namespace fs = std::filesystem;
@@ -20,14 +21,18 @@ std::vector<Source> load_sources(const std::vector<std::string>& folders,
       const bool wanted = std::any_of(endings.begin(), endings.end(),
                                       [&](const std::string& end) { return name.ends_with(end); });
       if (!entry.is_regular_file() || !wanted) continue;
-      std::ifstream in(entry.path(), std::ios::binary);
-      sources.push_back({entry.path().lexically_relative(root).generic_string(),
-                         {std::istreambuf_iterator<char>(in), {}}});
+      sources.push_back(load_source(entry.path().lexically_relative(root).generic_string()));
     }
   }
   std::sort(sources.begin(), sources.end(),
             [](const Source& a, const Source& b) { return a.path < b.path; });
   return sources;
+}
+
+Source load_source(const std::string& path) {
+  std::ifstream in(fs::path(SHARDTOOL_SOURCE_DIR) / path, std::ios::binary);
+  if (!in) throw std::runtime_error("cannot read " + path);
+  return {path, {std::istreambuf_iterator<char>(in), {}}};
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {

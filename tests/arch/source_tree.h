@@ -20,6 +20,9 @@ using Findings = std::vector<std::string>;
 std::vector<Source> load_sources(const std::vector<std::string>& folders,
                                  const std::vector<std::string>& endings);
 
+/// Loads one text file of the repository.
+Source load_source(const std::string& path);
+
 /// Splits a text into lines without line ends.
 std::vector<std::string_view> lines_of(std::string_view text);
 

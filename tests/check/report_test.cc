@@ -272,7 +272,7 @@ TEST_CASE(
   const api::CheckReport output = api::check(reading(options_for(split.write.output)));
   REQUIRE(output.findings.size() == 1);
   CHECK(output.findings.front().rule == CheckRule::kUneven);
-  CHECK(output.findings.front().found == "parts of 59+59+58");
+  CHECK(output.findings.front().found == "shards of 59+59+58");
   CHECK(output.findings.front().axis == 0);
   api::CheckOptions mapped = options_for(SHARDTOOL_SAMPLE);
   mapped.mapping = split.mapping;

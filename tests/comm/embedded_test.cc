@@ -71,7 +71,7 @@ TEST_CASE("a rank that ends early is missed by name") {
   });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kPeerLost);
-  CHECK(error->message() == "process 1 of 3 ended before its part of all_gather");
+  CHECK(error->message() == "process 1 of 3 ended before its share of all_gather");
 }
 
 TEST_CASE("a rank that hangs is given up after the deadline, by name") {

@@ -96,7 +96,7 @@ TEST_CASE("a rank that ends or aborts is named by those who wait for it over NCC
     if (comm.rank() != 1) comm.all_gather("x");
   });
   REQUIRE(ended);
-  CHECK(ended->message() == "process 1 of 3 ended before its part of all_gather");
+  CHECK(ended->message() == "process 1 of 3 ended before its share of all_gather");
   const auto aborted = fake_fails(3, [](Communicator& comm) {
     if (comm.rank() == 1) throw Error(ErrorCode::kConfig, "no heads");
     comm.all_gather("x");

@@ -45,7 +45,7 @@ TEST_CASE("what rows of heads hold is told in the largest words that fit") {
   const auto from = [](std::vector<i64> order) { return order; };
   const std::vector<Case> cases{
       {"all in place", rows(8, 16), globals(rows(8, 16)), "nothing"},
-      {"another rank's part", rows(8, 16), globals(rows(0, 8)), "holds the part of rank 0"},
+      {"another rank's part", rows(8, 16), globals(rows(0, 8)), "holds the shard of rank 0"},
       {"two heads", rows(8, 16), from({12, 13, 14, 15, 8, 9, 10, 11}),
        "head 2 holds head 3, head 3 holds head 2"},
       {"one head twice", rows(8, 16), from({8, 9, 10, 11, 8, 9, 10, 11}), "head 3 holds head 2"},

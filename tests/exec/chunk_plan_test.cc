@@ -74,7 +74,7 @@ TEST_CASE("an 8-way column cut of a large matrix is eight copies a chunk, not on
   CHECK(chunk.outputs[3].bytes == 128 * 16384 * 2 / 8);
 }
 
-TEST_CASE("a budget that does not hold one element for every device is refused") {
+TEST_CASE("a budget that does not hold one element for every rank is refused") {
   const layout::Layout columns(mesh::parse_mesh("tp=64"), {1, 64},
                                {{layout::whole(1), 1, {}}, {layout::whole(64), 1, {}}});
   const layout::Layout one = layout::Layout::replicated(mesh::Mesh(), {1, 64});

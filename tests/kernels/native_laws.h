@@ -8,7 +8,7 @@
 #include "kernels/native/native_products.h"
 #include "tests/kernels/random_numbers.h"
 
-/// Laws of an accelerator's product library.
+/// Laws of an accelerator's GEMM library.
 namespace shardtool::kernels {
 
 /// A product of small integers, whose sums are exact in any order; operands are at any alignment.

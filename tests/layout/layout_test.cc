@@ -47,7 +47,7 @@ TEST_CASE("L2: an index that no device holds is refused") {
   const auto refused = error_of([] { return one_axis(tp(2), owners(4, {{0, 1}, {3}}, kTp)); });
   REQUIRE(refused);
   CHECK(refused->code() == ErrorCode::kStrategy);
-  CHECK(refused->message() == "no device holds index 2 of axis 0 (4 indices)");
+  CHECK(refused->message() == "no rank holds index 2 of axis 0 (4 indices)");
   CHECK_ERROR(kStrategy, one_axis(tp(2), owners(4, {{0, 1}, {2}}, kTp)));
   CHECK_ERROR(kStrategy, one_axis(tp(2), owners(4, {{1}, {2, 3}}, kTp)));
 }

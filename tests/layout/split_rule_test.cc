@@ -100,7 +100,7 @@ TEST_CASE("exact refuses what does not divide and says so") {
   const auto thrown = error_of([] { return part_of(10, 4, 0, kExact); });
   REQUIRE(thrown);
   CHECK(thrown->code() == ErrorCode::kNotDivisible);
-  CHECK(thrown->message() == "10 units cannot be split evenly into 4 parts: 10 % 4 = 2");
+  CHECK(thrown->message() == "10 units cannot be split evenly over 4 ranks: 10 % 4 = 2");
 }
 
 TEST_CASE("the largest axes are cut without overflow") {

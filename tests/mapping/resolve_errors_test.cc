@@ -46,7 +46,7 @@ TEST_CASE(
   CHECK(has_note(*e, "tensor", "l.0.q [60, 8] BF16 (and 2 more)"));
   CHECK(has_note(*e, "config", "num_attention_heads = 30 (from config.json)"));
   CHECK(e->help_lines()[0] ==
-        "use a size that divides 30 (1 2 3 5 6 10 15 30), or allow uneven parts with \"uneven\": "
+        "use a size that divides 30 (1 2 3 5 6 10 15 30), or allow uneven shards with \"uneven\": "
         "\"balanced\" -> 8+8+7+7");
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("an axis that nothing defines is an error, or whole where the mapping 
 
 TEST_CASE("an uneven cut of heads, experts or the vocabulary is a warning with what divides") {
   CHECK(uneven_warning("heads", {4, 2, 2}) ==
-        "axis 'heads' is cut unevenly: 4+2+2 on 3 devices, and most engines need equal parts; 8 "
+        "axis 'heads' is cut unevenly: 4+2+2 on 3 devices, and most engines need equal shards; 8 "
         "divides "
         "over 1, 2, 4, 8 devices (--require-even refuses the cut)");
   CHECK(uneven_warning("vocab", {171, 171, 170}));

@@ -131,7 +131,7 @@ TEST_CASE("the older generations look at unequal parts, at the smallest and at t
   CHECK(price(Parity::kD) == 120);
 }
 
-TEST_CASE("an average of unequal parts is no average of all") {
+TEST_CASE("an average of unequal shards is no average of all") {
   const auto feasible = [](i64 rows, Parity parity) {
     const Shape shape{rows, 8};
     const auto set =

@@ -10,7 +10,7 @@ using namespace shardtool::tutorial;
 
 namespace {
 
-TEST_CASE("what the devices hold, put together, is the array, in every placement") {
+TEST_CASE("what the ranks hold, put together, is the array, in every placement") {
   CHECK(rc::check("assembled(cut) = whole", [] {
     const auto devices = static_cast<int>(*gen::between(1, 5));
     const auto whole = random_matrix<Field>(*gen::between(0, 8), *gen::between(0, 8), 1);
@@ -32,7 +32,7 @@ TEST_CASE("a device that would hold nothing is an error that names it and what i
   const auto error = testing::error_of([] { return parts_of("hidden units", 3, 4); });
   REQUIRE(error.has_value());
   CHECK(error->code() == ErrorCode::kEmptyShard);
-  CHECK(error->message() == "device 3 of 4 would hold none of the 3 hidden units");
+  CHECK(error->message() == "rank 3 of 4 would hold none of the 3 hidden units");
   CHECK(error->help_lines() == std::vector<std::string>{"use at most 3 devices"});
   // Nine units by ceil are 3, 3, 3 and 0, although there are more units than devices.
   CHECK_ERROR(kEmptyShard, parts_of("output features", 9, 4, layout::kCeil));

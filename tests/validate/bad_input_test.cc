@@ -85,7 +85,7 @@ TEST_CASE("a mapping for another world size is an error that names the tensor") 
     "extends": ["preset:qwen3_moe"], "mesh": [{"axis": "tp", "size": 2}]})");
   const auto error = testing::error_of([&] { return api::validate(options); });
   REQUIRE(error.has_value());
-  CHECK(error->message() == "the mapping gives rank 0 another part than the shards have");
+  CHECK(error->message() == "the mapping gives rank 0 another shard than the files have");
   CHECK(!error->tensor_name().empty());
   CHECK(error->exit_status() == 3);
 }

@@ -65,7 +65,7 @@ std::vector<Mutation> benign_mutations() {
        "tp=4",
        kBenign,
        {"function equal, layout differs: model.layers.0.mlp.gate_proj.weight: rank 0 holds the "
-        "part of rank 1"},
+        "shard of rank 1"},
        [](const ShardSet& shards) {
          for (const std::string part : {"gate", "up", "down"}) {
            shards.exchange(kMlp + part + "_proj.weight", 0, 1);

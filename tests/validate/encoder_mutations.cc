@@ -88,7 +88,7 @@ std::vector<Mutation> encoder_mutations() {
           instead_of("model.decoder.layernorm_embedding.weight",
                      "model.encoder.layernorm_embedding.weight")),
       row("E11", "biases of the words' scores exchanged", "mbart", "tp=2",
-          {"final_logits_bias: rank 0 holds the part of rank 1"},
+          {"final_logits_bias: rank 0 holds the shard of rank 1"},
           [](const ShardSet& shards) { shards.exchange("final_logits_bias", 0, 1); }),
       row("E12", "norms before attention and MLP exchanged", "modernbert", "tp=2",
           {"attn_norm.weight: rank 0 attn_norm holds mlp_norm"},
@@ -100,7 +100,7 @@ std::vector<Mutation> encoder_mutations() {
           {"attn.Wqkv.weight: rank 0 holds layer 2's instead of layer 1's"},
           instead_of("model.layers.1.attn.Wqkv.weight", "model.layers.2.attn.Wqkv.weight")),
       row("E14", "features of an MLP of two ranks exchanged", "distilbert", "tp=2",
-          {"ffn.lin1.weight: rank 0 holds the part of rank 1"},
+          {"ffn.lin1.weight: rank 0 holds the shard of rank 1"},
           [](const ShardSet& shards) {
             shards.exchange("distilbert.transformer.layer.0.ffn.lin1.weight", 0, 1);
           }),

@@ -107,7 +107,7 @@ std::vector<Mutation> family_mutations() {
        "fp8",
        "tp=2",
        kFunction,
-       {"down_proj.weight_scale_inv: rank 0 holds the part of rank 1"},
+       {"down_proj.weight_scale_inv: rank 0 holds the shard of rank 1"},
        [](const ShardSet& shards) {
          shards.exchange("model.layers.0.mlp.down_proj.weight_scale_inv", 0, 1);
        }},
@@ -192,7 +192,7 @@ std::vector<Mutation> family_mutations() {
        "nine heads",
        "tp=4",
        kFunction,
-       {"q_proj.weight: rank 1 holds the part of rank 2"},
+       {"q_proj.weight: rank 1 holds the shard of rank 2"},
        [](const ShardSet& shards) {
          shards.exchange("model.layers.0.self_attn.q_proj.weight", 1, 2);
        }},
@@ -215,7 +215,7 @@ std::vector<Mutation> family_mutations() {
        "gemma4_text",
        "tp=2",
        kFunction,
-       {"layers.1.self_attn.q_proj.weight: rank 0 holds the part of rank 1"},
+       {"layers.1.self_attn.q_proj.weight: rank 0 holds the shard of rank 1"},
        [](const ShardSet& shards) {
          shards.exchange("model.layers.1.self_attn.q_proj.weight", 0, 1);
        }},

@@ -87,7 +87,7 @@ std::vector<Mutation> feed_forward_mutations() {
        "prototype",
        "tp=4",
        kFunction,
-       {"down_proj.weight: rank 0 holds the part of rank 3"},
+       {"down_proj.weight: rank 0 holds the shard of rank 3"},
        [](const ShardSet& shards) { shards.exchange(kMlp + "down_proj.weight", 0, 3); }},
       {"24",
        "vocab shard off by one row",
@@ -113,7 +113,7 @@ std::vector<Mutation> feed_forward_mutations() {
        "prototype",
        "tp=4",
        kFunction,
-       {"lm_head.weight: rank 0 holds the part of rank 1"},
+       {"lm_head.weight: rank 0 holds the shard of rank 1"},
        [](const ShardSet& shards) { shards.exchange(kHead, 0, 1); }},
       {"27",
        "stale head copy, 1 ulp on 5 % of one shard",
@@ -215,7 +215,7 @@ std::vector<Mutation> feed_forward_mutations() {
        "prototype",
        "tp=4",
        kFunction,
-       {"embed_tokens.weight: rank 1 holds the part of rank 0"},
+       {"embed_tokens.weight: rank 1 holds the shard of rank 0"},
        [](const ShardSet& shards) {
          for (const std::string& name : shards.tensors()) {
            shards.write(name, 1, shards.read(name, 0));

@@ -56,7 +56,7 @@ TEST_CASE("faults of shards without a manifest have the words of those with one"
   const auto report = validated(shards, "tp=4");
   CHECK(report.outcome == engine::Outcome::kFail);
   REQUIRE(!report.faults.empty());
-  CHECK(report.faults.front().diagnosis.find("rank 1 holds the part of rank 2") !=
+  CHECK(report.faults.front().diagnosis.find("rank 1 holds the shard of rank 2") !=
         std::string::npos);
 }
 

@@ -40,12 +40,12 @@ std::vector<Mutation> fused_mutations() {
                {"attn.qkv_proj.weight: rank 0 "},
                exchanging("transformer.h.1.attn.qkv_proj.weight", 0, 0, 36, 12)),
       over_two("U6", "heads of two ranks exchanged", "gptj",
-               {"attn.q_proj.weight: rank 0 holds the part of rank 1"},
+               {"attn.q_proj.weight: rank 0 holds the shard of rank 1"},
                [](const ShardSet& shards) {
                  shards.exchange("transformer.h.0.attn.q_proj.weight", 0, 1);
                }),
       over_two("U7", "the head's biases of two ranks exchanged", "gptj",
-               {"lm_head.bias: rank 0 holds the part of rank 1"},
+               {"lm_head.bias: rank 0 holds the shard of rank 1"},
                [](const ShardSet& shards) { shards.exchange("lm_head.bias", 0, 1); }),
       over_two("U8", "keys of a layer with a window in one without", "exaone_moe",
                {"layers.0.self_attn.k_proj.weight: rank 0 holds layer 1's instead of layer 0's"},
@@ -64,7 +64,7 @@ std::vector<Mutation> fused_mutations() {
                                  "model.layers.0.mlp.act_fn.alpha_n", 1);
                }),
       over_two("U11", "sinks of two ranks exchanged", "mimo_v2_flash",
-               {"attention_sink_bias: rank 0 holds the part of rank 1"},
+               {"attention_sink_bias: rank 0 holds the shard of rank 1"},
                [](const ShardSet& shards) {
                  shards.exchange("model.layers.1.self_attn.attention_sink_bias", 0, 1);
                }),

@@ -66,7 +66,7 @@ std::vector<Mutation> header_mutations() {
        "prototype",
        "tp=4",
        kHeaders,
-       {"ST0301", "the manifest's mapping gives rank 1 another part than the shards have"},
+       {"ST0301", "the manifest's mapping gives rank 1 another shard than the files have"},
        [](const ShardSet& shards) {
          shards.edit_manifest([](json& manifest) {
            manifest["tensors"][kUp]["shards"][1]["slices"][0] = {{31, 63}};

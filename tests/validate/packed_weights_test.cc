@@ -208,7 +208,7 @@ TEST_CASE("scales of other groups are told as what they hold") {
   REQUIRE_FALSE(report.faults.empty());
   CHECK(report.faults.front().tensor == scales);
   CAPTURE(report.faults.front().diagnosis);
-  CHECK(report.faults.front().diagnosis.find("rank 0 holds the part of rank 1") !=
+  CHECK(report.faults.front().diagnosis.find("rank 0 holds the shard of rank 1") !=
         std::string::npos);
 }
 
@@ -224,7 +224,7 @@ TEST_CASE("an input in a group that its device lacks is an error that names both
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kDataMismatch);
   CHECK(error->tensor_name() == groups);
-  CHECK(error->message() == "input 35 is in group 9 of scales, which device 1 lacks");
+  CHECK(error->message() == "input 35 is in group 9 of scales, which rank 1 lacks");
 }
 
 TEST_CASE(

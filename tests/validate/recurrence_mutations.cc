@@ -74,7 +74,7 @@ std::vector<Mutation> recurrence_mutations() {
           {"in_proj.weight: rank 1 holds rows "},
           reordered(kMamba + "in_proj.weight", 1, {{0, 96}, {116, 136}, {96, 116}, {136, 140}})),
       over_two("R9", "parts of the norm exchanged that follows the state", "mamba2_one_group",
-               {"norm.weight: rank 0 holds the part of rank 1"},
+               {"norm.weight: rank 0 holds the shard of rank 1"},
                [](const ShardSet& shards) { shards.exchange(kMamba + "norm.weight", 0, 1); }),
       over_two(
           "R11", "queries and output gates of every head exchanged", "qwen3_next",
@@ -88,13 +88,13 @@ std::vector<Mutation> recurrence_mutations() {
                {"in_proj.weight: rank 0 z_raw holds x_raw, x_raw holds z_raw"},
                reordered("model.layers.0.mamba.in_proj.weight", 0, {{32, 64}, {0, 32}, {64, 80}})),
       over_two("R13", "heads of attention between states exchanged", "bamba",
-               {"q_proj.weight: rank 0 holds the part of rank 1"},
+               {"q_proj.weight: rank 0 holds the shard of rank 1"},
                [](const ShardSet& shards) {
                  shards.exchange("model.layers.1.self_attn.q_proj.weight", 0, 1);
                }),
       over_two(
           "R14", "heads of a block exchanged that several layers share", "zamba2",
-          {"layers.2.shared_transformer.self_attn.q_proj.weight: rank 0 holds the part of rank 1"},
+          {"layers.2.shared_transformer.self_attn.q_proj.weight: rank 0 holds the shard of rank 1"},
           [](const ShardSet& shards) { shards.exchange(kShared + "q_proj.weight", 0, 1); }),
       over_two("R15", "the adapter of another layer of a shared block", "zamba2",
                {"linear_v_adapter_list.2.1.weight"},

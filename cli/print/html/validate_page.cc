@@ -97,7 +97,7 @@ void write_validate(Page& page, const JsonView& validate) {
       .text(" ranks, ");
   page.count(validate["layers"]).text(" layers, ");
   page.bytes(validate["bytes_read"]).text(" read; ");
-  page.text(validate["reference"].truth() ? "compared with the whole model."
+  page.text(validate["reference"].truth() ? "compared with the unsharded model."
                                           : "compared with the manifest only.");
   page.end_verdict();
   if (validate.has("bytes")) write_bytes(page, validate["bytes"]);

@@ -224,7 +224,7 @@ AppliedMapping apply_recipe(const PlanRecipe& recipe, const LogicalCheckpoint& s
   AppliedMapping applied{std::move(mapping), std::move(resolution), std::move(specs), recipe.layout,
                          recipe.allow_empty_shards};
   if (layout_hash(source, applied) == recipe.target_xxh3) return applied;
-  throw refusal(plan_path, "the plan's mapping gives other parts now than when it was made")
+  throw refusal(plan_path, "the plan's mapping gives other shards now than when it was made")
       .note("config.json", config ? "is beside the weights" : "is not beside the weights")
       .help("plan again: config.json may have changed");
 }
@@ -252,7 +252,7 @@ plan::ReshardPlan recount(const PlanRecipe& recipe, const LogicalCheckpoint& sou
   throw refusal(
       plan_path,
       fmt::format(
-          "the plan moves {} bytes and keeps {} in {} transfers, these parts {} and {} in {}",
+          "the plan moves {} bytes and keeps {} in {} transfers, these shards {} and {} in {}",
           recipe.bytes_moved, recipe.bytes_kept, recipe.transfers, plan.bytes_moved,
           plan.bytes_kept, plan.transfers));
 }

@@ -73,7 +73,7 @@ void require_stored_so(const LogicalCheckpoint& shards, const Layouts& layouts) 
       const index::Region stored = tensor.side.holders->region(static_cast<int>(holder));
       if (given && *given == stored) continue;
       throw Error(ErrorCode::kShapeMismatch,
-                  fmt::format("the mapping gives rank {} another part than the shards have", rank))
+                  fmt::format("the mapping gives rank {} another shard than the files have", rank))
           .tensor(tensor.spec.name)
           .note("mapping", given ? to_string(*given) : "nothing")
           .note("manifest", to_string(stored))
@@ -128,7 +128,7 @@ SideFiles shard_files(const LogicalCheckpoint& shards, const MappingChoice& choi
 
 SideFiles shard_files(const ForeignCheckpoint& foreign) {
   if (!foreign.misfits.empty()) {
-    throw Error(ErrorCode::kShapeMismatch, "the parts are not those that the mapping cuts")
+    throw Error(ErrorCode::kShapeMismatch, "the shards are not those that the mapping cuts")
         .tensor(foreign.misfits.front().tensor);
   }
   SideFiles files;

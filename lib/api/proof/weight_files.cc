@@ -24,7 +24,7 @@ size_t holder_of(const LogicalTensor& tensor, i64 rank) {
   if (tensor.ranks.empty()) return 0;
   const auto found = std::find(tensor.ranks.begin(), tensor.ranks.end(), rank);
   if (found != tensor.ranks.end()) return static_cast<size_t>(found - tensor.ranks.begin());
-  throw Error(ErrorCode::kCoverage, "a device has no part of a tensor that its layout gives it")
+  throw Error(ErrorCode::kCoverage, "a rank has no shard of a tensor that its layout gives it")
       .tensor(tensor.spec.name);
 }
 

@@ -54,7 +54,7 @@ class Entries {
       throw unequal(output, rank)
           .note("found",
                 fmt::format("{} of {}", shapes.size(), plural(std::ssize(content.parts), "part")))
-          .note("expected", "all parts on the same devices");
+          .note("expected", "all tensors of it on the same ranks");
     }
     return concatenated(output, rank, std::move(shapes));
   }
@@ -99,8 +99,9 @@ class Entries {
   }
 
   static Error unequal(const mapping::OutputTensor& output, i64 rank) {
-    return Error(ErrorCode::kStrategy,
-                 fmt::format("the parts of an output tensor are cut differently on rank {}", rank))
+    return Error(
+               ErrorCode::kStrategy,
+               fmt::format("the tensors of an output tensor are cut differently on rank {}", rank))
         .tensor(quote_for_message(output.name));
   }
   static Error differ(const mapping::OutputTensor& output, i64 rank, const Shape& first,

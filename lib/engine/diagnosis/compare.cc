@@ -92,7 +92,7 @@ ValueDifference compare_bits(const Placed<N>& expected, const Placed<N>& parts, 
     const auto other = expected.find(rank);
     if (other == expected.end()) {
       throw Error(ErrorCode::kUnsupported,
-                  fmt::format("device {} makes a value that is not expected of it", rank));
+                  fmt::format("rank {} makes a value that is not expected of it", rank));
     }
     const Part<N> same = aligned(other->second, part.features, tokens, "the expected value");
     const auto look = [&](i64 t, i64 local, i64) {

@@ -58,7 +58,7 @@ class OpTelling {
     const std::vector<std::string> sections = sections_of(layer_, op);
     for (const size_t tensor : tensors_of(shards_, op)) tell_tensor(op, tensor, sections);
     if (told_ > kMostTold) {
-      result_.text += fmt::format("; and {} differ", plural(told_ - kMostTold, "more part"));
+      result_.text += fmt::format("; and {} differ", plural(told_ - kMostTold, "more shard"));
     }
     return std::move(result_);
   }

@@ -27,8 +27,9 @@ void require_same_ops(const LayerPair& pair) {
     return x.op->op == y.op->op && x.op->form == y.op->form;
   };
   if (std::equal(a.begin(), a.end(), b.begin(), b.end(), same_op)) return;
-  throw Error(ErrorCode::kUnsupported,
-              fmt::format("the shards have other tensors in {} than the whole model", pair.name()));
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("the shards have other tensors in {} than the unsharded model", pair.name()));
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ i64 Fabric::sum_over(const std::vector<std::string>& along, Placed<N>& value) {
       const Part<N>& summand = all.at(member);
       if (!(summand.features == part.features)) {
         throw Error(ErrorCode::kUnsupported,
-                    fmt::format("devices {} and {} add up different features", rank, member))
+                    fmt::format("ranks {} and {} add up different features", rank, member))
             .note("one has", to_string(part.features))
             .note("the other", to_string(summand.features));
       }
@@ -147,10 +147,9 @@ Placed<N> Fabric::hand_over(const ops::Exchange& handoff, std::span<const i64> s
   for (const i64 receiver : receivers) {
     const std::vector<i64> candidates = group(all, receiver, along);
     if (candidates.empty()) {
-      throw Error(
-          ErrorCode::kUnsupported,
-          fmt::format("no device of the stage before hands anything to device {}", receiver))
-          .note("found", fmt::format("devices {}", fmt::join(senders, ", ")));
+      throw Error(ErrorCode::kUnsupported,
+                  fmt::format("no rank of the stage before hands anything to rank {}", receiver))
+          .note("found", fmt::format("ranks {}", fmt::join(senders, ", ")));
     }
     routes.emplace_back(candidates.front(), receiver);
   }

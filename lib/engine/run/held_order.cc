@@ -142,7 +142,7 @@ class Description {
     const index::AxisMap map = map_of(order_.held, order_.expected.global_size());
     for (const auto& [rank, other] : order_.others) {
       if (is_complete() && !(other == order_.expected) && other.image_size() > 1 && other == map) {
-        return fmt::format("holds the part of rank {}", rank);
+        return fmt::format("holds the shard of rank {}", rank);
       }
     }
     return std::nullopt;

@@ -74,7 +74,7 @@ MatrixProduct in_groups(MatrixProduct product, i64 groups, const TensorSpec& spe
   const i64 rows = product.rows.global_size() / groups;
   const auto had = index::coarsen(product.rows, rows);
   if (!had || product.is_in_out) {
-    throw Error(ErrorCode::kUnsupported, "a device has no whole groups of rows")
+    throw Error(ErrorCode::kUnsupported, "a rank has no whole groups of rows")
         .tensor(spec.name)
         .note("found", to_string(product.rows));
   }
@@ -107,9 +107,9 @@ std::optional<MatrixProduct> rows_of_expert(MatrixProduct all, i64 expert, i64 e
   all.rows = index::section_of(all.rows, expert * size, size);
   all.above = *first;
   if (*last - *first + 1 == all.rows.local_size()) return all;
-  throw Error(ErrorCode::kUnsupported,
-              fmt::format("device {} has rows of other experts between those of expert {}",
-                          all.rank, expert))
+  throw Error(
+      ErrorCode::kUnsupported,
+      fmt::format("rank {} has rows of other experts between those of expert {}", all.rank, expert))
       .tensor(spec.name);
 }
 
@@ -152,7 +152,7 @@ std::vector<MatrixProduct> experts(const Side& side, const ops::Experts& op,
     if (had == 0 || had == roles.size()) continue;
     throw Error(
         ErrorCode::kUnsupported,
-        fmt::format("device {} has some matrices of expert {} and lacks others", rank, expert))
+        fmt::format("rank {} has some matrices of expert {} and lacks others", rank, expert))
         .tensor(side.tensors[products.back().tensor].name);
   }
   return products;

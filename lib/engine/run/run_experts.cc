@@ -58,8 +58,8 @@ std::vector<N> Run<N>::expert_bias(size_t weight, const MatrixProduct& product,
   const auto local = index::inverse(all.region.at(0))(product.expert);
   if (!local) {
     throw Error(ErrorCode::kUnsupported,
-                fmt::format("device {} has the matrices of expert {} but not its bias",
-                            product.rank, product.expert))
+                fmt::format("rank {} has the matrices of expert {} but not its bias", product.rank,
+                            product.expert))
         .tensor(side_.tensors[tensor].name);
   }
   const AxisMap& columns = all.region.at(1);

@@ -15,7 +15,7 @@ std::vector<i64> scale_of_each(const index::AxisMap& axis, const PartAxis& scale
   for (const i64 global : globals_of(axis, 0, axis.local_size())) {
     const auto local = global == kPadding ? std::optional<i64>(0) : scales.of_weight(global);
     if (!local) {
-      throw Error(ErrorCode::kUnsupported, "a device lacks the scale of a block that it has")
+      throw Error(ErrorCode::kUnsupported, "a rank lacks the scale of a block that it has")
           .tensor(name);
     }
     found.push_back(*local);

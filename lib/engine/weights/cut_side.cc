@@ -14,7 +14,7 @@ namespace {
 Error two_in_one(const Side& whole, size_t one, size_t other) {
   return std::move(
       Error(ErrorCode::kUnsupported,
-            "the order-matched run needs tensors of one dtype in the whole model where "
+            "the order-matched run needs tensors of one dtype in the unsharded model where "
             "the shards have one tensor for both")
           .tensor(whole.tensors[one].name)
           .note("other", whole.tensors[other].name)
@@ -24,7 +24,7 @@ Error two_in_one(const Side& whole, size_t one, size_t other) {
 Error other_tensors(const Side& side, size_t tensor) {
   return std::move(
       Error(ErrorCode::kUnsupported,
-            "the order-matched run needs the same tensors in the shards and in the whole model")
+            "the order-matched run needs the same tensors in the shards and in the unsharded model")
           .tensor(side.tensors[tensor].name)
           .help(
               "leave --ordered out: the field and f64 runs compare the results of these tensors"));

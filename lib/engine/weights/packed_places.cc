@@ -13,8 +13,8 @@ namespace {
 Error lacks_number(const PackedPart& part, size_t tensor, i64 rank, const char* kind, i64 index) {
   return std::move(
       Error(ErrorCode::kDataMismatch,
-            fmt::format("device {} has {} {} of a weight and lacks its part of a tensor", rank,
-                        kind, index))
+            fmt::format("rank {} has {} {} of a weight and lacks its shard of a tensor", rank, kind,
+                        index))
           .tensor(part.tensors[tensor].name));
 }
 
@@ -125,7 +125,7 @@ std::vector<i64> PackedPlaces::groups(size_t tensor) const {
     if (!local) {
       const size_t said_by = part_.weight.groups.value_or(tensor);
       throw Error(ErrorCode::kDataMismatch,
-                  fmt::format("input {} is in group {} of scales, which device {} lacks", input,
+                  fmt::format("input {} is in group {} of scales, which rank {} lacks", input,
                               group, rows_.rank))
           .tensor(part_.tensors[said_by].name)
           .note("groups", std::to_string(axis ? part_.tensors[tensor].shape[*axis] : 1));

@@ -75,10 +75,10 @@ std::string describe_summed_bias(const Side& whole, const Side& shards, const op
     apart = std::max(apart, std::abs(sum[i] - times * expected[i]));
   }
   constexpr double kRounding = 1e-3;
-  if (apart > kRounding * std::sqrt(square)) return "the devices' shares do not add up to it";
+  if (apart > kRounding * std::sqrt(square)) return "the ranks' shards do not add up to it";
   if (std::abs(times - 1) < kRounding) return "";
   if (std::abs(times) < kRounding) return "is missing from the sum";
-  return fmt::format("is counted {:.4g} times in the sum over devices", times);
+  return fmt::format("is counted {:.4g} times in the sum over ranks", times);
 }
 
 }  // namespace shardtool::engine

@@ -31,7 +31,7 @@ void require_shape(const PackedPart& part, i64 rank) {
 i64 row_width(const PackedPart& part, size_t tensor, i64 rank) {
   const auto region = part.layouts(tensor).region(rank);
   if (!region) {
-    throw Error(ErrorCode::kUnsupported, "a device lacks a part of a weight that it has")
+    throw Error(ErrorCode::kUnsupported, "a rank lacks a shard of a weight that it has")
         .tensor(part.tensors[tensor].name)
         .note("device", std::to_string(rank));
   }

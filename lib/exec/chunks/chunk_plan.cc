@@ -61,7 +61,7 @@ Error cut_inside_byte(Dtype dtype, const Shape& shape) {
                fmt::format("a cut of {} elements ({} bits each) falls inside a byte",
                            to_string(dtype), bits(dtype)))
       .note("shape", to_string(shape))
-      .help("cut an axis whose parts are whole bytes, or keep the tensor whole");
+      .help("cut an axis whose shards are whole bytes, or keep the tensor whole");
 }
 
 std::string describe(HolderJoin::Box box) {
@@ -295,7 +295,7 @@ void ChunkPlan::choose_chunk_axis() {
     rows_ -= step <= rows_ ? rows_ % step : 0;
     return;
   }
-  throw Error(ErrorCode::kLimit, "the memory budget does not hold one element for every device")
+  throw Error(ErrorCode::kLimit, "the memory budget does not hold one element for every rank")
       .help("raise --max-memory, or write fewer --ranks at a time");
 }
 

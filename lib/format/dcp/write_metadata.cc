@@ -18,7 +18,7 @@ FramedData blob_of(const PlannedFile& file, i64 data) {
       std::lower_bound(file.frames.begin(), file.frames.end(), data,
                        [](const FramedData& frame, i64 at) { return frame.data < at; });
   if (found != file.frames.end() && found->data == data) return *found;
-  throw Error(ErrorCode::kInternal, "a part of a tensor lies outside of the blobs of its file");
+  throw Error(ErrorCode::kInternal, "a chunk of a tensor lies outside of the blobs of its file");
 }
 
 /// Writes the object graph of `.metadata` (torch/distributed/checkpoint/metadata.py, PyTorch 2.13).

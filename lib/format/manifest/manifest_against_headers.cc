@@ -169,7 +169,7 @@ class Comparison {
     const std::string& file = checkpoint_.files[static_cast<size_t>(tensor.shards[s].file)].name;
     report_({ProblemKind::kShardDiffers,
              differs(ErrorCode::kManifestInvalid,
-                     "a chunk is another part of its tensor than the manifest records", file)
+                     "a chunk is another region of its tensor than the manifest records", file)
                  .tensor(quote_for_message(tensor.name))
                  .note("found", fmt::format("begins at {}", to_string(part.begin)))
                  .note("expected", fmt::format("begins at {}", to_string(begin))),

@@ -225,13 +225,13 @@ DistributedSlot distributed_slot(PickleValue value, const Archive& archive) {
   const PickleValue fields = is_pair ? state[1] : state;
   const PickleValue local = need(fields, "_local_tensor");
   if (!is_tensor(local)) {
-    throw Error(ErrorCode::kUnsupported, "the local part of a distributed tensor is not read")
+    throw Error(ErrorCode::kUnsupported, "the local shard of a distributed tensor is not read")
         .note("found", describe(local));
   }
   auto [begin, shape] = part_of(whole, need(fields, "_spec"));
   TensorSlot slot = tensor_slot(local, archive);
   if (slot.shape != shape) {
-    throw invalid_spec("the local part has another shape than the mesh and the placements say")
+    throw invalid_spec("the local shard has another shape than the mesh and the placements say")
         .note("found", shardtool::to_string(slot.shape))
         .note("expected",
               fmt::format("{} of {}", shardtool::to_string(shape), shardtool::to_string(whole)));

@@ -84,7 +84,7 @@ void warn_of_others(Checkpoint& checkpoint, const std::string& file,
 }
 
 [[noreturn]] void refuse_part(const NamedSlot& tensor, const std::string& path) {
-  throw Error(ErrorCode::kUnsupported, "the file has one rank's part of a distributed tensor")
+  throw Error(ErrorCode::kUnsupported, "the file has one rank's shard of a distributed tensor")
       .at({path, 0, 0, ""})
       .tensor(quote_for_message(tensor.name))
       .help(

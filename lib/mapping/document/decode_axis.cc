@@ -34,7 +34,7 @@ OwnersSpec decode_owners(const JsonValue& value) {
         {}};
   }
   if (!value.is_array())
-    value.refuse("\"contiguous\", \"round_robin\" or a list of units per part");
+    value.refuse("\"contiguous\", \"round_robin\" or a list of units per rank");
   OwnersSpec owners{Kind::kLists, {}};
   for (const JsonValue& units : value.elements(1)) owners.lists.push_back(decode_owner_list(units));
   return owners;

@@ -124,7 +124,7 @@ class Doubts {
 
   void report_fused(const CutKind& cut, std::string_view holds, const std::string& strategy) {
     report(cut,
-           fmt::format("{} looks like {} in one tensor, and rule {} cuts its {} rows as one piece",
+           fmt::format("{} looks like {} in one tensor, and rule {} cuts its {} rows as one matrix",
                        name_of(cut), holds, cut.resolved->by->rule, cut.extent()),
            rule_text(cut, strategy));
   }

@@ -72,12 +72,12 @@ void refuse_empty_shards(const layout::Layout& layout) {
     const auto empty = std::find(sizes.begin(), sizes.end(), 0);
     if (empty == sizes.end()) continue;
     throw Error(ErrorCode::kEmptyShard,
-                fmt::format("part {} of axis '{}' would be empty: {} indices over {} parts",
+                fmt::format("shard {} of axis '{}' would be empty: {} indices over {} ranks",
                             empty - sizes.begin(), axis.logical, axis.expr.size(), sizes.size()));
   }
   const auto rank = layout.first_empty_shard();
   if (!rank) return;
-  Error e(ErrorCode::kEmptyShard, fmt::format("device {} would hold nothing of the tensor", *rank));
+  Error e(ErrorCode::kEmptyShard, fmt::format("rank {} would hold nothing of the tensor", *rank));
   for (size_t a = 0; a < layout.axes().size(); ++a) {
     const layout::LayoutAxis& axis = layout.axes()[a];
     if (!axis.expr.is_sharded()) continue;
@@ -97,7 +97,7 @@ void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype) {
                         bits(dtype)));
     for (size_t a = 0; a < region->size(); ++a) {
       e.note(axis_name(layout.axes()[a], a),
-             fmt::format("device {} holds {}", rank, index::to_string((*region)[a])));
+             fmt::format("rank {} holds {}", rank, index::to_string((*region)[a])));
     }
     throw e.help("choose a mesh size whose cuts fall on whole bytes, or replicate the tensor");
   }
@@ -126,7 +126,7 @@ Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes) {
                       n, what, overs.empty() ? "nothing" : to_string(overs.front()), parts, n,
                       parts, n % parts));
   e.help(fmt::format(
-      "use a size that divides {} ({}), or allow uneven parts with \"uneven\": \"balanced\" -> {}",
+      "use a size that divides {} ({}), or allow uneven shards with \"uneven\": \"balanced\" -> {}",
       n, fmt::join(divisors(n), " "), fmt::join(sizes, "+")));
   return e;
 }
@@ -140,7 +140,8 @@ std::optional<std::string> uneven_warning(const std::string& axis, const std::ve
   if (even.size() > kShown) even.resize(kShown);
   const auto shown = sizes.begin() + static_cast<std::ptrdiff_t>(std::min(sizes.size(), kShown));
   return fmt::format(
-      "axis '{}' is cut unevenly: {}{} on {} devices, and most engines need equal parts; {} divides over "
+      "axis '{}' is cut unevenly: {}{} on {} devices, and most engines need equal shards; {} "
+      "divides over "
       "{} devices (--require-even refuses the cut)",
       axis, fmt::join(sizes.begin(), shown, "+"), shown == sizes.end() ? "" : "+...", sizes.size(),
       units, fmt::join(even, ", "));

@@ -38,7 +38,7 @@ Shape logical_shape(const std::string& weight, const Packed& packed, const Compa
     const Shape& stored = packed.members[m]->shape;
     if (form.size() != stored.size())
       throw contradiction(weight, packed,
-                          fmt::format("have a part that is not of rank {}", form.size()));
+                          fmt::format("have a shard that is not of rank {}", form.size()));
     for (size_t a = 0; a < form.size(); ++a) {
       if (!form[a].axis) continue;
       shape.resize(std::max(shape.size(), *form[a].axis + 1), kUnsaid);

@@ -142,8 +142,8 @@ ActionSet build_action_set(ActionSet all) {
 
 std::string_view to_string(Feasibility feasibility) {
   constexpr auto kTexts = std::to_array<std::string_view>(
-      {"", "no move leads there", "fewer parts than devices", "an average of unequal parts",
-       "the result has fewer parts than devices"});
+      {"", "no move leads there", "fewer shards than ranks", "an average of unequal shards",
+       "the result has fewer shards than ranks"});
   return kTexts[static_cast<size_t>(feasibility)];
 }
 

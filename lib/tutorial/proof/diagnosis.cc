@@ -51,7 +51,7 @@ std::string misplacement(const Parameters<T>& parameters, const std::string& nam
   for (i64 i = 0; i < held.extent(axis); ++i) {
     const Matrix<T> line = slice(held, axis, {i, i + 1});
     if (line == slice(expected, axis, {i, i + 1})) continue;
-    return fmt::format("device {} holds {} where {} {} of {} belongs", device,
+    return fmt::format("rank {} holds {} where {} {} of {} belongs", device,
                        origin(line, axis, name, parameters), word_for(axis), first + i, name);
   }
   return "";

@@ -47,7 +47,7 @@ std::string missing_tail(const Held<T>& held) {
   const i64 size = held.expected.extent(by_rows ? Axis::kRows : Axis::kColumns);
   const i64 covered = held.placement.parts.back().end;
   if (covered == size) return "";
-  return fmt::format("the devices hold {} of its {} {}: the tail is dropped", covered, size,
+  return fmt::format("the ranks hold {} of its {} {}: the tail is dropped", covered, size,
                      by_rows ? "rows" : "columns");
 }
 
@@ -78,7 +78,7 @@ bool is_summand(const Held<T>& held) {
 /// Likely cause of such parts; empty if unknown.
 template <Number T>
 std::string cause(const Held<T>& held) {
-  if (is_summand(held)) return "the devices' values add up to it: a sum is missing";
+  if (is_summand(held)) return "the ranks' values add up to it: a sum is missing";
   for (i64 k = 2; k <= held.devices(); ++k) {
     if (!is_multiple(held, k)) continue;
     return fmt::format("{} times what it should be: {}", k,
@@ -87,7 +87,7 @@ std::string cause(const Held<T>& held) {
   if (!held.is_replicated()) return "";
   for (int device = 1; device < held.devices(); ++device) {
     if (held.parts[device] == held.parts[0]) continue;
-    return fmt::format("devices 0 and {} should hold the same and do not", device);
+    return fmt::format("ranks 0 and {} should hold the same and do not", device);
   }
   return "";
 }
@@ -103,7 +103,7 @@ PartDistance difference_of(const Held<T>& held, int device) {
   const Matrix<T>& part = held.parts[device];
   const Matrix<T> expected = cut(held.expected, held.placement, device);
   if (part.rows() != expected.rows() || part.columns() != expected.columns()) {
-    return {1, fmt::format("device {} has {} x {}, expected {} x {}", device, part.rows(),
+    return {1, fmt::format("rank {} has {} x {}, expected {} x {}", device, part.rows(),
                            part.columns(), expected.rows(), expected.columns())};
   }
   PartDistance result;
@@ -111,8 +111,8 @@ PartDistance difference_of(const Held<T>& held, int device) {
     const double gap = magnitude(part.values()[i] - expected.values()[i]) / held.scale;
     // Written so that NaN also fails.
     if (result.first.empty() && !(gap <= tolerance<T>())) {
-      result.first = fmt::format("first at device {} [{}, {}]", device, i / part.columns(),
-                                 i % part.columns());
+      result.first =
+          fmt::format("first at rank {} [{}, {}]", device, i / part.columns(), i % part.columns());
     }
     result.worst = gap > result.worst || std::isnan(gap) ? gap : result.worst;
   }

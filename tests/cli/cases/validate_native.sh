@@ -1,4 +1,4 @@
-# The native run reports rounding beside the verdict. On CPUs it uses no product library.
+# The native run reports rounding beside the verdict. On CPUs it uses no GEMM library.
 model=$samples/tiny-llama
 shardtool -q split "$model" -o parts --tp 2
 shardtool validate parts -r "$model" --native | grep -E "V4|native"

@@ -36,7 +36,7 @@ api::CheckReport report_of(i64 count) {
   api::CheckReport report;
   for (i64 i = 0; i < std::min<i64>(count, check::Findings::kKeptPerRule); ++i) {
     report.findings.push_back({.rule = CheckRule::kCoverageGap,
-                               .message = "elements [0, 4) are on no device\n::error::injected",
+                               .message = "elements [0, 4) are on no rank\n::error::injected",
                                .file = "a b/%,:\"<&>.safetensors",
                                .line = 3,
                                .column = 7,

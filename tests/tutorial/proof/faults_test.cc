@@ -54,25 +54,25 @@ struct Expected {
 const std::vector<Expected> kOnFourDevices{
     {"two shards of layer_1/weights exchanged",
      {"y", "dx", "layer_0/bias", "layer_0/weights"},
-     "device 0 holds row 3 of layer_1/weights where row 0 of layer_1/weights belongs"},
+     "rank 0 holds row 3 of layer_1/weights where row 0 of layer_1/weights belongs"},
     {"the all_reduce of y left out",
      {"y"},
-     "forward communicates none, expected 1 all_reduce of 35; y: devices 0 and 1 should hold the "
+     "forward communicates none, expected 1 all_reduce of 35; y: ranks 0 and 1 should hold the "
      "same"},
     {"the all_reduce of dx left out",
      {"dx"},
-     "dx: the devices' values add up to it: a sum is missing"},
+     "dx: the ranks' values add up to it: a sum is missing"},
     {"the gradient of layer_0/weights reduced twice",
      {"layer_0/weights"},
      "gradient of layer_0/weights: 4 times what it should be: it is summed twice"},
     {"two experts exchanged",
      {"y", "dx", "expert_0/layer_0/bias", "expert_0/layer_0/weights", "expert_0/layer_1/weights",
       "expert_1/layer_0/bias", "expert_1/layer_0/weights", "expert_1/layer_1/weights"},
-     "device 0 holds row 0 of expert_1/layer_0/weights where row 0 of expert_0/layer_0/weights "
+     "rank 0 holds row 0 of expert_1/layer_0/weights where row 0 of expert_0/layer_0/weights "
      "belongs"},
     {"the tail of hidden // devices dropped",
      {"y", "dx", "layer_0/bias", "layer_0/weights", "layer_1/weights"},
-     "gradient of layer_0/weights: the devices hold 8 of its 10 columns: the tail is dropped"},
+     "gradient of layer_0/weights: the ranks hold 8 of its 10 columns: the tail is dropped"},
 };
 
 template <Number T>
@@ -177,7 +177,7 @@ TEST_CASE("one element that differs on one device is found there, on every devic
     for (const ArrayVerdict& verdict : verdicts) {
       CHECK_FALSE(verdict.is_equal);
       CHECK(verdict.worst == 1);
-      CHECK(verdict.finding == fmt::format("differs, first at device {} [1, 2]", wrong));
+      CHECK(verdict.finding == fmt::format("differs, first at rank {} [1, 2]", wrong));
     }
   }
 }
@@ -218,10 +218,10 @@ TEST_CASE("a number that is not one differs, in the words of its place") {
   const ArrayVerdict verdict = judge(device, "y", expected, replicated(), found);
   CHECK_FALSE(verdict.is_equal);
   CHECK(std::isnan(verdict.worst));
-  CHECK(verdict.finding == "differs, first at device 0 [1, 0]");
+  CHECK(verdict.finding == "differs, first at rank 0 [1, 0]");
   CHECK(judge(device, "y", expected, replicated(), expected).is_equal);
   CHECK(judge(device, "y", expected, replicated(), Matrix<double>(1, 2)).finding ==
-        "differs, device 0 has 1 x 2, expected 2 x 2");
+        "differs, rank 0 has 1 x 2, expected 2 x 2");
 }
 
 }  // namespace

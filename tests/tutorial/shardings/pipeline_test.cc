@@ -90,7 +90,7 @@ TEST_CASE("fewer layers than stages, or rows than microbatches, are refused") {
   };
   const auto few_layers = testing::error_of([&] { return run({3, 3, 3}, 4); });
   REQUIRE(few_layers.has_value());
-  CHECK(few_layers->message() == "device 2 of 3 would hold none of the 2 layers");
+  CHECK(few_layers->message() == "rank 2 of 3 would hold none of the 2 layers");
   CHECK_ERROR(kEmptyShard, run({3, 3, 3, 3}, 3));
   CHECK(run({3, 3, 3, 3}, 4).size() == 3);
 }

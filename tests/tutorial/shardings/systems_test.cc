@@ -174,15 +174,15 @@ TEST_CASE("more devices than there is to cut is an error that says what is too s
     return data_parallel(d, GradientReduction::kAverage);
   };
   CHECK(message_of(column_row<Field>, {5, 3, 5}, 5) ==
-        "device 3 of 4 would hold none of the 3 hidden units");
+        "rank 3 of 4 would hold none of the 3 hidden units");
   CHECK(message_of(row_column<Field>, {3, 5, 5}, 5) ==
-        "device 3 of 4 would hold none of the 3 input features");
+        "rank 3 of 4 would hold none of the 3 input features");
   CHECK(message_of(row_column<Field>, {5, 5, 2}, 5) ==
-        "device 2 of 4 would hold none of the 2 output features");
+        "rank 2 of 4 would hold none of the 2 output features");
   CHECK(message_of(averaged, {5, 5, 5}, 3) ==
-        "device 3 of 4 would hold none of the 3 rows of the batch");
+        "rank 3 of 4 would hold none of the 3 rows of the batch");
   CHECK(message_of(sequence_parallel<Field>, {5, 5, 5}, 3) ==
-        "device 3 of 4 would hold none of the 3 rows of the sequence");
+        "rank 3 of 4 would hold none of the 3 rows of the sequence");
   const auto three_layers = code_of(column_row<Field>, {5, 5, 5, 5}, 5);
   REQUIRE(three_layers.has_value());
   CHECK(three_layers->code() == ErrorCode::kUnsupported);

@@ -38,7 +38,7 @@ std::optional<std::string> why_not_boxes(const index::HolderSet& holders,
     }
     const auto [other, is_new] = beginning_at.try_emplace(box_begin(holders, h), h);
     if (is_new || std::ranges::equal(holders.pick(h), holders.pick(other->second))) continue;
-    return fmt::format("the parts of ranks {} and {} begin at one index, but differ in size",
+    return fmt::format("the shards of ranks {} and {} begin at one index, but differ in size",
                        ranks[static_cast<size_t>(other->second)], rank);
   }
   return std::nullopt;

@@ -53,7 +53,7 @@ class Placing {
       if (part == parts.end() && missing_.contains(rank)) continue;
       if (part == parts.end()) {
         add(CheckRule::kShardMissing, spec.name, rank,
-            fmt::format("rank {} has no part of it", rank), "nothing",
+            fmt::format("rank {} has no shard of it", rank), "nothing",
             to_string(index::local_shape(region)));
         continue;
       }
@@ -88,7 +88,7 @@ class Placing {
         const bool is_known = known.count(name) > 0;
         add(is_known ? CheckRule::kRankShape : CheckRule::kMixedCheckpoints, std::string(name),
             rank,
-            is_known ? fmt::format("the mapping gives rank {} no part of it", rank)
+            is_known ? fmt::format("the mapping gives rank {} no shard of it", rank)
                      : "the shards have a tensor that the reference lacks",
             to_string(part->spec.shape), "nothing");
       }
