@@ -1,5 +1,6 @@
 #include "cli/commands/resume.h"
 
+#include "cli/args/mapping_args.h"
 #include "cli/print/resume.h"
 #include "cli/size_argument.h"
 #include "lib/base/error.h"
