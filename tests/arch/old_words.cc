@@ -16,7 +16,7 @@ struct OldWord {
   std::string_view use;
 };
 constexpr auto kOldWords = std::to_array<OldWord>({
-    {R"(\bdevices? (\{|[0-9]))", "rank"},
+    {R"((^|[^-])\bdevices? (\{|[0-9]))", "rank"},
     {R"(\bpieces?\b)", "shard"},
     {R"(\bparts? (of|per) (a |the |every |each )?(rank|device|tensor|weight)s?\b)", "shard"},
     {R"((device|rank)s?'s? parts?\b)", "shard"},

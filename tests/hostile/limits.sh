@@ -135,7 +135,7 @@ printf %s "$header" >>"$work/devices/m.safetensors"
 head -c 3145728 /dev/zero >>"$work/devices/m.safetensors"
 printf '{"version":1,"mesh":[{"axis":"tp","size":1048576}],"rules":[{"match":"*","strategy":"rowwise"}]}' >"$work/devices.json"
 if [[ $sanitized == no ]]; then
-  expect E28 0 "1048576 devices" within 700000 "$shardtool" inspect "$work/devices" -m "$work/devices.json" --tensors
+  expect E28 0 "1048576 ranks" within 700000 "$shardtool" inspect "$work/devices" -m "$work/devices.json" --tensors
 fi
 
 # I14: a launcher's variable that says more processes than there are.

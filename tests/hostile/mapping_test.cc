@@ -207,7 +207,7 @@ TEST_CASE("E17 experts: missing, twice, or not all dealt out") {
       {"missing", experts(dealt), missing, "ep=8", kAssertion, "index 17"},
       {"twice", experts(dealt), twice, "ep=8", kAssertion, "17"},
       {"no owner", experts(R"("mesh": "ep", "size": 60, "owners": [[0], [1]])"), sixty, "ep=2",
-       kStrategy, "no device holds"},
+       kStrategy, "no rank holds"},
   });
   mapping::resolve(mapping::mapping_of(experts(dealt)), sixty, nullptr, over("ep=8"));
 }
