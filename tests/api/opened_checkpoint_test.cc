@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "kernels/strided_copy/strided_copy.h"
 #include "tests/api/model_files.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
@@ -123,6 +124,13 @@ TEST_CASE("a box of a tensor has the elements that the subscript names") {
     const TensorReader reader = opened.whole(0);
     Bytes bytes(static_cast<size_t>(reader.bytes_of(sizes)));
     reader.read(begin, sizes, 2, std::as_writable_bytes(std::span(bytes)));
+    RC_ASSERT(bytes == box_of(tensor, begin, sizes));
+    const auto mapped = reader.map(begin, sizes);
+    RC_ASSERT(mapped.has_value() == !bytes.empty());
+    if (!mapped) return;
+    std::ranges::fill(bytes, std::uint8_t{0});
+    kernels::strided_copy(mapped->copy, mapped->range.data(),
+                          std::as_writable_bytes(std::span(bytes)).data());
     RC_ASSERT(bytes == box_of(tensor, begin, sizes));
   }));
 }

@@ -83,24 +83,48 @@ void TensorReader::read(std::span<const i64> begin, std::span<const i64> sizes, 
   });
 }
 
+index::Region TensorReader::part_of(const index::Region& region, const Rows& rows) const {
+  index::Region part;
+  for (size_t a = 0; a < region.size(); ++a) {
+    const i64 begin = rows.begin[a];
+    part.push_back(
+        compose(region[a], index::AxisMap::slice(shape_[a], {begin, begin + rows.sizes[a]})));
+  }
+  return part;
+}
+
 void TensorReader::read_rows(const Rows& rows, std::span<std::byte> bytes) const {
-  const auto part_of = [&](const index::Region& region) {
-    index::Region part;
-    for (size_t a = 0; a < region.size(); ++a) {
-      part.push_back(compose(
-          region[a],
-          index::AxisMap::slice(shape_[a], {rows.begin[a], rows.begin[a] + rows.sizes[a]})));
-    }
-    return part;
-  };
-  const index::Region wanted = part_of(place_.region);
+  const index::Region wanted = part_of(place_.region, rows);
   if (index::image_size(wanted) != element_count(rows.sizes)) {
     std::ranges::fill(bytes, std::byte{0});
   }
   exec::read_region(place_.stored, place_.side, wanted, files_, bytes);
   for (const index::Region& fill : place_.fills) {
-    exec::read_region(place_.stored, place_.side, part_of(fill), files_, bytes);
+    exec::read_region(place_.stored, place_.side, part_of(fill, rows), files_, bytes);
   }
+}
+
+std::optional<TensorReader::MappedBox> TensorReader::map(std::span<const i64> begin,
+                                                         std::span<const i64> sizes) const {
+  const index::HolderSet& holders = *place_.side.holders;
+  const Rows rows{{begin.begin(), begin.end()}, {sizes.begin(), sizes.end()}};
+  const auto boxes = index::placed_boxes(part_of(place_.region, rows));
+  const bool is_whole =
+      holders.size() == 1 && holders.region(0) == index::whole_region(holders.shape());
+  if (!is_whole || !place_.fills.empty() || boxes.size() != 1) return std::nullopt;
+  if (boxes.front().sizes != rows.sizes || element_count(rows.sizes) == 0) return std::nullopt;
+  const Shape origin(sizes.size(), 0);
+  const auto copy = index::lower(sizes, {boxes.front().global, place_.stored.shape},
+                                 {origin, rows.sizes}, bits(dtype()));
+  if (!copy) return std::nullopt;
+  i64 length = copy->run;
+  for (const index::Loop& loop : copy->loops) length += (loop.count - 1) * loop.src_stride;
+  const exec::Slot& slot = place_.side.slots.front();
+  const exec::SourceFile& file = files_[static_cast<size_t>(slot.file)];
+  if (file.is_remote()) return std::nullopt;
+  index::StridedCopy from_range = *copy;
+  from_range.src = 0;
+  return MappedBox{store::MappedRange(file.file(), slot.offset + copy->src, length), from_range};
 }
 
 }  // namespace shardtool::api

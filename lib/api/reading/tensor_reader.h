@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -8,12 +9,21 @@
 #include "lib/exec/files/data_file.h"
 #include "lib/exec/move.h"
 #include "lib/index/region.h"
+#include "lib/index/strided_copy.h"
+#include "lib/store/local/mapped_range.h"
 
 namespace shardtool::api {
 
 /// A tensor, or a rank's shard of one, whose bytes are read in boxes. Its files must outlive it.
 class TensorReader {
  public:
+  /// File range with all bytes of a box, and the place of these in it. Without loops the range is
+  /// the box.
+  struct MappedBox {
+    store::MappedRange range;
+    index::StridedCopy copy;
+  };
+
   /// Array of the region's local shape, filled from the holders of `stored`; `fills` are the copies
   /// in its padding (layout::Layout::fills), the rest of which is zero.
   struct Place {
@@ -34,10 +44,13 @@ class TensorReader {
   /// the errors of exec::read_region, and kSubByteCut.
   void read(std::span<const i64> begin, std::span<const i64> sizes, int threads,
             std::span<std::byte> bytes) const;
+  /// Maps the box where one local file has it as one box; nullopt otherwise, and for an empty box.
+  std::optional<MappedBox> map(std::span<const i64> begin, std::span<const i64> sizes) const;
 
  private:
   struct Rows;
   void read_rows(const Rows& rows, std::span<std::byte> bytes) const;
+  index::Region part_of(const index::Region& region, const Rows& rows) const;
 
   Place place_;
   std::span<const exec::SourceFile> files_;
