@@ -6,8 +6,17 @@ if(NOT sbom_version_fmt)
   string(REGEX REPLACE "^#define FMT_VERSION ([0-9]+)([0-9][0-9])([0-9][0-9])$" "\\1.\\2.\\3" sbom_version_fmt "${line}")
   string(REGEX REPLACE "\\.0([0-9])" ".\\1" sbom_version_fmt "${sbom_version_fmt}")
 endif()
+# RE2's own file for pkg-config has no version; Debian's package has.
+set(sbom_version_re2 ${re2_VERSION})
+if(sbom_version_re2 STREQUAL "0.0.0")
+  execute_process(COMMAND dpkg-query -W -f "\${source:Upstream-Version}" libre2-dev
+    OUTPUT_VARIABLE sbom_version_re2 ERROR_QUIET RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    set(sbom_version_re2 "unknown")
+  endif()
+endif()
 set(sbom_components "")
-foreach(library "fmt;${sbom_version_fmt};MIT" "nlohmann_json;${nlohmann_json_VERSION};MIT" "re2;${re2_VERSION};BSD-3-Clause"
+foreach(library "fmt;${sbom_version_fmt};MIT" "nlohmann_json;${nlohmann_json_VERSION};MIT" "re2;${sbom_version_re2};BSD-3-Clause"
         "xxhash;${xxhash_VERSION};BSD-2-Clause" "openssl;${OPENSSL_VERSION};Apache-2.0")
   list(GET library 0 name)
   list(GET library 1 version)

@@ -2,9 +2,12 @@
 #include <nanobind/stl/shared_ptr.h>
 
 #include <algorithm>
+#include <climits>
+#include <cstdint>
 #include <thread>
 #include <utility>
 
+#include "kernels/strided_copy/strided_copy.h"
 #include "lib/api/reading/opened_checkpoint.h"
 #include "lib/base/error.h"
 #include "lib/python/bindings.h"
@@ -20,6 +23,9 @@ namespace {
 
 using Opened = std::shared_ptr<const api::OpenedCheckpoint>;
 
+/// Tensors from this size on are mapped; a copy of less takes less time than a page fault.
+constexpr i64 kLeastMapped = 32 << 10;
+
 /// Threads that one read uses; more do not read faster out of the page cache.
 int reading_threads() {
   constexpr unsigned kMost = 4;
@@ -33,12 +39,34 @@ struct Source {
   nb::object framework;
 
   nb::object read(const IndexedBox& box) const {
-    Tensor tensor(reader.dtype(), box.shape, reader.bytes_of(box.sizes));
-    {
+    Tensor tensor = [&] {
       const nb::gil_scoped_release release;
-      reader.read(box.begin, box.sizes, reading_threads(), tensor.span());
-    }
+      return read_box(box);
+    }();
     return in_framework(std::move(tensor), framework);
+  }
+  /// Maps what lies in one piece; small tensors and all others are copied.
+  Tensor read_box(const IndexedBox& box) const {
+    const i64 bytes = reader.bytes_of(box.sizes);
+    if (bytes >= kLeastMapped) {
+      if (auto mapped = reader.map(box.begin, box.sizes)) return from_pages(box, *mapped);
+    }
+    Tensor tensor(reader.dtype(), box.shape, bytes);
+    reader.read(box.begin, box.sizes, reading_threads(), tensor.span());
+    return tensor;
+  }
+  Tensor from_pages(const IndexedBox& box, api::TensorReader::MappedBox& mapped) const {
+    const i64 bytes = reader.bytes_of(box.sizes);
+    const auto address = reinterpret_cast<std::uintptr_t>(mapped.range.data());
+    const auto width = static_cast<std::uintptr_t>(std::max(bits(reader.dtype()) / CHAR_BIT, 1));
+    if (!mapped.copy.loops.empty() || address % width != 0) {
+      Tensor tensor(reader.dtype(), box.shape, bytes);
+      kernels::strided_copy(mapped.copy, mapped.range.data(), tensor.data());
+      return tensor;
+    }
+    auto range = std::make_shared<store::MappedRange>(std::move(mapped.range));
+    std::byte* const data = range->data();
+    return {reader.dtype(), box.shape, bytes, {std::move(range), data}};
   }
   nb::object read_all() const {
     return read({Shape(reader.shape().size(), 0), reader.shape(), reader.shape()});

@@ -131,11 +131,14 @@ nb::object dlpack_of(nb::handle self) {
 }  // namespace
 
 Tensor::Tensor(Dtype dtype, Shape shape, i64 bytes)
+    : Tensor(dtype, std::move(shape), bytes, allocate(bytes)) {}
+
+Tensor::Tensor(Dtype dtype, Shape shape, i64 bytes, std::shared_ptr<std::byte> memory)
     : dtype_(dtype),
       shape_(std::move(shape)),
       strides_(strides_of(dtype, shape_)),
       bytes_(bytes),
-      memory_(allocate(bytes)) {}
+      memory_(std::move(memory)) {}
 
 nb::object in_framework(Tensor tensor, nb::handle framework) {
   nb::object object = nb::cast(std::move(tensor));

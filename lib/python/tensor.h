@@ -16,6 +16,8 @@ class Tensor {
  public:
   /// The memory is not initialised. Throws kLimit if there is none.
   Tensor(Dtype dtype, Shape shape, i64 bytes);
+  /// Takes memory that holds the elements.
+  Tensor(Dtype dtype, Shape shape, i64 bytes, std::shared_ptr<std::byte> memory);
 
   Dtype dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }

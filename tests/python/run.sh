@@ -4,7 +4,7 @@
 # Builds the wheel, installs it into a fresh environment, and runs the tests of the Python module with it. Python 3.10 or
 # later with its headers; SHARDTOOL_PYTHON names it (default python3). pip fetches what pyproject.toml names, pytest,
 # numpy, ml_dtypes and safetensors. The tests of torch are skipped where the environment lacks it;
-# SHARDTOOL_PYTHON_PATH adds a site-packages folder that has it. The last line is pytest's.
+# SHARDTOOL_PYTHON_PATH adds a site-packages folder that has it.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -37,5 +37,15 @@ command -v ccache >/dev/null && launcher=(-C cmake.define.CMAKE_CXX_COMPILER_LAU
 if [[ ${SHARDTOOL_PYTHON_PATH-} ]]; then
   echo "$SHARDTOOL_PYTHON_PATH" > "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/more.pth"
 fi
+lines=$(mktemp)
+trap 'rm -f "$lines"' EXIT
 cd "$here"
-exec "$venv/bin/python" -m pytest -q -rs -p no:cacheprovider "$@" .
+status=0
+"$venv/bin/python" -m pytest -q -rs -p no:cacheprovider "$@" . | tee "$lines" || status=$?
+
+# count WORD: the number before it in pytest's last line.
+count() {
+  tail -n 1 "$lines" | grep -oE "[0-9]+ $1" | cut -d ' ' -f 1 || echo 0
+}
+echo "$(count passed) passed, $(($(count failed) + $(count error))) failed, $(count skipped) skipped"
+exit $status

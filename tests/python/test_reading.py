@@ -1,5 +1,6 @@
 """Laws of reading: what a rank reads is what its file holds, and slices are numpy's."""
 
+import json
 import random
 
 import numpy
@@ -110,12 +111,29 @@ def test_subscripts_that_are_none_are_refused(tmp_path, subscript, error):
 
 def test_opening_reads_headers_and_slices_read_their_own_bytes(tmp_path):
     save_file({"m": numpy.zeros((4096, 4096), numpy.float32)}, tmp_path / "model.safetensors")
+    (tmp_path / "mapping.json").write_text(json.dumps({
+        "version": 1, "mesh": [{"axis": "tp", "size": 2}], "rules": [{"match": "**", "strategy": "rowwise"}]}))
+    st.split(tmp_path / "model.safetensors", tmp_path / "out", mapping=tmp_path / "mapping.json")
     before = bytes_read()
-    part = st.open(tmp_path).get_slice("m")
-    opened = bytes_read()
-    assert opened - before < 1 << 20
-    part[10:20]
-    assert 10 * 4096 * 4 <= bytes_read() - opened < 10 * 4096 * 4 + 4096
+    ck = st.open(tmp_path / "out")
+    assert bytes_read() - before < 1 << 20
+    for rows in (slice(10, 20), slice(2040, 2056)):
+        ck.get_slice("m")[:1]
+        before = bytes_read()
+        ck.get_slice("m")[rows]
+        asked = (rows.stop - rows.start) * 4096 * 4
+        assert asked <= bytes_read() - before < asked + 4096
+    # A rank's rows lie in one piece, which is mapped.
+    before = bytes_read()
+    assert ck.rank(1).get_slice("m")[10:20].nbytes == 10 * 4096 * 4 and bytes_read() - before < 4096
+
+
+def test_writing_to_a_tensor_leaves_the_file_as_it_is(tmp_path):
+    save_file({"m": numpy.zeros((512, 512), numpy.float32)}, tmp_path / "model.safetensors")
+    ck = st.open(tmp_path)
+    array = ck.get_tensor("m", framework="np")
+    array += 1
+    assert array.min() == 1 and ck.get_tensor("m", framework="np").max() == 0
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
