@@ -12,6 +12,8 @@ struct TensorSpec {
   std::string name;
   Dtype dtype = Dtype::kF32;
   Shape shape;
+
+  bool operator==(const TensorSpec&) const = default;
 };
 
 }  // namespace shardtool

@@ -82,7 +82,8 @@ void set_layers(const std::vector<model::PackedWeight>& packed, size_t stored,
 }  // namespace
 
 PlannedModel planned_model(const mapping::ModelConfig* config,
-                           std::shared_ptr<const model::Graph> own, const AppliedMapping& applied) {
+                           std::shared_ptr<const model::Graph> own, const AppliedMapping& applied,
+                           const PlannedModel* alike) {
   PlannedModel model;
   model.placed = placed_tensors(applied);
   for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors)
@@ -98,7 +99,10 @@ PlannedModel planned_model(const mapping::ModelConfig* config,
     const size_t stored = model.placed.specs.size();
     const auto packed = add_unpacked(*config, model.placed);
     model.bound =
-        model::bind_model(std::move(graph), *config, model.placed.specs, model::Misfits::kLeaveOut);
+        alike != nullptr && alike->bound != nullptr && alike->placed.specs == model.placed.specs
+            ? alike->bound
+            : std::make_shared<const model::Model>(model::bind_model(
+                  std::move(graph), *config, model.placed.specs, model::Misfits::kLeaveOut));
     model.packed = packed_reads(packed, model.placed.specs);
     set_classes(packed, stored, model);
     set_layers(packed, stored, model);

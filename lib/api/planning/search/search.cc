@@ -1,14 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <thread>
 #include <tuple>
 
 #include "lib/api/planning/search/losses.h"
 #include "lib/api/planning/search/served_model.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/exec/workers.h"
 
 namespace shardtool::api {
 namespace {
@@ -114,78 +118,69 @@ class ReplicaPrices {
   std::map<std::pair<i64, bool>, std::optional<model::Roofline>> prompts_;
 };
 
-/// Fills a report, layout by layout.
-class Search {
- public:
-  explicit Search(const SearchOptions& options) : options_(options) {}
+/// What was found of some layouts.
+struct Found {
+  std::vector<ServingRow> rows;
+  std::vector<RefusedLayout> refused;
+};
 
-  SearchReport run() && {
-    for (size_t source = 0; source < options_.plan.sources.size(); ++source) add_source(source);
-    choose(options_, report_);
-    return std::move(report_);
+/// Prices the layouts of one replica, which differ in dp alone.
+class ReplicaSearch {
+ public:
+  ReplicaSearch(const SearchOptions& options, const ServedModel& model, size_t source)
+      : options_(options), model_(model), source_(source) {}
+
+  Found run(const std::vector<ServingLayout>& layouts) && {
+    add_replica(layouts);
+    return std::move(found_);
   }
 
  private:
-  /// A replica of several layouts: they differ in dp alone.
-  using Replicas = std::map<std::tuple<i64, i64, i64, bool>, std::vector<ServingLayout>>;
-
-  void add_source(size_t source) {
-    const ServedModel model(options_.plan.sources[source], options_);
-    for (const std::string& warning : model.warnings()) report_.warnings.push_back(warning);
-    Replicas replicas;
-    for (const ServingLayout& layout : layout_space(options_.devices, model.limits())) {
-      replicas[{layout.pp, layout.ep, layout.tp, layout.expert_parallel}].push_back(layout);
-    }
-    add_bound(model);
-    for (const auto& [key, layouts] : replicas) add_replica(model, source, layouts);
-  }
-
-  void refuse(size_t source, const std::vector<ServingLayout>& layouts, const char* constraint,
+  void refuse(const std::vector<ServingLayout>& layouts, const char* constraint,
               const std::string& reason) {
     for (const ServingLayout& layout : layouts)
-      report_.refused.push_back({source, layout, constraint, reason});
+      found_.refused.push_back({source_, layout, constraint, reason});
   }
 
-  void add_replica(const ServedModel& model, size_t source,
-                   const std::vector<ServingLayout>& layouts) {
+  void add_replica(const std::vector<ServingLayout>& layouts) {
     std::unique_ptr<PlacedReplica> replica;
-    if (const auto why_not = too_small(model, layouts.front()); !why_not.empty())
-      return refuse(source, layouts, "memory", why_not);
+    if (const auto why_not = too_small(layouts.front()); !why_not.empty())
+      return refuse(layouts, "memory", why_not);
     try {
-      replica = model.place(layouts.front());
+      replica = model_.place(layouts.front());
     } catch (const Error& error) {
       const bool is_flow = error.code() == ErrorCode::kUnsupported;
       constexpr int kMappingStatus = 3;
       if (!is_flow && error_info(error.code()).exit_status != kMappingStatus) throw;
-      return refuse(source, layouts, is_flow ? "model" : "cut", error.what());
+      return refuse(layouts, is_flow ? "model" : "cut", error.what());
     }
     const std::vector<std::string> own{""};
     for (const std::string& kv_dtype : options_.kv_dtypes.empty() ? own : options_.kv_dtypes)
-      add_rows(model, *replica, source, layouts, kv_dtype);
+      add_rows(*replica, layouts, kv_dtype);
   }
 
   /// Explains why not even an equal share of the weights fits; empty if it does.
-  std::string too_small(const ServedModel& model, const ServingLayout& layout) const {
+  std::string too_small(const ServingLayout& layout) const {
     const PlanOptions& plan = options_.plan;
     const auto budget =
         static_cast<i64>(static_cast<double>(plan.device.bytes) * plan.device.fraction);
-    const i64 share = ceil_div(model.bytes(), layout.replica());
+    const i64 share = ceil_div(model_.bytes(), layout.replica());
     if (share + plan.device.overhead_bytes <= budget) return {};
     return fmt::format("an equal share of the weights is {}, and a device has {}",
                        format_bytes(share), format_bytes(budget - plan.device.overhead_bytes));
   }
 
-  void add_rows(const ServedModel& model, const PlacedReplica& replica, size_t source,
-                const std::vector<ServingLayout>& layouts, const std::string& kv_dtype) {
-    const ReplicaMemory memory = model.memory(replica, kv_dtype);
+  void add_rows(const PlacedReplica& replica, const std::vector<ServingLayout>& layouts,
+                const std::string& kv_dtype) {
+    const ReplicaMemory memory = model_.memory(replica, kv_dtype);
     if (memory.places == 0) {
-      return refuse(source, layouts, "memory",
+      return refuse(layouts, "memory",
                     fmt::format("a device needs {} for one sequence", format_bytes(memory.total)));
     }
-    ReplicaPrices prices(options_, replica, model.workload(replica, kv_dtype));
+    ReplicaPrices prices(options_, replica, model_.workload(replica, kv_dtype));
     for (const ServingLayout& layout : layouts) {
       ServingRow row;
-      row.source = source;
+      row.source = source_;
       row.layout = layout;
       row.kv_dtype = kv_dtype;
       row.weights = memory.weights;
@@ -203,7 +198,7 @@ class Search {
       const std::string reason = fmt::format("{} left would hold {} sequences",
                                              plural(row.layout.dp - lost(row), "replica"),
                                              places * std::max<i64>(0, row.layout.dp - lost(row)));
-      return refuse(row.source, {row.layout}, "survival", reason);
+      return refuse({row.layout}, "survival", reason);
     }
     const i64 each = ceil_div(clients, row.layout.dp);
     prices.price(each, places, row);
@@ -211,7 +206,7 @@ class Search {
       row.sequence_parallel = true;
       prices.price(each, places, row);
     }
-    report_.rows.push_back(row);
+    found_.rows.push_back(row);
   }
 
   /// Replicas that stop when the lost devices are in as many of them as possible.
@@ -219,6 +214,59 @@ class Search {
   bool survives(const ServingRow& row, i64 places) const {
     return places >= ceil_div(row.concurrency, std::max<i64>(1, row.layout.dp - lost(row))) &&
            row.layout.dp > lost(row);
+  }
+
+  const SearchOptions& options_;
+  const ServedModel& model_;
+  size_t source_;
+  Found found_;
+};
+
+/// Fills a report, model by model.
+class Search {
+ public:
+  explicit Search(const SearchOptions& options) : options_(options) {}
+
+  SearchReport run() && {
+    for (size_t source = 0; source < options_.plan.sources.size(); ++source) add_source(source);
+    choose(options_, report_);
+    return std::move(report_);
+  }
+
+ private:
+  void add_source(size_t source) {
+    const ServedModel model(options_.plan.sources[source], options_);
+    for (const std::string& warning : model.warnings()) report_.warnings.push_back(warning);
+    add_bound(model);
+    const auto replicas = replicas_of(layout_space(options_.devices, model.limits()));
+    std::vector<Found> found(replicas.size());
+    std::atomic<size_t> next = 0;
+    exec::run_workers(thread_count(replicas.size()), [&](const std::atomic<bool>& stop) {
+      for (size_t i = next++; i < replicas.size() && !stop; i = next++)
+        found[i] = ReplicaSearch(options_, model, source).run(replicas[i]);
+    });
+    for (Found& one : found) {
+      std::ranges::move(one.rows, std::back_inserter(report_.rows));
+      std::ranges::move(one.refused, std::back_inserter(report_.refused));
+    }
+  }
+
+  /// Groups layouts by what one replica is.
+  static std::vector<std::vector<ServingLayout>> replicas_of(
+      const std::vector<ServingLayout>& layouts) {
+    std::map<std::tuple<i64, i64, i64, bool>, std::vector<ServingLayout>> groups;
+    for (const ServingLayout& layout : layouts)
+      groups[{layout.pp, layout.ep, layout.tp, layout.expert_parallel}].push_back(layout);
+    std::vector<std::vector<ServingLayout>> replicas;
+    for (auto& [key, group] : groups) replicas.push_back(std::move(group));
+    return replicas;
+  }
+
+  /// Every thread holds the layouts of all tensors.
+  static i64 thread_count(size_t replicas) {
+    constexpr i64 kMost = 16;
+    const i64 processors = std::max<i64>(1, std::thread::hardware_concurrency());
+    return std::min({kMost, processors, static_cast<i64>(replicas)});
   }
 
   /// Raises the bound to what an ideal division of this model's work over any number of devices
