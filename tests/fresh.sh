@@ -24,7 +24,7 @@ bare=$scratch/root
 # shellcheck disable=SC2016  # apt expands it
 mirror() {
   apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $suite" \
-    'Component: main' | head -n 1
+    'Component: main' | sed -n 1p
 }
 
 make_base() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: packages_test.sh BUILD
 # Makes the Debian package of the program, unpacks it and uses what it holds.
-set -euo pipefail  # so that no reader of a pipe may stop before its end: grep without -q
+set -euo pipefail
 build=$1
 if ! command -v dpkg-shlibdeps >/dev/null; then
   echo "SKIPPED: no dpkg-shlibdeps here (package dpkg-dev)"
@@ -13,15 +13,19 @@ trap 'rm -rf "$scratch"' EXIT
 cpack --config "$build/CPackConfig.cmake" -G DEB -B "$scratch" -D CPACK_COMPONENTS_ALL=cli >"$scratch/log" 2>&1 ||
   { cat "$scratch/log"; exit 1; }
 package=$(echo "$scratch"/shardtool_*.deb)
-dpkg-deb -x "$package" "$scratch/root"
-"$scratch/root/usr/bin/shardtool" --version
-dpkg-deb -f "$package" Depends | grep 'libc6 (>= ' >/dev/null
-dpkg-deb -f "$package" Description | head -1
+installed=$scratch/installed/usr
+dpkg-deb -x "$package" "$scratch/installed"
+"$installed/bin/shardtool" --version
+# No program writes to a pipe whose reader stops at its first match: it would end with SIGPIPE.
+dpkg-deb -f "$package" >"$scratch/control"
+grep -q '^Depends: .*libc6 (>= ' "$scratch/control"
+grep '^Description: ' "$scratch/control"
 for file in share/doc/shardtool/copyright share/bash-completion/completions/shardtool \
   share/shardtool/schemas/mapping-v1.json share/shardtool/family/llama.json; do
-  [[ -s $scratch/root/usr/$file ]] || { echo "the package has no $file"; exit 1; }
+  [[ -s $installed/$file ]] || { echo "the package has no $file"; exit 1; }
 done
 if command -v scdoc >/dev/null; then
-  gzip -dc "$scratch/root/usr/share/man/man1/shardtool-split.1.gz" | grep 'shardtool' >/dev/null
-  gzip -dc "$scratch/root/usr/share/man/man5/shardtool-mapping.5.gz" | grep 'strategy' >/dev/null
+  gunzip "$installed"/share/man/man*/*.gz
+  grep -q 'shardtool' "$installed/share/man/man1/shardtool-split.1"
+  grep -q 'strategy' "$installed/share/man/man5/shardtool-mapping.5"
 fi

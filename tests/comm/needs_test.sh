@@ -12,4 +12,7 @@ if grep -Ei 'mpi|nccl|cuda' <<<"$needed"; then
   exit 1
 fi
 grep -q '^libc\.so' <<<"$needed"
-[[ -z ${2:-} ]] || needs "$2" | grep '^libmpi' >/dev/null
+if [[ -n ${2:-} ]]; then
+  of_plugin=$(needs "$2")
+  grep -q '^libmpi' <<<"$of_plugin"
+fi
