@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/base/checked.h"
+#include "lib/base/error.h"
 
 namespace shardtool::exec {
 
@@ -27,5 +28,10 @@ struct Resources {
   /// Set from a signal handler: the run ends with kInterrupted before the next chunk.
   const std::atomic<bool>* cancel = nullptr;
 };
+
+/// Throws kInterrupted once `cancel` is set. It may be null.
+inline void check_cancelled(const std::atomic<bool>* cancel) {
+  if (cancel != nullptr && cancel->load()) throw Error(ErrorCode::kInterrupted, "interrupted");
+}
 
 }  // namespace shardtool::exec

@@ -254,9 +254,7 @@ class Run {
 
   std::optional<Task> next_task() {
     const std::lock_guard lock(queue_mutex_);
-    if (resources_.cancel && resources_.cancel->load()) {
-      throw Error(ErrorCode::kInterrupted, "interrupted");
-    }
+    check_cancelled(resources_.cancel);
     const std::optional<Work> work = schedule_.next(scheduled_);
     if (!work) return std::nullopt;
     if (const auto* part = std::get_if<TensorPart>(&*work)) return next_part(*part);

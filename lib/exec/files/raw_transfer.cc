@@ -21,17 +21,11 @@ namespace {
 // Direct I/O is fastest in blocks of 2 to 4 MiB, buffered I/O in blocks that fit a core's cache.
 constexpr i64 kBufferedBlock = 256 << 10;
 
-void check_cancelled(const RawOptions& options) {
-  if (options.cancel != nullptr && options.cancel->load()) {
-    throw Error(ErrorCode::kInterrupted, "interrupted");
-  }
-}
-
 /// Calls `move(offset, bytes)` for the blocks of [0, bytes) taken from the shared counter `next`.
 void each_block(i64 bytes, i64 block, std::atomic<i64>& next, const std::atomic<bool>& stop,
                 const RawOptions& options, const std::function<void(i64, i64)>& move) {
   for (i64 at = next.fetch_add(block); at < bytes && !stop; at = next.fetch_add(block)) {
-    check_cancelled(options);
+    check_cancelled(options.cancel);
     move(at, std::min(block, bytes - at));
   }
 }

@@ -37,8 +37,7 @@ class Reading {
  private:
   void work(const std::atomic<bool>& stop) {
     for (size_t i = next_++; i < ranges_.size() && !stop; i = next_++) {
-      if (resources_.cancel && *resources_.cancel)
-        throw Error(ErrorCode::kInterrupted, "interrupted");
+      check_cancelled(resources_.cancel);
       const WrittenRange& range = ranges_[i];
       const SourceFile& file = files_[static_cast<size_t>(range.file)];
       same_[i] = hash_range(file, range.offset, range.bytes) == range.xxh3;
