@@ -34,8 +34,7 @@ i64 copy_side_file(const std::string& from, store::File& to) {
   for (i64 at = 0; at < file.size(); at += std::ssize(buffer)) {
     const auto part = std::span(buffer).first(
         static_cast<size_t>(std::min<i64>(file.size() - at, std::ssize(buffer))));
-    std::array parts{iovec{part.data(), part.size()}};
-    file.read_scattered(parts, at);
+    file.read_exact(part, at);
     store::write_exact(to, part, at);
   }
   file.check_unchanged();

@@ -31,10 +31,10 @@ store::File opened(const std::string& path, IoMode mode, store::File (*open)(con
 }  // namespace
 
 SourceFile::SourceFile(const std::string& path, IoMode mode)
-    : file_(store::is_remote(path) ? store::File() : store::open_read(path)),
-      direct_(store::is_remote(path) ? store::File() : opened(path, mode, store::open_read_direct)),
-      object_(store::is_remote(path) ? std::make_shared<const store::s3::Object>(path) : nullptr),
-      memory_alignment_(object_ ? store::kDirectAlignment : store::memory_alignment(direct_)),
+    : object_(store::is_remote(path) ? std::make_shared<const store::s3::Object>(path) : nullptr),
+      file_(object_ ? store::File() : store::open_read(path)),
+      direct_(object_ ? store::File() : opened(path, mode, store::open_read_direct)),
+      memory_alignment_(store::memory_alignment(direct_)),
       identity_(object_ ? store::Reader(object_).identity() : identity(file_)),
       mode_(mode) {
   // The path was opened twice: both must be the same file. Its content may change meanwhile, when
@@ -67,6 +67,12 @@ std::vector<SourceFile> open_sources(std::span<const SurveyedFile> files, IoMode
   return sources;
 }
 
+void SourceFile::read_exact(std::span<std::byte> into, i64 offset) const {
+  if (!object_) return store::read_exact(file_, into, offset);
+  const store::s3::RangeRead range{offset, into};
+  object_->read({&range, 1});
+}
+
 void SourceFile::read_scattered(std::span<iovec> parts, i64 offset) const {
   if (!object_) return store::read_scattered(file_, parts, offset);
   std::vector<store::s3::RangeRead> ranges;
@@ -78,13 +84,8 @@ void SourceFile::read_scattered(std::span<iovec> parts, i64 offset) const {
 }
 
 std::byte* SourceFile::read(std::byte* buffer, i64 bytes, i64 offset) const {
-  if (object_) {
-    const store::s3::RangeRead range{offset, {buffer, static_cast<size_t>(bytes)}};
-    object_->read({&range, 1});
-    return buffer;
-  }
   if (!wants_direct(offset, bytes)) {
-    store::read_exact(file_, {buffer, static_cast<size_t>(bytes)}, offset);
+    read_exact({buffer, static_cast<size_t>(bytes)}, offset);
     return buffer;
   }
   return read_pages(buffer, bytes, offset);

@@ -37,7 +37,9 @@ class SourceFile {
   i64 size() const { return identity_.size; }
   /// True if [offset, offset + bytes) is better read past the page cache.
   bool wants_direct(i64 offset, i64 bytes) const;
-  /// Reads straight into scattered memory, through the page cache.
+  /// Reads through the page cache.
+  void read_exact(std::span<std::byte> into, i64 offset) const;
+  /// Same, straight into scattered memory.
   void read_scattered(std::span<iovec> parts, i64 offset) const;
   /// Reads into one buffer by the better way and returns the address of the first byte: `buffer` is
   /// page-aligned and has room for `bytes` and two pages more.
@@ -57,9 +59,9 @@ class SourceFile {
   void check_unchanged() const;
 
  private:
+  std::shared_ptr<const store::s3::Object> object_;  ///< null for a file
   store::File file_;
   store::File direct_;
-  std::shared_ptr<const store::s3::Object> object_;
   i64 memory_alignment_;
   store::FileIdentity identity_;
   IoMode mode_;
