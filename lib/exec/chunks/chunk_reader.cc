@@ -319,17 +319,14 @@ void ChunkReader::read(Range range, const SourceFile& source) {
   digest_stretches(range);
 }
 
-/// True if the input `next` is read together with those from `first` on: it follows them in the
-/// file, or, on an object store, the whole is at most twice the bytes that are needed.
-bool ChunkReader::joins(size_t first, size_t next, const SourceFile& source) const {
-  const Located& last = inputs_[next - 1];
-  const Located& input = inputs_[next];
+bool ChunkReader::joins(Range range, i64 needed, const Located& input,
+                        const SourceFile& source) const {
+  const Located& last = range.back();
   if (last.precedes(input)) return true;
   if (!source.is_remote() || last.file != input.file || input.offset < last.end()) return false;
-  i64 needed = 0;
-  for (size_t i = first; i <= next; ++i) needed += inputs_[i].bytes;
-  const i64 span = input.end() - inputs_[first].offset;
-  return span < 2 * needed && round_up(used_, kPageBytes) + span + 2 * kPageBytes <= arena_bytes_;
+  const i64 span = input.end() - range.front().offset;
+  return span < 2 * (needed + input.bytes) &&
+         round_up(used_, kPageBytes) + span + 2 * kPageBytes <= arena_bytes_;
 }
 
 Error ChunkReader::named_after(Error error, Range range) const {
@@ -363,9 +360,14 @@ void ChunkReader::locate(std::span<const WantedChunk> chunks) {
 ChunkReader::Range ChunkReader::together_from(size_t first,
                                               std::span<const SourceFile> sources) const {
   const SourceFile& source = sources[static_cast<size_t>(inputs_[first].file)];
-  size_t end = first + 1;
-  while (end < inputs_.size() && joins(first, end, source)) ++end;
-  return {inputs_.data() + first, end - first};
+  Range range(inputs_.data() + first, 1);
+  i64 needed = range.front().bytes;
+  for (size_t i = first + 1; i < inputs_.size(); ++i) {
+    if (!joins(range, needed, inputs_[i], source)) break;
+    needed += inputs_[i].bytes;
+    range = {range.data(), range.size() + 1};
+  }
+  return range;
 }
 
 StoreReads ChunkReader::reads_of(std::span<const WantedChunk> chunks,

@@ -132,7 +132,10 @@ class ChunkReader {
   std::byte* staging_for(i64 bytes) const;
   void take(const Located& input, const std::byte* bytes);
   void take_rows(const Located& input, const std::byte* bytes, i64 begin, i64 end);
-  bool joins(size_t first, size_t next, const SourceFile& source) const;
+  /// True if an input is read together with the range before it, of which `needed` bytes are
+  /// needed: it follows in the file, or, on an object store, the whole is less than twice the bytes
+  /// that are needed.
+  bool joins(Range range, i64 needed, const Located& input, const SourceFile& source) const;
   Error named_after(Error error, Range range) const;
 
   struct FreePages {
