@@ -77,6 +77,10 @@ std::optional<int> HolderSet::group_number(std::span<const int> wanted) const {
   });
 }
 
+bool HolderSet::is_whole() const {
+  return size_ == 1 && region(0) == whole_region(shape_);
+}
+
 Region HolderSet::region(int holder) const {
   Region region;
   const auto picked = pick(holder);

@@ -37,6 +37,8 @@ class HolderSet {
     return std::span(picks_).subspan(static_cast<size_t>(holder) * shape_.size(), shape_.size());
   }
   Region region(int holder) const;
+  /// True if there is one holder, and it has every element at its place.
+  bool is_whole() const;
   /// Equals local_shape(region(holder)), without building the region.
   Shape local_shape(int holder) const;
   /// Holders with this pick, ascending; may be empty.

@@ -106,12 +106,10 @@ void TensorReader::read_rows(const Rows& rows, std::span<std::byte> bytes) const
 
 std::optional<TensorReader::MappedBox> TensorReader::map(std::span<const i64> begin,
                                                          std::span<const i64> sizes) const {
-  const index::HolderSet& holders = *place_.side.holders;
   const Rows rows{{begin.begin(), begin.end()}, {sizes.begin(), sizes.end()}};
   const auto boxes = index::placed_boxes(part_of(place_.region, rows));
-  const bool is_whole =
-      holders.size() == 1 && holders.region(0) == index::whole_region(holders.shape());
-  if (!is_whole || !place_.fills.empty() || boxes.size() != 1) return std::nullopt;
+  if (!place_.side.holders->is_whole() || !place_.fills.empty() || boxes.size() != 1)
+    return std::nullopt;
   if (boxes.front().sizes != rows.sizes || element_count(rows.sizes) == 0) return std::nullopt;
   const Shape origin(sizes.size(), 0);
   const auto copy = index::lower(sizes, {boxes.front().global, place_.stored.shape},

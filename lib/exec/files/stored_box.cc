@@ -1,6 +1,5 @@
 #include "lib/exec/files/stored_box.h"
 
-#include <array>
 #include <cstring>
 #include <optional>
 
@@ -43,19 +42,12 @@ index::Region region_of(const Shape& shape, std::span<const i64> begin,
   return region;
 }
 
-bool is_whole(const index::HolderSet& holders) {
-  return holders.size() == 1 && holders.region(0) == index::whole_region(holders.shape());
-}
-
 }  // namespace
 
 void read_from(const SourceFile& file, std::span<std::byte> bytes, i64 offset) {
   const i64 size = std::ssize(bytes);
   if (size == 0) return;
-  if (!file.wants_direct(offset, size)) {
-    std::array parts{iovec{bytes.data(), bytes.size()}};
-    return file.read_scattered(parts, offset);
-  }
+  if (!file.wants_direct(offset, size)) return file.read_exact(bytes, offset);
   thread_local std::optional<PageBuffer> pages;
   thread_local i64 room = 0;
   if (size > room) {
@@ -70,7 +62,7 @@ void read_box(const TensorSpec& spec, const MoveSide& side, std::span<const i64>
               std::span<const i64> sizes, std::span<const SourceFile> files,
               std::span<std::byte> bytes) {
   const Shape extents(sizes.begin(), sizes.end());
-  if (is_whole(*side.holders)) {
+  if (side.holders->is_whole()) {
     return read_part({side.slots.front(),
                       extents,
                       {begin.begin(), begin.end()},
