@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <limits>
 #include <set>
@@ -15,6 +14,7 @@
 #include "lib/base/text.h"
 #include "lib/format/manifest/manifest.h"
 #include "lib/store/local/output_claim.h"
+#include "lib/store/local/tree.h"
 #include "lib/store/reader.h"
 #include "lib/store/s3/upload.h"
 
@@ -85,7 +85,7 @@ class SentOutput {
     for (const std::string& name : names) {
       sent_.insert(name);
       store::s3::put_file(client_, folder + "/" + name, url(name), options_.resources.store_memory,
-                          [this] { stop_if_asked(); });
+                          [this] { exec::check_cancelled(options_.resources.cancel); });
     }
     store::s3::remove_object(client_, url(store::kUnfinishedName));
     is_published_ = true;
@@ -114,24 +114,12 @@ class SentOutput {
 
   /// Weights first, then what names them: the index, and the manifest at the very end.
   static std::vector<std::string> names_in_order(const std::string& folder) {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      names.push_back(entry.path().filename().string());
-    }
+    std::vector<std::string> names = store::names_in(folder);
     const auto turn = [](const std::string& name) {
       return name == format::kManifestName ? 2 : name.ends_with(".json") ? 1 : 0;
     };
-    std::ranges::sort(names, [&](const std::string& a, const std::string& b) {
-      return std::pair(turn(a), a) < std::pair(turn(b), b);
-    });
+    std::ranges::stable_sort(names, {}, turn);
     return names;
-  }
-
-  void stop_if_asked() const {
-    const auto* const cancel = options_.resources.cancel;
-    if (cancel != nullptr && cancel->load()) {
-      throw Error(ErrorCode::kInterrupted, "interrupted");
-    }
   }
 
   /// Returns false for an object that may still be there; then the mark stays.
@@ -166,7 +154,6 @@ WriteOptions staged(const WriteOptions& options, const std::string& folder) {
 
 TransformReport write_to_store(const LogicalCheckpoint& source, const WriteOptions& options,
                                const std::function<TransformReport(const WriteOptions&)>& write) {
-  const auto start = std::chrono::steady_clock::now();
   refuse_options(options);
   SentOutput output(options);
   check_apart_on_store(source, output.prefix());
@@ -183,12 +170,6 @@ TransformReport write_to_store(const LogicalCheckpoint& source, const WriteOptio
   }
   output.publish(folder);
   report.output = output.prefix();
-  if (report.written) {
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    report.written->seconds = took.count();
-    report.written->bytes_per_second =
-        static_cast<double>(report.written->bytes) / std::max(took.count(), 1e-9);
-  }
   return report;
 }
 

@@ -183,35 +183,33 @@ bool was_complete(const WriteRun& run, const WriteOptions& options,
   return true;
 }
 
-/// Adds to the report how much was written, and how fast.
-void measure(const OutputPlan& plan, std::chrono::steady_clock::time_point start,
-             TransformReport& report) {
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  const auto rate = [&](i64 bytes) {
-    return static_cast<double>(bytes) / std::max(took.count(), 1e-9);
-  };
-  if (report.share) {
-    report.share->seconds = took.count();
-    report.share->bytes_per_second = rate(report.share->bytes);
-    report.share->peak_rss_bytes = peak_memory_bytes();
+/// Measures a run from its start.
+class Stopwatch {
+ public:
+  /// Sets the time, speed and memory of what was written; `written.bytes` are known.
+  template <class Written>
+  void measure(Written& written) const {
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start_;
+    written.seconds = took.count();
+    written.bytes_per_second = static_cast<double>(written.bytes) / std::max(took.count(), 1e-9);
+    written.peak_rss_bytes = peak_memory_bytes();
   }
-  if (!report.written) return;
-  TransformWritten& written = *report.written;
-  for (const auto& file : plan.files) written.bytes += file.size;
-  written.seconds = took.count();
-  written.bytes_per_second = rate(written.bytes);
-  written.peak_rss_bytes = peak_memory_bytes();
-}
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 }  // namespace
 
 TransformReport transfer(Task task, const WriteOptions& options, bool compare_replicas) {
+  const Stopwatch watch;
   if (store::is_remote(options.output) && !options.dry_run) {
-    return write_to_store(task.source, options, [&](const WriteOptions& local) {
+    TransformReport report = write_to_store(task.source, options, [&](const WriteOptions& local) {
       return transfer(std::move(task), local, compare_replicas);
     });
+    if (report.written) watch.measure(*report.written);
+    return report;
   }
-  const auto start = std::chrono::steady_clock::now();
   const Planned planned(std::move(task), options);
   const auto& [source, target, extents, plan, moves, order, wants_whole, owners] = planned;
   TransformReport report = planned.report(options);
@@ -235,7 +233,11 @@ TransformReport transfer(Task task, const WriteOptions& options, bool compare_re
   } else {
     run_alone(run, options, compare_replicas, report);
   }
-  measure(plan, start, report);
+  if (report.share) watch.measure(*report.share);
+  if (report.written) {
+    for (const auto& file : plan.files) report.written->bytes += file.size;
+    watch.measure(*report.written);
+  }
   return report;
 }
 
