@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/size_argument.h"
+#include "lib/api/mapping_choice.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 
@@ -118,9 +119,7 @@ api::MappingChoice to_mapping_choice(const MappingArgs& args, const MappingFlags
   choice.require_even = args.require_even;
   choice.allow_empty_shards = args.allow_empty_shards;
   if (args.expert_parallel) {
-    const bool has_ep = choice.mesh && choice.mesh->has_axis("ep");
-    choice.settings.push_back({"axes.experts.mesh", has_ep ? R"(["ep", "tp"])" : "tp"});
-    choice.settings.push_back({"axes.experts.alone", "true"});
+    api::keep_experts_whole(choice, choice.mesh && choice.mesh->has_axis("ep"));
   }
   if (args.straddle) choice.settings.push_back({"straddle", *args.straddle});
   for (const auto& setting : args.settings) choice.settings.push_back(parse_setting(setting));

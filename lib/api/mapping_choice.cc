@@ -133,6 +133,11 @@ mapping::Mapping with_storage(const mapping::Mapping& mapping, const LogicalChec
 
 }  // namespace
 
+void keep_experts_whole(MappingChoice& choice, bool over_ep) {
+  choice.settings.push_back({"axes.experts.mesh", over_ep ? R"(["ep", "tp"])" : "tp"});
+  choice.settings.push_back({"axes.experts.alone", "true"});
+}
+
 std::optional<mapping::ModelConfig> model_config(const MappingChoice& choice,
                                                  const LogicalCheckpoint& source) {
   if (choice.config.empty()) return source.config();

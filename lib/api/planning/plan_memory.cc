@@ -156,10 +156,9 @@ void note_missing(const std::vector<model::LayerCache>& caches, const mapping::M
 Kept kept_of(const mapping::ModelConfig* config, const PlannedModel& model,
              const std::string& kv_dtype, i64 n_devices, std::vector<std::string>& notes) {
   Kept kept;
-  const auto own =
-      config == nullptr ? std::nullopt : dtype_name(*config, model.bound ? &*model.bound : nullptr);
+  const auto own = config == nullptr ? std::nullopt : dtype_name(*config, model.bound.get());
   if (own) kept.activation_bits = dtype_bits(*own);
-  kept.cache_bits = cache_bits(config, model.bound ? &*model.bound : nullptr, kv_dtype);
+  kept.cache_bits = cache_bits(config, model.bound.get(), kv_dtype);
   if (!model.bound) {
     notes.push_back(fmt::format(
         "weights have no classes, and no KV cache, states or activations are counted: {}",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "lib/api/mapping_choice.h"
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/plan_memory.h"
 #include "lib/api/planning/plan_reshard.h"
@@ -12,12 +13,11 @@
 namespace shardtool::api {
 namespace {
 
+enum class ExpertsOver { kAsMapped, kTp, kBoth };
+
 mapping::Mapping mapping_of(const LogicalCheckpoint& source, MappingChoice choice,
-                            const std::optional<std::string>& experts_over) {
-  if (experts_over) {
-    choice.settings.push_back({"axes.experts.mesh", *experts_over});
-    choice.settings.push_back({"axes.experts.alone", "true"});
-  }
+                            ExpertsOver over) {
+  if (over != ExpertsOver::kAsMapped) keep_experts_whole(choice, over == ExpertsOver::kBoth);
   return with_typed_documents(choose_mapping(choice, source), choice);
 }
 
@@ -42,9 +42,9 @@ ServedModel::ServedModel(const std::string& source, const SearchOptions& options
       choice_(base_choice(source_, options.plan.mapping)),
       config_(model_config(choice_, source_)),
       specs_(source_.specs()),
-      cut_(mapping_of(source_, choice_, std::nullopt)),
-      over_tp_(mapping_of(source_, choice_, "tp")),
-      over_both_(mapping_of(source_, choice_, R"(["ep", "tp"])")) {
+      cut_(mapping_of(source_, choice_, ExpertsOver::kAsMapped)),
+      over_tp_(mapping_of(source_, choice_, ExpertsOver::kTp)),
+      over_both_(mapping_of(source_, choice_, ExpertsOver::kBoth)) {
   for (const TensorSpec& spec : specs_)
     plan::add_bytes(bytes_, byte_size(spec.dtype, spec.shape).value_or(0));
   whole_ = place({});
@@ -123,7 +123,7 @@ model::ReplicaWorkload ServedModel::workload(const PlacedReplica& replica,
   workload.context = options_.prompt_len + options_.answer_len / 2;
   workload.activations = replica.activations;
   const mapping::ModelConfig* config = config_ ? &*config_ : nullptr;
-  workload.kv_cache_bits = cache_bits(config, &*replica.model.bound, kv_dtype);
+  workload.kv_cache_bits = cache_bits(config, replica.model.bound.get(), kv_dtype);
   return workload;
 }
 
