@@ -70,6 +70,10 @@ struct CommandTree {
     }
     return nullptr;
   }
+  /// Returns the command of two words that begins with `first`, or null.
+  const Command* find(const Command& first, std::string_view second) const {
+    return find(first.name + " " + std::string(second));
+  }
 };
 
 }  // namespace shardtool::cli

@@ -72,7 +72,7 @@ class Parser {
   /// the first one at once.
   const Command* second_word(const std::string& word) const {
     if (line_.arguments.size() != before_command_ || after_mark_) return nullptr;
-    return tree_.find(line_.command->name + " " + word);
+    return tree_.find(*line_.command, word);
   }
 
   /// Takes the positionals in their order; the last one takes all further words if it is

@@ -30,7 +30,7 @@ std::string command_name(const Commands& commands, const std::vector<std::string
     const Command* command = commands.tree().find(words[i]);
     if (command == nullptr) continue;
     const Command* longer =
-        i + 1 < words.size() ? commands.tree().find(words[i] + " " + words[i + 1]) : nullptr;
+        i + 1 < words.size() ? commands.tree().find(*command, words[i + 1]) : nullptr;
     return joined_name(longer == nullptr ? *command : *longer, '_');
   }
   return "shardtool";
