@@ -47,7 +47,7 @@ struct Variable {
   std::string_view meaning;
 };
 
-/// What lib/store/s3 reads from the environment, as the tools of AWS do.
+/// Environment variables that lib/store/s3 reads, as the tools of AWS do.
 constexpr auto kStoreVariables = std::to_array<Variable>({
     {"AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL",
      "the service, such as http://host:9000; AWS without it"},

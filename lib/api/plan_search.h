@@ -34,7 +34,7 @@ struct PinnedSizes {
 };
 
 struct SearchOptions {
-  /// Of `sources` each is a checkpoint of the same model, for example another quantisation. Uses
+  /// Each of `sources` is a checkpoint of the same model, for example another quantisation. Uses
   /// the mapping, graph, device, hardware and sequence_parallel; hardware must be set.
   PlanOptions plan;
   PinnedSizes pinned;

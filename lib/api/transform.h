@@ -137,7 +137,7 @@ struct WorkShares {
   i64 most = 0;
 };
 
-/// What a run asks of the object stores that hold its source: ranges of data, without listings,
+/// Requests of a run to the object stores that hold its source: ranges of data, without listings,
 /// headers, config and tokenizer files, and the comparison of replicas.
 struct SourceRequests {
   i64 requests = 0;
@@ -163,7 +163,7 @@ struct TransformPlan {
   std::vector<Alteration> alterations;
   std::optional<NotBoxes> not_boxes;
   std::optional<WorkShares> shares;  ///< of a run in shares
-  /// Of a dry run from an object store without computed tensors.
+  /// Set by a dry run from an object store without computed tensors.
   std::optional<SourceRequests> requests;
 };
 

@@ -21,8 +21,8 @@ struct PassTimes {
   i64 stages = 1;         ///< of a pipeline: each works on another part of the sequences
 };
 
-/// What an engine adds to its passes. Fitted to 471 measured rows of Llama-3.1 8B and 70B on H100
-/// and of 70B on B200 (tests/bench/README.md), with TensorRT-LLM and vLLM together.
+/// Time that an engine adds to its passes. Fitted to 471 measured rows of Llama-3.1 8B and 70B on
+/// H100 and of 70B on B200 (tests/bench/README.md), with TensorRT-LLM and vLLM together.
 struct EngineOverheads {
   double sequence_us = 8;       ///< per step and sequence: scheduling, sampling, detokenising
   double request_us = 80'000;   ///< per request: from the client to its prompt and back

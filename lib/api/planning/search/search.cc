@@ -42,6 +42,11 @@ void check(const SearchOptions& options) {
   }
 }
 
+/// Returns the types of the cache to choose from; an empty one is the model's own.
+std::vector<std::string> kv_dtypes_of(const SearchOptions& options) {
+  return options.kv_dtypes.empty() ? std::vector<std::string>{""} : options.kv_dtypes;
+}
+
 /// Adds a pass' time to the parts of an answer; compute hides the reads of weights, or they hide
 /// it.
 void add_parts(const model::Roofline& roof, double times, AnswerParts& parts) {
@@ -118,7 +123,7 @@ class ReplicaPrices {
   std::map<std::pair<i64, bool>, std::optional<model::Roofline>> prompts_;
 };
 
-/// What was found of some layouts.
+/// Rows and refusals of some layouts.
 struct Found {
   std::vector<ServingRow> rows;
   std::vector<RefusedLayout> refused;
@@ -154,8 +159,7 @@ class ReplicaSearch {
       if (!is_flow && error_info(error.code()).exit_status != kMappingStatus) throw;
       return refuse(layouts, is_flow ? "model" : "cut", error.what());
     }
-    const std::vector<std::string> own{""};
-    for (const std::string& kv_dtype : options_.kv_dtypes.empty() ? own : options_.kv_dtypes)
+    for (const std::string& kv_dtype : kv_dtypes_of(options_))
       add_rows(*replica, layouts, kv_dtype);
   }
 
@@ -272,8 +276,7 @@ class Search {
   /// Raises the bound to what an ideal division of this model's work over any number of devices
   /// offers: no collectives, launches, waiting or replicas.
   void add_bound(const ServedModel& model) {
-    const std::vector<std::string> own{""};
-    for (const std::string& kv_dtype : options_.kv_dtypes.empty() ? own : options_.kv_dtypes) {
+    for (const std::string& kv_dtype : kv_dtypes_of(options_)) {
       for (const i64 clients : options_.concurrency) {
         for (const i64 devices : options_.devices) {
           const plan::Offer ideal = ideal_offer(model, kv_dtype, clients, devices);
