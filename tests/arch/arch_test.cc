@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "tests/arch/advice.h"
 #include "tests/arch/forbidden_text.h"
 #include "tests/arch/function_lengths.h"
 #include "tests/arch/include_levels.h"
@@ -172,6 +173,15 @@ TEST_CASE("an old word is found in a literal or a page, and not in code") {
   CHECK(found("cli/a.cc", "f(\"on every device, 4 devices\");") == 0);
   CHECK(found("README.md", "one\nThe whole model is cut into equal parts.\n") == 2);
   CHECK(old_words({"README.md", "one\ntwo pieces\n"}).front().starts_with("README.md:2: say "));
+}
+
+TEST_CASE("a test follows the advice of every error that gives some") {
+  const Findings missing = advice_not_followed(product_sources());
+  CAPTURE(fmt::format("{}", fmt::join(missing, ", ")));
+  CHECK(missing.empty());
+  const auto thrown = [](const std::string& text) { return codes_with_advice({"a.cc", text}); };
+  CHECK(thrown("throw Error(ErrorCode::kLimit, m)\n  .help(h);\n").contains("kLimit"));
+  CHECK(thrown("throw Error(ErrorCode::kLimit, m);\nerror.help(h);\n").empty());
 }
 
 TEST_CASE("the level checker allows lower lines and one's own module, and nothing else") {

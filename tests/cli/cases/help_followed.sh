@@ -39,3 +39,36 @@ advised shardtool merge a -o whole
 refused shardtool validate "$samples/tiny-llama"
 advised shardtool validate a -r "$samples/tiny-llama"
 refused shardtool plan "$samples/tiny-llama" --tp 2 --profile h100
+head -c 2000 "$samples/tiny-llama/model-00001-of-00002.safetensors" > short.safetensors
+refused shardtool inspect short.safetensors
+cp "$samples/tiny-llama/model-00001-of-00002.safetensors" short.safetensors
+advised shardtool inspect short.safetensors
+refused shardtool split "$packed_models/awq" -o floats --tp 2 --dtype bf16
+advised shardtool split "$packed_models/awq" -o floats --tp 2 --dtype bf16 --dequantize
+advised shardtool split "$packed_models/awq" -o packed --tp 2
+cp -r a moved
+mv moved/model-rank-0-part-0.safetensors elsewhere
+ln -s ../elsewhere moved/model-rank-0-part-0.safetensors
+refused shardtool merge moved -o m1
+cp --remove-destination elsewhere moved/model-rank-0-part-0.safetensors
+advised shardtool merge moved -o m1
+shardtool -q plan a --to-mesh tp=2 -o plan.json > out
+printf x | dd of=a/model-rank-1-part-0.safetensors bs=1 seek=5000 conv=notrunc 2> out
+refused shardtool merge a -o m2
+advised shardtool split "$samples/tiny-llama" -o a --tp 4 --force
+advised shardtool merge a -o m2
+refused shardtool plan diff plan.json a/config.json
+shardtool plan a --to-mesh tp=2 --json > other.json
+advised shardtool plan diff plan.json other.json
+(flock -x 9; refused shardtool split "$samples/tiny-llama" -o f --tp 2) 9> .f.shardtool.lock
+advised shardtool split "$samples/tiny-llama" -o f --tp 2
+export OMPI_COMM_WORLD_SIZE=99999999 OMPI_COMM_WORLD_RANK=0
+refused shardtool split "$samples/tiny-llama" -o g --tp 2
+unset OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_RANK
+advised shardtool split "$samples/tiny-llama" -o g --tp 2
+shardtool -q plan f --to-mesh tp=4 -o plan_f.json > out
+shardtool -q split "$samples/tiny-llama" -o f --tp 4 --force > out
+refused shardtool reshard f --plan plan_f.json -o h
+rm plan_f.json
+shardtool -q plan f --to-mesh tp=8 -o plan_f.json > out
+advised shardtool reshard f --plan plan_f.json -o h
