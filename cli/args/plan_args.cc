@@ -5,6 +5,7 @@
 #include "cli/args/html_file.h"
 #include "cli/size_argument.h"
 #include "lib/api/catalogue/graphs.h"
+#include "lib/api/catalogue/profiles.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 

@@ -10,6 +10,7 @@
 #include "cli/print/text.h"
 #include "cli/signals.h"
 #include "cli/size_argument.h"
+#include "lib/api/catalogue/profiles.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "cli/size_argument.h"
+#include "lib/api/catalogue/profiles.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "cli/session.h"
-#include "lib/api/planning/plan_cost.h"
+#include "lib/api/planning/cost_report.h"
 #include "lib/base/json_writer.h"
 
 namespace shardtool::cli {

@@ -5,14 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "lib/api/planning/cost_report.h"
 #include "lib/api/inspect.h"
-#include "lib/api/planning/plan_cost.h"
 #include "lib/api/transform.h"
 #include "lib/mesh/mesh.h"
 #include "lib/plan/activations.h"
 #include "lib/plan/reshard.h"
 #include "lib/plan/reshard_time.h"
 #include "lib/plan/training.h"
+
+namespace shardtool::model {
+struct Graph;
+}
 
 namespace shardtool::api {
 

@@ -1,51 +1,15 @@
 #pragma once
 
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "lib/base/tensor_spec.h"
 #include "lib/model/flow/flow.h"
-#include "lib/model/roofline.h"
+#include "lib/model/priced_pass.h"
 #include "lib/model/weight_gathers.h"
-#include "lib/plan/collective/collective_time.h"
 #include "lib/plan/collective/hardware_profile.h"
 
 namespace shardtool::model {
-
-/// The workload of one replica of a model.
-struct ReplicaWorkload {
-  i64 batch = 1;         ///< number of sequences
-  i64 prompt_len = 512;  ///< tokens per sequence in a prefill
-  i64 context = 512;     ///< positions per sequence in a decode step's attention
-  Dtype activations = Dtype::kBF16;
-  i64 kv_cache_bits = 16;  ///< bits per cached element
-  /// The residual stream is cut by tokens over the axes that reduce it, where every device has one:
-  /// reduce_scatter and all_gather take the place of an all_reduce (Korthikanti et al. 2022,
-  /// section 4.2.2). The whole norms are still counted.
-  bool sequence_parallel = false;
-};
-
-/// Equal collectives of one forward pass.
-struct CommRow {
-  std::string axis;             ///< "tp", or "ep*tp" if along both
-  plan::Collective collective;  ///< one call
-  i64 count = 0;                ///< calls per forward pass
-  i64 wire_bytes_per_rank = 0;  ///< per call
-  plan::CollectiveTime time;    ///< per call; 0 without a profile
-};
-
-struct PhasePrice {
-  std::vector<CommRow> comm;  ///< sorted by axis, op and payload
-  Amounts amounts;
-  std::optional<Roofline> roofline;  ///< only with a profile
-};
-
-struct Price {
-  PhasePrice prefill;
-  PhasePrice decode;
-};
 
 /// Returns the price of a forward pass: for all tokens of the prompts, and for one more token of
 /// each sequence. After a causal model the head counts one position per sequence. Ranks fill the

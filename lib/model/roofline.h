@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "lib/ops/pricing.h"
+#include "lib/ops/amounts.h"
 #include "lib/plan/collective/hardware_profile.h"
 
 namespace shardtool::model {

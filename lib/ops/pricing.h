@@ -1,27 +1,13 @@
 #pragma once
 
-#include <array>
 #include <span>
 
 #include "lib/base/tensor_spec.h"
+#include "lib/ops/amounts.h"
 #include "lib/ops/placed_value.h"
 #include "lib/plan/collective/hardware_profile.h"
 
 namespace shardtool::ops {
-
-/// Work of one device in a pass through all layers: that of the busiest device, for each op.
-struct Amounts {
-  /// By number type: the weights' type; bf16 for products of activations.
-  std::array<double, plan::kArithmetics.size()> flops{};
-  /// Bytes of weights read; for experts the expected number of those that some token chose.
-  double weight_bytes = 0;
-  double cache_bytes = 0;  ///< bytes of caches read
-  /// Number of products (those of one value count once), attentions, experts, norms and look-ups.
-  /// Elementwise ops are fused with these.
-  i64 launches = 0;
-
-  double all_flops() const;
-};
 
 /// The tokens of a pass, and the positions that each attends to. After an encoder, which reads the
 /// prompt, a prefill has one token per sequence.

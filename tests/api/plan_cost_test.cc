@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "lib/api/catalogue/profiles.h"
 #include "lib/api/planning/planned_model.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "lib/api/catalogue/profiles.h"
 #include "lib/api/plan_search.h"
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/search/layout_space.h"

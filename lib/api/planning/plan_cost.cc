@@ -1,6 +1,5 @@
 #include "lib/api/planning/plan_cost.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "lib/api/planning/planned_model.h"
@@ -8,13 +7,9 @@
 #include "lib/api/transfer/placed_tensors.h"
 #include "lib/base/error.h"
 #include "lib/model/graph/graph_list.h"
-#include "lib/plan/collective/profile_list.h"
-#include "lib/store/local/file.h"
 
 namespace shardtool::api {
 namespace {
-
-constexpr i64 kMaxProfileBytes = 1 << 20;
 
 void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelConfig& config,
                const AppliedMapping& applied, const std::string& kv_dtype,
@@ -72,23 +67,6 @@ CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<cons
     report.why_not = *why_not;
   }
   return report;
-}
-
-plan::HardwareProfile load_profile(const std::string& name_or_file) {
-  if (!name_or_file.ends_with(".json")) return plan::find_profile(name_or_file);
-  const std::string name = std::filesystem::path(name_or_file).filename().string();
-  return plan::decode_profile(store::read_text(name_or_file, kMaxProfileBytes), name);
-}
-
-std::vector<plan::HardwareProfile> list_profiles() {
-  std::vector<plan::HardwareProfile> profiles;
-  for (const std::string& name : plan::profile_names())
-    profiles.push_back(plan::find_profile(name));
-  return profiles;
-}
-
-std::string profile_text(const std::string& name) {
-  return std::string(plan::profile_text(name));
 }
 
 }  // namespace shardtool::api

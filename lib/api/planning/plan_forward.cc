@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/planned_model.h"
 
 namespace shardtool::api {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "lib/api/mapping_choice.h"
 #include "lib/api/plan.h"
 
 namespace shardtool::api {

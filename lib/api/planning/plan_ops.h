@@ -5,14 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "lib/api/mapping_choice.h"
 #include "lib/api/planning/op_policy.h"
+#include "lib/api/transform.h"
 #include "lib/mesh/mesh.h"
-#include "lib/model/graph/graph.h"
 #include "lib/plan/collective/collective_time.h"
 #include "lib/plan/collective/hardware_profile.h"
 #include "lib/plan/placement/moves.h"
 #include "lib/plan/reshard_report.h"
+
+namespace shardtool::model {
+struct Graph;
+}
 
 namespace shardtool::api {
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "lib/base/shape.h"
 #include "lib/model/packed_format.h"
 #include "lib/model/weight_scales.h"
 
@@ -80,8 +81,8 @@ void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& sh
           "the shards have a tensor that the reference lacks", "", "");
     } else if (found->second->shape != spec.shape) {
       add(check::CheckRule::kRankShape, spec.name,
-          "a tensor of the shards has another shape than the reference's", to_string(spec.shape),
-          to_string(found->second->shape));
+          "a tensor of the shards has another shape than the reference's",
+          shardtool::to_string(spec.shape), shardtool::to_string(found->second->shape));
     } else if (found->second->dtype != spec.dtype && !compares_values) {
       add(check::CheckRule::kRankDtype, spec.name,
           "a tensor of the shards has another dtype than the reference's",

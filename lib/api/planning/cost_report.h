@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/model/priced_pass.h"
+
+namespace shardtool::api {
+
+/// Costs of a forward pass of a model under a mapping.
+struct CostReport {
+  std::string family;   ///< of the graph; empty without a graph
+  std::string why_not;  ///< why there is no price; else empty
+  std::optional<model::Price> price;
+  model::ReplicaWorkload workload;
+  std::string profile;              ///< name of the profile; empty without one
+  std::string untimed;              ///< why there are no times although there is hardware
+  std::vector<std::string> unread;  ///< tensors that the graph does not read, such as scales
+};
+
+}  // namespace shardtool::api

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <array>
+
+#include "lib/base/checked.h"
+#include "lib/plan/collective/hardware_profile.h"
+
+namespace shardtool::ops {
+
+/// Work of one device in a pass through all layers: that of the busiest device, for each op.
+struct Amounts {
+  /// By number type: the weights' type; bf16 for products of activations.
+  std::array<double, plan::kArithmetics.size()> flops{};
+  /// Bytes of weights read; for experts the expected number of those that some token chose.
+  double weight_bytes = 0;
+  double cache_bytes = 0;  ///< bytes of caches read
+  /// Number of products (those of one value count once), attentions, experts, norms and look-ups.
+  /// Elementwise ops are fused with these.
+  i64 launches = 0;
+
+  double all_flops() const;
+};
+
+}  // namespace shardtool::ops
