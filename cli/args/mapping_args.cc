@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "cli/size_argument.h"
-#include "lib/api/mapping_choice.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 

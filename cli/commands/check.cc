@@ -10,7 +10,7 @@
 
 #include "cli/args/html_file.h"
 #include "cli/args/watch.h"
-#include "cli/print/findings.h"
+#include "cli/print/findings/findings.h"
 #include "cli/session.h"
 #include "cli/size_argument.h"
 #include "lib/base/error.h"

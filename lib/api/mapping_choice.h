@@ -33,9 +33,6 @@ struct AppliedMapping {
   std::vector<mapping::LeftOut> left_out = {};    ///< from the output, by index into `specs`
 };
 
-/// Has whole experts distributed over tp, or over ep and tp, instead of cutting each of them.
-void keep_experts_whole(MappingChoice& choice, bool over_ep);
-
 /// Loads the chosen config.json, else the one in the weights' folder; nullopt if there is none.
 /// Throws kConfig.
 std::optional<mapping::ModelConfig> model_config(const MappingChoice& choice,

@@ -37,6 +37,9 @@ struct MappingChoice {
   std::vector<std::pair<std::string, std::string>> settings;
 };
 
+/// Has whole experts distributed over tp, or over ep and tp, instead of cutting each of them.
+void keep_experts_whole(MappingChoice& choice, bool over_ep);
+
 /// One of several shares of a run's work.
 struct Share {
   int number = 0;  ///< from 0

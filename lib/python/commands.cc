@@ -1,4 +1,4 @@
-#include "cli/print/findings.h"
+#include "cli/print/findings/findings.h"
 #include "cli/print/json.h"
 #include "cli/print/validate.h"
 #include "lib/api/check.h"

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 #include <string>
@@ -18,6 +19,7 @@ namespace {
 
 constexpr size_t kMaxFileLines = 500;
 constexpr size_t kMaxFunctionLines = 60;
+constexpr size_t kMaxFolderSources = 40;
 
 std::vector<Source> product_sources() {
   return load_sources({"lib", "kernels", "cli"}, {".h", ".cc", ".cu"});
@@ -53,6 +55,18 @@ Findings long_file(const Source& source) {
   const size_t lines = lines_of(source.text).size();
   if (lines <= kMaxFileLines) return {};
   return {at_line(source, lines, "too long a file")};
+}
+
+/// Folders that hold more sources, headers counted, than a reader keeps in mind.
+Findings crowded_folders(const std::vector<Source>& sources) {
+  std::map<std::string, size_t> counts;
+  for (const Source& source : sources) ++counts[source.path.substr(0, source.path.rfind('/'))];
+  Findings findings;
+  for (const auto& [folder, count] : counts) {
+    if (count <= kMaxFolderSources) continue;
+    findings.push_back(fmt::format("{}: {} sources", folder, count));
+  }
+  return findings;
 }
 
 /// Names of tests that CTest cannot register. Its lists are separated by semicolons and interpret
@@ -125,6 +139,11 @@ TEST_CASE("every include of the library and the program points down in the level
 
 TEST_CASE("no file is longer than 500 lines") {
   CHECK(findings_in(product_sources(), long_file) == "");
+}
+
+TEST_CASE("no folder has more than 40 sources") {
+  const auto all = load_sources({"lib", "kernels", "cli", "tests"}, {".h", ".cc", ".cu"});
+  CHECK(fmt::format("{}", fmt::join(crowded_folders(all), ", ")) == "");
 }
 
 TEST_CASE("no function is longer than 60 lines") {

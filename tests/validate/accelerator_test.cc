@@ -13,7 +13,7 @@
 #include "tests/support/emulated_accelerator.h"
 #include "tests/support/fake_cublaslt.h"
 #include "tests/support/throws.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "lib/api/validate.h"
 #include "tests/support/throws.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

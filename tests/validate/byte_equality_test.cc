@@ -6,7 +6,7 @@
 #include "lib/comm/embedded.h"
 #include "lib/engine/validation.h"
 #include "tests/validate/compared.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

@@ -9,7 +9,7 @@
 #include "lib/api/validate.h"
 #include "lib/base/error.h"
 #include "tests/validate/made_model.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

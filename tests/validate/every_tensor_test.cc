@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <random>
 
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 // Splits the many families into four test cases.
 struct First {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/error.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

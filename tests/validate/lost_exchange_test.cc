@@ -5,7 +5,7 @@
 #include "lib/engine/diagnosis/diagnosis.h"
 #include "lib/engine/validation.h"
 #include "tests/validate/compared.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

@@ -1,5 +1,5 @@
 // The tiers find every fault of the matrix, and the report has the words of its row.
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 
 #include "lib/api/transform.h"
 #include "tests/validate/made_model.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

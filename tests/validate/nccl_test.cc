@@ -16,7 +16,7 @@
 #include "tests/support/fake_nccl.h"
 #include "tests/support/throws.h"
 #include "tests/validate/compared.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

@@ -17,7 +17,7 @@
 #include "tests/golden/models.h"
 #include "tests/validate/compared.h"
 #include "tests/validate/made_model.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

@@ -15,7 +15,7 @@
 #include "lib/ops/body.h"
 #include "tests/golden/models.h"
 #include "tests/support/throws.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "lib/api/transform.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

@@ -13,7 +13,7 @@
 #include "lib/engine/validation.h"
 #include "tests/golden/models.h"
 #include "tests/validate/compared.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

@@ -6,7 +6,7 @@
 #include "lib/ops/body.h"
 #include "tests/support/throws.h"
 #include "tests/validate/compared.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 namespace shardtool::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/print/findings.h"
+#include "cli/print/findings/findings.h"
 
 #include <doctest/doctest.h>
 

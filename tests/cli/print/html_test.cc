@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "cli/print/findings.h"
+#include "cli/print/findings/findings.h"
 #include "cli/print/html/html_writer.h"
 #include "cli/print/html/pages.h"
 #include "cli/print/json.h"

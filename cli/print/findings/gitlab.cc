@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/print/findings.h"
+#include "cli/print/findings/findings.h"
 #include "kernels/xxh3/xxh3.h"
 
 namespace shardtool::cli {

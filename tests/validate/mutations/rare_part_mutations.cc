@@ -1,4 +1,4 @@
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 /// Faults of parts that few families have.
 namespace shardtool::test {

@@ -1,6 +1,6 @@
 #include <numeric>
 
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 /// Faults of an encoder, and of a decoder's attention to it.
 namespace shardtool::test {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/print/findings.h"
+#include "cli/print/findings/findings.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {

@@ -1,7 +1,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 /// Changes of bytes or files that do not change the shards' function.
 namespace shardtool::test {

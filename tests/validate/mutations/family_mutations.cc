@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 /// Rows of the matrix that need parts of few families: sinks, latent attention, scales, shared
 /// experts, fused heads, padding.

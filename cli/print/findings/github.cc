@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "cli/print/findings.h"
+#include "cli/print/findings/findings.h"
 
 namespace shardtool::cli {
 namespace {

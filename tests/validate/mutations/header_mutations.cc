@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 /// Rows of the matrix that are found in headers, manifests and configs, before any weight is read.
 namespace shardtool::test {

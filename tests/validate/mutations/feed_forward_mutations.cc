@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 /// Rows of the matrix about feed-forward layers, experts, the embedding and the head.
 namespace shardtool::test {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "cli/print/findings.h"
+#include "cli/print/findings/findings.h"
 
 namespace shardtool::cli {
 namespace {

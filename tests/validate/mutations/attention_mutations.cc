@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 /// Rows of the matrix about q, k, v, o and norms of heads. With the prototype over tp = 4 every
 /// rank has two query heads, and ranks 0 and 1 share KV head 0.

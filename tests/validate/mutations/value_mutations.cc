@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "tests/validate/made_model.h"
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 /// Rows of the matrix about single numbers and their bits.
 namespace shardtool::test {

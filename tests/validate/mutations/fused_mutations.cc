@@ -1,4 +1,4 @@
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 /// Faults in tensors that store queries, keys and values by groups of heads.
 namespace shardtool::test {

@@ -1,4 +1,4 @@
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 /// Faults of fused projections, convolutions, states, and the norms after them.
 namespace shardtool::test {

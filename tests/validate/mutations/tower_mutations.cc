@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tests/validate/mutations.h"
+#include "tests/validate/mutations/mutations.h"
 
 /// Faults of towers for images, and of the features that words attend to.
 namespace shardtool::test {

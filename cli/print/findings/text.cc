@@ -1,10 +1,11 @@
+#include "lib/base/text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "cli/print/findings.h"
+#include "cli/print/findings/findings.h"
 #include "cli/print/table.h"
-#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

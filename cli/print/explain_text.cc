@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/print/table.h"
+#include "cli/print/text.h"
+#include "lib/api/axis.h"
+#include "lib/api/explain.h"
+#include "lib/base/text.h"
+
+/// Prints how a tensor, or one logical axis, is cut.
+namespace shardtool::cli {
+namespace {
+
+Table axes_table(const std::vector<api::ExplainAxis>& axes) {
+  Table table{{{"axis"}, {"cut"}, {"over"}, {"extent", true}, {"parts", true}}, {}};
+  for (const auto& axis : axes) {
+    const auto extent =
+        axis.rounded == axis.extent
+            ? format_count(axis.extent)
+            : fmt::format("{} (up to {})", format_count(axis.extent), format_count(axis.rounded));
+    table.rows.push_back(
+        {axis.logical, axis.expression, axis.over, extent, format_count(axis.physical_size)});
+  }
+  return table;
+}
+
+/// Draws which part of an axis is held: "##....##....", one character per part of equal length; a
+/// part that is held in part counts as held.
+std::string axis_picture(const index::AxisMap& axis) {
+  constexpr i64 kLength = 24;
+  const i64 length = std::min(kLength, axis.global_size());
+  std::string picture(static_cast<size_t>(length), '.');
+  for (const index::Piece& piece : axis.pieces()) {
+    const double scale = static_cast<double>(length) / static_cast<double>(axis.global_size());
+    const auto first = static_cast<size_t>(static_cast<double>(piece.global) * scale);
+    const auto last = static_cast<size_t>(static_cast<double>(piece.global_end() - 1) * scale);
+    for (size_t at = first; at <= last; ++at) picture[at] = '#';
+  }
+  return picture;
+}
+
+/// Axes of which the devices hold different parts.
+std::vector<size_t> cut_axes(const std::vector<api::InspectShard>& shards) {
+  std::vector<size_t> cut;
+  for (size_t a = 0; !shards.empty() && a < shards.front().region.size(); ++a) {
+    const auto differs = [&](const api::InspectShard& shard) {
+      return !(shard.region[a] == shards.front().region[a]);
+    };
+    if (std::ranges::any_of(shards, differs)) cut.push_back(a);
+  }
+  return cut;
+}
+
+Table shards_table(const std::vector<api::InspectShard>& shards) {
+  Table table{{{"rank", true}, {"bytes", true}, {"shape"}, {"slices"}}, {}};
+  const std::vector<size_t> cut = cut_axes(shards);
+  for (const size_t axis : cut) table.columns.push_back({fmt::format("axis {}", axis)});
+  const bool has_files = !shards.empty() && !shards.front().file.empty();
+  if (has_files) table.columns.push_back({"file"});
+  for (const auto& shard : shards) {
+    auto& row = table.rows.emplace_back();
+    row = {format_count(shard.rank), format_bytes(shard.bytes),
+           to_string(index::local_shape(shard.region)), to_string(shard.region)};
+    for (const size_t axis : cut) row.push_back(axis_picture(shard.region[axis]));
+    if (has_files) row.push_back(shard.file);
+  }
+  return table;
+}
+
+}  // namespace
+
+void print_text(Session& session, const api::ExplainReport& report) {
+  const auto& style = session.out_style();
+  const auto& tensor = report.tensor;
+  auto& out = session.out();
+  out.write(fmt::format("{}  {} {}  {}\n", style.bold(quote_for_message(tensor.name)), tensor.dtype,
+                        to_string(tensor.shape), format_bytes(tensor.bytes)));
+  out.write(labelled(style, "mesh", to_string(report.mesh)));
+  out.write(labelled(
+      style, "rule",
+      fmt::format("{}  {}", quote_for_message(report.rule), quote_for_message(report.rule_place))));
+  if (tensor.strategy != "dims") {
+    const auto convention = tensor.convention.empty() ? "" : " (" + tensor.convention + ")";
+    out.write(labelled(style, "strategy", quote_for_message(tensor.strategy) + convention));
+  }
+  out.write(labelled(style, "why", quote_for_message(report.why, 1000)));
+  for (const auto& alteration : report.alterations) {
+    out.write(labelled(style, "alters", quote_for_message(alteration)));
+  }
+  if (!report.axes.empty()) print_table(out, axes_table(report.axes), TableFormat::kText);
+  print_table(out, shards_table(tensor.shards), TableFormat::kText);
+}
+
+void print_text(Session& session, const api::AxisReport& report) {
+  auto& out = session.out();
+  out.write(labelled(session.out_style(), "mesh", to_string(report.mesh)));
+  print_table(out, axes_table({report.axis}), TableFormat::kText);
+  Table slices{{{"rank", true}, {"slices"}}, {}};
+  for (size_t rank = 0; rank < report.slices.size(); ++rank) {
+    slices.rows.push_back({fmt::format("{}", rank), report.slices[rank]});
+  }
+  print_table(out, slices, TableFormat::kText);
+}
+
+}  // namespace shardtool::cli
