@@ -199,7 +199,11 @@ void check_choice(const Argument& argument, const std::string& value) {
   if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
   Error error(ErrorCode::kUsage, fmt::format("{} '{}' is not one of {}", argument.name,
                                              quote_for_message(value), fmt::join(choices, ", ")));
-  if (const auto hint = did_you_mean(value, choices); !hint.empty()) error.help(hint);
+  if (const auto hint = did_you_mean(value, choices); !hint.empty()) {
+    error.help(hint);
+  } else if (choices.front() == "show") {
+    error.help(fmt::format("put the word before a name: show {}", quote_for_message(value)));
+  }
   throw error;
 }
 

@@ -61,9 +61,11 @@ void print_best(Session& session, const api::SearchOptions& options,
                   value_text(report.value, options.objective),
                   plan::format_modelled_us(best.offer.ttft_us),
                   plan::format_modelled_us(best.offer.tpot_us)));
-  print_line(
-      session, "bound",
-      fmt::format("no layout has more than {}", value_text(report.bound, options.objective)));
+  const bool least =
+      options.objective == plan::Objective::kLatency || options.objective == plan::Objective::kCost;
+  print_line(session, "bound",
+             fmt::format("no layout has {} than {}", least ? "less" : "more",
+                         value_text(report.bound, options.objective)));
   for (const api::Loss& loss : report.losses) {
     if (loss.row != report.runner_up) continue;
     print_line(

@@ -94,7 +94,7 @@ Table parts_table(const api::MemoryReport& memory, bool exact) {
       if (device.by_class[c] > 0) add("  " + memory.classes[c], device.by_class[c]);
     }
     add("weights", device.weights);
-    if (all_alike && copies > 0) add("  on other ranks, too", copies);
+    if (all_alike && copies > 0) add("  of which replicated", copies);
     if (device.padding > 0) add("  of these, padding", device.padding);
   }
   if (device.gathered > 0) add("gathered for the largest layer", device.gathered);

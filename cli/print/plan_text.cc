@@ -49,14 +49,13 @@ void print_verdict(Session& session, const api::MemoryReport& memory) {
 std::string advice_text(const api::FitAdvice& advice, bool fits) {
   if (advice.what == "devices") {
     return fmt::format("{} {}: {} on the fullest device", advice.value,
-                       fits ? "is the smallest that fits, too" : "fits",
-                       format_bytes(advice.total));
+                       fits ? "would also fit" : "fits", format_bytes(advice.total));
   }
   if (advice.what == "weight bits") {
     return fmt::format("weights of {} bits fit: {} on the fullest device", advice.value,
                        format_bytes(advice.total));
   }
-  return fmt::format("--memory-fraction {} is the least that is enough", advice.value);
+  return fmt::format("--memory-fraction down to {} fits", advice.value);
 }
 
 void print_cache(Session& session, const api::MemoryReport& memory) {
@@ -195,7 +194,7 @@ void print_loads(Session& session, const plan::ReshardPlan& reshard) {
                                            format_count(reshard.pairs), nodes_text(reshard))));
   session.out().write(
       labelled(style, "memory",
-               fmt::format("peak {} on a device, tensor after tensor; no order needs less than {}",
+               fmt::format("peak {} on a device, tensor after tensor; lower bound {}",
                            format_bytes(reshard.peak_bytes), format_bytes(reshard.peak_bound))));
   session.out().write(labelled(style, "files", files_text(reshard)));
 }

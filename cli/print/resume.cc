@@ -60,7 +60,7 @@ std::string discard_text(const api::InterruptedRun& run) {
 }
 
 std::string run_text(const api::InterruptedRun& run) {
-  return fmt::format("{}: {}{} finished, {} on disk, {}",
+  return fmt::format("{}: {}{} finished, {} reserved on disk, {}",
                      quote_for_message(run.output, kLongestLine),
                      run.is_running ? "a process is writing it, " : "", finished_text(run),
                      format_bytes(run.bytes), age_text(run.seconds_ago));

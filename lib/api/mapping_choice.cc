@@ -160,6 +160,25 @@ std::string mapping_to_json(const mapping::Mapping& mapping) {
   return documents.dump();
 }
 
+namespace {
+
+/// Returns a document of a manifest's mapping: with the lines of the preset that it still is, else
+/// without lines.
+mapping::DocumentText recorded_text(const std::string& name, const nlohmann::json& document) {
+  constexpr std::string_view kPreset = "preset:";
+  for (const auto& known : {mapping::presets(), mapping::quantized_families()}) {
+    const auto preset = std::ranges::find_if(known, [&](const mapping::Preset& candidate) {
+      return name == std::string(kPreset) + candidate.name;
+    });
+    if (preset == known.end()) continue;
+    std::string text(mapping::preset_text(preset->name));
+    if (nlohmann::json::parse(text) == document) return {name, std::move(text)};
+  }
+  return {name, document.dump(2), false};
+}
+
+}  // namespace
+
 mapping::Mapping mapping_from_json(const std::string& json, const std::string& manifest_path) {
   const JsonDocument stored =
       parse_strict_json(json, manifest_path, ErrorCode::kManifestInvalid, kMaxMappingDepth);
@@ -171,7 +190,7 @@ mapping::Mapping mapping_from_json(const std::string& json, const std::string& m
       throw Error(ErrorCode::kManifestInvalid, "an entry of 'mapping' has no name or no document")
           .at({manifest_path, 0, 0, "/mapping"});
     }
-    texts.push_back({entry["name"].get<std::string>(), entry["document"].dump(2)});
+    texts.push_back(recorded_text(entry["name"].get<std::string>(), entry["document"]));
   }
   if (texts.empty()) {
     throw Error(ErrorCode::kManifestInvalid, "the manifest holds no mapping")

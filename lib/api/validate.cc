@@ -43,8 +43,10 @@ constexpr std::array kJudgedByReference{check::CheckRule::kMissingRank,
 Error no_graph(const std::string& why) {
   return std::move(
       Error(ErrorCode::kUnsupported, fmt::format("the model cannot be run: {}", why))
-          .help("say what it computes with --graph (`shardtool graphs` has examples); `shardtool "
-                "check --read-data` proves the bytes of any model's shards"));
+          .help(
+              "say what it computes with --graph FILE: `shardtool graphs init MODEL` writes one to "
+              "start from")
+          .help("or prove the bytes of its shards alone: `shardtool check --read-data`"));
 }
 
 /// Dtype of activations in engines: that of most plain weights, by elements.

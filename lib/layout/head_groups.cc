@@ -28,13 +28,15 @@ std::string setting(const HeadCounts& counts, std::string_view policy) {
   return fmt::format("--set axes.{}.small={}", counts.kv_axis, policy);
 }
 
-Error without_gather(const HeadCounts& counts, i64 devices, const std::string& why) {
+Error without_gather(const HeadCounts& counts, i64 devices, SmallPolicy small,
+                     const std::string& why) {
+  auto help = fmt::format("device counts that work: {}", fmt::join(counts_that_work(counts), " "));
+  if (small != SmallPolicy::kReplicate)
+    help += fmt::format(" (above {} with {})", counts.kv_heads, setting(counts, "replicate"));
   return Error(ErrorCode::kGroups,
                fmt::format("{} {} and {} {} cannot share one cut over {} devices: {}", counts.heads,
                            counts.heads_name, counts.kv_heads, counts.kv_name, devices, why))
-      .help(fmt::format("device counts that work: {} (above {} with {})",
-                        fmt::join(counts_that_work(counts), " "), counts.kv_heads,
-                        setting(counts, "replicate")));
+      .help(std::move(help));
 }
 
 /// Adds the advice to gather, where every device has a query head to gather for.
@@ -44,8 +46,9 @@ Error or_gather(Error error, const HeadCounts& counts, i64 devices) {
                                 counts.kv_name, counts.heads_name, setting(counts, "gather")));
 }
 
-Error cannot_share(const HeadCounts& counts, i64 devices, const std::string& why) {
-  return or_gather(without_gather(counts, devices, why), counts, devices);
+Error cannot_share(const HeadCounts& counts, i64 devices, SmallPolicy small,
+                   const std::string& why) {
+  return or_gather(without_gather(counts, devices, small, why), counts, devices);
 }
 
 /// Distributes queries evenly and gives every device the KV heads that they attend to.
@@ -80,22 +83,22 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
   }
   if (small == SmallPolicy::kGather) return gathered(counts, mesh, over, rule);
   if (small == SmallPolicy::kError) {
-    throw cannot_share(counts, devices,
+    throw cannot_share(counts, devices, small,
                        fmt::format("there are fewer {} than devices", counts.kv_name));
   }
   if (devices % counts.kv_heads != 0) {
-    throw cannot_share(counts, devices,
+    throw cannot_share(counts, devices, small,
                        fmt::format("{} devices are not a multiple of {} {}", devices,
                                    counts.kv_heads, counts.kv_name));
   }
   const auto replicas_over = leading(mesh, over, counts.kv_heads);
   if (!replicas_over) {
-    throw cannot_share(counts, devices,
+    throw cannot_share(counts, devices, small,
                        fmt::format("no leading part of mesh axes {} has {} devices",
                                    to_string(over), counts.kv_heads));
   }
   if (counts.heads % devices != 0) {
-    throw cannot_share(counts, devices,
+    throw cannot_share(counts, devices, small,
                        fmt::format("{} % {} = {} {} are left over", counts.heads, devices,
                                    counts.heads % devices, counts.heads_name));
   }

@@ -140,7 +140,7 @@ void apply_setting(nlohmann::json& document, const std::string& path, const nloh
 Mapping::Mapping(std::vector<DocumentText> texts) : texts_(std::move(texts)) {
   if (texts_.empty()) throw Error(ErrorCode::kInternal, "a mapping without documents");
   for (const DocumentText& document : texts_) {
-    documents_.push_back(decode_document(document.text, document.name));
+    documents_.push_back(decode_document(document.text, document.name, document.has_lines));
   }
 }
 

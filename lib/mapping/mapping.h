@@ -15,6 +15,7 @@ namespace shardtool::mapping {
 struct DocumentText {
   std::string name;
   std::string text;
+  bool has_lines = true;  ///< false if the lines of `text` are not those of what `name` names
 };
 
 /// The name of the document that with_settings adds.

@@ -62,7 +62,9 @@ size_t Mesh::position(std::string_view name) const {
   Error error(ErrorCode::kUnknownName,
               fmt::format("the mesh {} has no axis '{}'", to_string(*this), name));
   const std::string hint = did_you_mean(name, names);
-  if (!hint.empty()) error.help(hint);
+  error.help(!hint.empty()   ? hint
+             : names.empty() ? "the mesh has no axes"
+                             : fmt::format("its axes are: {}", fmt::join(names, ", ")));
   throw error;
 }
 

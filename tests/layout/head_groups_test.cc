@@ -82,7 +82,10 @@ TEST_CASE("10 queries and 2 KV heads over 4 devices are refused, or gathered on 
   const auto refused = error_of([] { return cut({10, 2}, 4); });
   REQUIRE(refused);
   CHECK(refused->code() == ErrorCode::kGroups);
-  CHECK(refused->help_lines().front() ==
+  CHECK(refused->help_lines().front() == "device counts that work: 1 2 10");
+  const auto strict = error_of([] { return cut({10, 2}, 4, SmallPolicy::kError); });
+  REQUIRE(strict);
+  CHECK(strict->help_lines().front() ==
         "device counts that work: 1 2 10 (above 2 with \"small\": \"replicate\")");
   CHECK(cut({10, 2}, 4, SmallPolicy::kGather) ==
         Cut{{"[0, 3)", "[3, 6)", "[6, 8)", "[8, 10)"}, {"[0, 1)", "[0, 2)", "[1, 2)", "[1, 2)"}});

@@ -85,6 +85,29 @@ TEST_CASE("a cut inside a head is doubted where plain rows do not divide into he
   CHECK(doubts(separate(), {{"blk.*.att.W{k,v}", R"("rowwise")"}}).empty());
 }
 
+TEST_CASE("a cut inside a head is doubted where a rule of a fused tensor states other heads") {
+  // 96 rows of q and 32 of k and v each, 8 to a head: these rules cut in heads of 4 or 16.
+  const std::vector<std::string> wrong = {
+      R"({"type": "stacked_qkv", "num_heads": 24, "num_kv_heads": 8, "head_dim": 4})",
+      R"({"type": "stacked_qkv", "num_heads": 24, "num_kv_heads": 8, "head_dim": 4,
+          "order": "per_kv_group"})",
+      R"({"type": "segmented", "segments": [{"num_heads": 24, "head_dim": 4},
+          {"num_heads": 8, "head_dim": 4}, {"num_heads": 8, "head_dim": 4}]})"};
+  for (const std::string& strategy : wrong) {
+    CAPTURE(strategy);
+    const auto found = doubts(fused(), {{"blk.*.att.Wqkv", strategy}}, kConfig, "tp=8");
+    REQUIRE(found.size() == 1);
+    CHECK(found.front().message.find("inside a head") != std::string::npos);
+    CHECK(found.front().fix == R"(say "num_heads": 12, "num_kv_heads": 4, "head_dim": 8)");
+  }
+  const std::string right =
+      R"({"type": "stacked_qkv", "num_heads": 12, "num_kv_heads": 4, "head_dim": 8)";
+  for (const std::string order : {"concat", "per_kv_group"}) {
+    const auto strategy = fmt::format("{}, \"order\": \"{}\"}}", right, order);
+    CHECK(doubts(fused(), {{"blk.*.att.Wqkv", strategy}}, kConfig, "tp=4").empty());
+  }
+}
+
 TEST_CASE("heads of two sizes in one layer are doubted without config.json, too") {
   const auto found = doubts(
       separate(),

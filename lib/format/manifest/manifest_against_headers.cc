@@ -95,12 +95,17 @@ class Comparison {
 
   void check_header(const FileRecord& record, const SourceFile& file) const {
     if (file.state != FileState::kRead || record.header_xxh3 == file.header_xxh3) return;
-    report_(
-        {ProblemKind::kHeaderChanged,
-         differs(ErrorCode::kDataMismatch, "the header is not the one that was written", file.name)
-             .note("found", "XXH3-128 " + file.header_xxh3)
-             .note("expected", "XXH3-128 " + record.header_xxh3),
-         file.name});
+    Error error =
+        differs(ErrorCode::kDataMismatch, "the header is not the one that was written", file.name);
+    error.note("found", "XXH3-128 " + file.header_xxh3)
+        .note("expected", "XXH3-128 " + record.header_xxh3);
+    const auto& records = checkpoint_.manifest->files;
+    const auto other = std::ranges::find(records, file.header_xxh3, &FileRecord::header_xxh3);
+    if (other != records.end()) {
+      error.help(fmt::format("it is the header of '{}': the files were exchanged, rename them back",
+                             quote_for_message(other->name)));
+    }
+    report_({ProblemKind::kHeaderChanged, std::move(error), file.name});
   }
 
   /// Number of tensors that match the record: 0 if its file lacks the tensor, or if the shard is

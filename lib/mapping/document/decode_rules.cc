@@ -52,7 +52,14 @@ StrategyKind decode_kind(const JsonValue& value) {
   Error e = value.error(ErrorCode::kUnknownName,
                         fmt::format("there is no strategy '{}'", quote_for_message(name, 60)));
   e.note("strategies", fmt::format("{}", fmt::join(known, ", ")));
-  const std::string hint = did_you_mean(name, known);
+  // Words of PyTorch that are near to the wrong one of ours.
+  const std::string hint = name == "colwise" || name == "ColwiseParallel"
+                               ? "PyTorch's ColwiseParallel cuts the outputs, which is "
+                                 "'column_parallel'; 'columnwise' cuts the second axis"
+                           : name == "RowwiseParallel"
+                               ? "PyTorch's RowwiseParallel cuts the inputs, which is "
+                                 "'row_parallel'; 'rowwise' cuts the first axis"
+                               : did_you_mean(name, known);
   if (!hint.empty()) e.help(hint);
   throw e;
 }
@@ -253,11 +260,12 @@ StrategySpec decode_strategy(const JsonValue& value) {
   if (value.is_text()) {
     spec.kind = decode_kind(value);
     const auto taken = arguments(spec.kind);
+    std::string needed;
     for (const std::string_view argument : taken) {
-      if (!argument.starts_with('!')) continue;
-      value.refuse(fmt::format("an object {{\"type\": \"{}\", \"{}\": ...}}", to_string(spec.kind),
-                               argument.substr(1)));
+      if (argument.starts_with('!')) needed += fmt::format(", \"{}\": ...", argument.substr(1));
     }
+    if (!needed.empty())
+      value.refuse(fmt::format("an object {{\"type\": \"{}\"{}}}", to_string(spec.kind), needed));
     return spec;
   }
   for (const auto& [key, member] : value.members()) {

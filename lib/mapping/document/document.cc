@@ -266,9 +266,9 @@ std::vector<std::string> decode_texts(const JsonValue& value, size_t at_least) {
   return texts;
 }
 
-Document decode_document(std::string_view text, const std::string& name) {
+Document decode_document(std::string_view text, const std::string& name, bool has_lines) {
   const JsonDocument json = parse_strict_json(text, name, ErrorCode::kMappingSyntax, kMaxDepth);
-  const PlaceIndex places(text, name);
+  const PlaceIndex places(has_lines ? text : "{}", name);
   Document document;
   document.name = name;
   document.is_preset = name.starts_with("preset:") || name.starts_with("layout:");

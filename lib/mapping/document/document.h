@@ -237,7 +237,7 @@ struct Document {
 
 /// Decodes and validates one document by itself. Throws kMappingSyntax if the text is not strict
 /// JSON. Otherwise throws kMappingSchema and kUnknownName with the place and similar names.
-Document decode_document(std::string_view text, const std::string& name);
+Document decode_document(std::string_view text, const std::string& name, bool has_lines = true);
 
 /// The part of a document that says which models it is for.
 struct DocumentHead {

@@ -59,7 +59,8 @@ std::string_view module_of(std::string_view name) {
 bool is_users(const ResolvedTensor& tensor) {
   const std::string& rule = tensor.by->rule;
   return rule != "unknown" && !rule.starts_with("preset:") && !rule.starts_with("layout:") &&
-         tensor.by->rule_place.line > 0 && !tensor.by->rule_place.file.starts_with("preset:");
+         tensor.by->rule_place.pointer.starts_with("/rules/") &&
+         !tensor.by->rule_place.file.starts_with("preset:");
 }
 
 class Doubts {
@@ -187,18 +188,27 @@ class Doubts {
     const i64 dim = counts.head_dim.value;
     const i64 group = counts.heads.value / counts.kv_heads.value + 2;
     if (cut.extent() != (counts.heads.value + 2 * counts.kv_heads.value) * dim) return;
+    const auto sizes = fmt::format(R"("num_heads": {}, "num_kv_heads": {}, "head_dim": {})",
+                                   counts.heads.value, counts.kv_heads.value, dim);
+    if (knows_heads(cut)) {
+      // Sections are cut head by head; otherwise a group of heads stands in one piece.
+      const i64 unit = has_sections(cut.expr()) ? dim : group * dim;
+      return report_inside(cut, unit, heads_text(counts, counts.heads), "say " + sizes);
+    }
     if (keeps(cut.expr(), group * dim)) return;
     report_fused(cut, "q, k and v",
-                 fmt::format(R"("type": "stacked_qkv", {}"num_heads": {}, "num_kv_heads": {}, )"
-                             R"("head_dim": {})",
-                             axis_text(cut), counts.heads.value, counts.kv_heads.value, dim));
+                 fmt::format(R"("type": "stacked_qkv", {}{})", axis_text(cut), sizes));
   }
 
   void check_pair(const CutKind& cut, const HeadCounts& counts) {
     const i64 dim = counts.head_dim.value;
-    if (keeps(cut.expr(), 2 * dim) || cut.extent() != 2 * counts.kv_heads.value * dim) return;
-    const std::string heads =
-        fmt::format(R"({{"num_heads": {}, "head_dim": {}}})", counts.kv_heads.value, dim);
+    if (cut.extent() != 2 * counts.kv_heads.value * dim) return;
+    const auto sizes =
+        fmt::format(R"("num_heads": {}, "head_dim": {})", counts.kv_heads.value, dim);
+    if (knows_heads(cut))
+      return report_inside(cut, dim, heads_text(counts, counts.kv_heads), "say " + sizes);
+    if (keeps(cut.expr(), 2 * dim)) return;
+    const std::string heads = "{" + sizes + "}";
     report_fused(cut, "k and v",
                  fmt::format(R"("type": "segmented", {}"segments": [{}, {}])", axis_text(cut),
                              heads, heads));
@@ -215,8 +225,6 @@ class Doubts {
     const ConfigNumber& heads = is_key ? counts.kv_heads : counts.heads;
     if (cut.extent() != heads.value * dim || has_sections(cut.expr())) return;
     const i64 own = head_size(cut.expr());
-    const std::string meant = fmt::format("{} heads of {} (config.{})", heads.value, dim,
-                                          heads.path.empty() ? counts.heads.path : heads.path);
     const std::string fix =
         rule_text(cut, fmt::format(R"("type": "head_aware_{}", "num_heads": {}, "head_dim": {})",
                                    cut.axis == 0 ? "rowwise" : "columnwise", heads.value, dim));
@@ -224,25 +232,43 @@ class Doubts {
     if (own > 1 && own != dim) {
       report(cut,
              fmt::format("rule {} cuts {} in {} heads of {}, but the model has {}",
-                         cut.resolved->by->rule, name_of(cut), cut.extent() / own, own, meant),
+                         cut.resolved->by->rule, name_of(cut), cut.extent() / own, own,
+                         heads_text(counts, heads)),
              fix);
-    } else if (const auto inside = cut_inside(cut, dim)) {
-      report(cut,
-             fmt::format("rule {} cuts {} at row {}, inside a head: the model has {}",
-                         cut.resolved->by->rule, name_of(cut), *inside, meant),
-             fix);
+    } else {
+      report_inside(cut, dim, heads_text(counts, heads), fix);
     }
   }
 
-  /// Returns the first row at which a piece begins or ends inside a head.
-  static std::optional<i64> cut_inside(const CutKind& cut, i64 dim) {
+  static std::string heads_text(const HeadCounts& counts, const ConfigNumber& heads) {
+    return fmt::format("{} heads of {} (config.{})", heads.value, counts.head_dim.value,
+                       heads.path.empty() ? counts.heads.path : heads.path);
+  }
+
+  /// Reports a cut whose pieces are not whole units of `unit` rows.
+  void report_inside(const CutKind& cut, i64 unit, const std::string& heads, std::string fix) {
+    const auto inside = cut_inside(cut, unit);
+    if (!inside) return;
+    report(cut,
+           fmt::format("rule {} cuts {} at row {}, inside a head: the model has {}",
+                       cut.resolved->by->rule, name_of(cut), *inside, heads),
+           std::move(fix));
+  }
+
+  /// True if a rule cuts a fused tensor in q, k and v, or in groups of heads, of some size.
+  static bool knows_heads(const CutKind& cut) {
+    return has_sections(cut.expr()) || cut.resolved->by->strategy == "stacked_qkv";
+  }
+
+  /// Returns the first row at which a piece begins or ends inside a unit.
+  static std::optional<i64> cut_inside(const CutKind& cut, i64 unit) {
     const layout::Layout& layout = *cut.resolved->layout;
     for (const i64 rank : layout.ranks()) {
       const auto region = layout.region(rank);
       if (!region) continue;
       for (const index::Piece& piece : (*region)[cut.axis].pieces()) {
-        if (piece.global % dim != 0) return piece.global;
-        if (piece.global_end() % dim != 0) return piece.global_end();
+        if (piece.global % unit != 0) return piece.global;
+        if (piece.global_end() % unit != 0) return piece.global_end();
       }
     }
     return std::nullopt;

@@ -58,6 +58,10 @@ void explain_unused(Error& e, const RuleMatcher& rules, std::span<const TensorSp
     if (rules.is_used(r) || placed.document->is_preset) continue;
     const std::string& pattern = placed.rule->patterns.front().text;
     const auto nearest = nearest_names(pattern, forms);
+    const std::string hint = did_you_mean(pattern_form(pattern), forms);
+    if (!hint.empty())
+      e.help(
+          fmt::format("rule '{}' says \"{}\": {}", placed.label, quote_for_message(pattern), hint));
     e.note("matches nothing",
            fmt::format("rule '{}', \"{}\"{}{}", placed.label, quote_for_message(pattern),
                        nearest.empty() ? "" : "; the nearest names are ",

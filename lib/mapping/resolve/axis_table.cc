@@ -50,12 +50,15 @@ void check_fields(const std::string& name, const AxisSpec& spec) {
   refuse(spec.small && spec.owners, "\"small\" and \"owners\"");
 }
 
-Error unknown_name(const std::string& kind, const std::string& name,
+Error unknown_name(const std::string& kind, const std::string& section, const std::string& name,
                    const std::vector<std::string>& known) {
   Error e(ErrorCode::kUnknownName, fmt::format("nothing defines the {} '{}'", kind, name));
   const std::string hint = did_you_mean(name, known);
-  if (!hint.empty()) e.help(hint);
-  return e;
+  if (!hint.empty()) return std::move(e.help(hint));
+  return std::move(e.help(
+      known.empty() ? fmt::format("define it in \"{}\"", section)
+                    : fmt::format("define it in \"{}\", or name one of: {}", section,
+                                  quote_for_message(fmt::format("{}", fmt::join(known, ", "))))));
 }
 
 /// Calls `visit` for every logical axis that a rule names.
@@ -156,7 +159,7 @@ void AxisTable::apply_layout(const Mapping& mapping, const std::string& layout) 
     }
     return;
   }
-  throw unknown_name("layout", layout, known);
+  throw unknown_name("layout", "layouts", layout, known);
 }
 
 void AxisTable::check_groups() const {
@@ -178,7 +181,7 @@ void AxisTable::require(const std::string& axis, const Place& named_at) const {
   if (has(axis)) return;
   std::vector<std::string> known;
   for (const auto& [name, entry] : axes_) known.push_back(name);
-  throw unknown_name("axis", axis, known).at(named_at);
+  throw unknown_name("axis", "axes", axis, known).at(named_at);
 }
 
 i64 AxisTable::evaluate_size(const SizeExpression& size) {

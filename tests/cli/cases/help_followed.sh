@@ -72,3 +72,8 @@ refused shardtool reshard f --plan plan_f.json -o h
 rm plan_f.json
 shardtool -q plan f --to-mesh tp=8 -o plan_f.json > out
 advised shardtool reshard f --plan plan_f.json -o h
+exchange() { mv a/model-rank-0-part-0.safetensors x; mv a/model-rank-1-part-0.safetensors a/model-rank-0-part-0.safetensors; mv x a/model-rank-1-part-0.safetensors; }
+exchange
+refused shardtool merge a -o m3
+exchange
+advised shardtool merge a -o m3
