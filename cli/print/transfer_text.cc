@@ -137,7 +137,7 @@ std::string moved_text(const Moved& moved) {
       format_bytes(static_cast<i64>(moved.bytes_per_second)), format_bytes(moved.peak_rss_bytes));
 }
 
-/// What was compared while the data moved.
+/// Comparisons that were made while the data moved.
 std::string compared_text(const api::TransformReport& report) {
   std::string text;
   if (report.bytes_verified) {

@@ -147,7 +147,7 @@ struct MemoryReport {
   std::vector<LayerWeights> layers;  ///< in the model's order; only with PlanOptions::draws
 };
 
-/// What pictures of a plan show.
+/// Contents of the pictures of a plan.
 struct PlanDrawings {
   std::vector<DrawnRule> rules;       ///< of the layout, or of a reshard's destination
   i64 node_size = 1;                  ///< devices per node

@@ -82,7 +82,7 @@ struct RefusedLayout {
   std::string reason;
 };
 
-/// Why a layout lost against the optimum.
+/// Reason for which a layout lost against the optimum.
 struct Loss {
   size_t row = 0;
   double by = 0;       ///< fraction of the optimum's value

@@ -36,7 +36,7 @@ struct ValidateOptions {
   /// Compares residues of values, not of bits: for another dtype. Where the manifest records that a
   /// tensor was cast or unpacked, the reference is changed in the same way and its bytes compared.
   bool compares_values = false;
-  /// Who plays the devices: this process all of them (embedded), or each process of a launch some.
+  /// Players of the devices: this process plays all (embedded), or each process of a launch some.
   /// nccl computes the products on GPUs.
   comm::EngineChoice engine;
   bool gpu_virtual = false;  ///< instead: this process plays all devices, on a GPU

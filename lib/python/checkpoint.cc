@@ -127,7 +127,7 @@ nb::tuple placements(const CutOfTensor& self) {
   return nb::tuple(all);
 }
 
-/// What one rank holds.
+/// Shards of one rank.
 struct Rank {
   Opened checkpoint;
   i64 rank;

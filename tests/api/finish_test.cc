@@ -301,7 +301,7 @@ TEST_CASE("a share in which a call fails once, anywhere, is run again alone") {
   CHECK(failed > 20);
 }
 
-// What is refused, and what is named.
+// Refusals, and the names in them.
 
 TEST_CASE("a share of another source, mapping or mesh is refused, and the others go on") {
   const Jobs jobs;

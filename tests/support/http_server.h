@@ -71,7 +71,7 @@ class PlayedBucket {
   PlayedAnswer answer(const ReceivedRequest& request) const;
   /// Answers all requests, also those that write.
   PlayedAnswer take(const ReceivedRequest& request);
-  /// Of the size and the first bytes.
+  /// Returns the tag of an object: its size and first bytes.
   static std::string etag_of(const std::string& bytes);
 
  private:

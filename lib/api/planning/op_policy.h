@@ -19,7 +19,7 @@ enum class OpSolver {
   kExact,     ///< the cheapest moves of the whole pass
 };
 
-/// How ops run.
+/// Ways to run ops.
 struct OpPolicy {
   OpSolver solver = OpSolver::kGreedy;
   bool allow_partial_to_sharded = false;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr i64 kMaxIndexBytes = 100'000'000;
 
-/// What differs between the two kinds of files under an index.
+/// Differences between the two kinds of files under an index.
 struct IndexedFormat {
   std::string_view format;
   std::string_view usual_name;  ///< of the index

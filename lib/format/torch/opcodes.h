@@ -8,7 +8,7 @@
 
 namespace shardtool::format::torch {
 
-/// What follows an opcode in a pickle (CPython, Lib/pickletools.py, protocol 5).
+/// Operand that follows an opcode in a pickle (CPython, Lib/pickletools.py, protocol 5).
 enum class Argument : std::uint8_t {
   kNothing,
   kByte,

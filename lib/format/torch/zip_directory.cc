@@ -57,7 +57,7 @@ struct ZipBytes {
   }
 };
 
-/// Where the central directory is, as its end record says.
+/// Place of the central directory, as its end record says.
 struct DirectoryPlace {
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;

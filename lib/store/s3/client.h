@@ -15,7 +15,7 @@
 
 namespace shardtool::store::s3 {
 
-/// What a listing or a HEAD says of an object.
+/// Description of an object in a listing or a HEAD.
 struct ObjectInfo {
   i64 bytes = 0;
   std::string etag;

@@ -23,7 +23,7 @@ struct Limits {
   int attempts = 8;         ///< of one request
 };
 
-/// Where the store is, as environment and profile say.
+/// Address of the store, from environment and profile.
 struct Settings {
   std::string endpoint;  ///< "https://host[:port][/path]"; empty: AWS, chosen by region
   std::string region;

@@ -30,7 +30,7 @@ struct SignedParts {
   std::string payload_hash;  ///< SHA-256 in hex, or kUnsignedPayload
 };
 
-/// Where and when a signature holds.
+/// Place and time for which a signature holds.
 struct SigningScope {
   std::string region;
   std::string service;
