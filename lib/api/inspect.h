@@ -56,8 +56,8 @@ struct DrawnRule {
   i64 bytes = 0;    ///< of the tensors, each once
   i64 layouts = 0;  ///< distinct ones: several if, say, every expert is on a device of its own
   InspectTensor example;  ///< the largest tensor, the first of equals; with every rank's part
-  /// Begins of the sections of an axis (q, k and v of a fused tensor), by axis; empty for an axis of
-  /// one section.
+  /// Positions at which the sections of an axis begin (q, k and v of a fused tensor), by axis;
+  /// empty for an axis of one section.
   std::vector<std::vector<i64>> sections;
 };
 

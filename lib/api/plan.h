@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/api/planning/cost_report.h"
 #include "lib/api/inspect.h"
+#include "lib/api/planning/cost_report.h"
 #include "lib/api/transform.h"
 #include "lib/mesh/mesh.h"
 #include "lib/plan/activations.h"
