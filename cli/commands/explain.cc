@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "cli/print/answer.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -34,7 +36,17 @@ const ErrorInfo& known_error(const std::string& id) {
   throw std::move(error).help("to explain a tensor, name the checkpoint and the tensor");
 }
 
+/// Throws kUsage where several ids are given, unless the first one is a checkpoint's name, too.
+void check_one_id(const ExplainArgs& args) {
+  const bool is_id =
+      find_error(args.subject) != nullptr || check::find_rule(args.subject) != nullptr;
+  if (!is_id || !args.tensor || std::filesystem::exists(args.subject)) return;
+  throw Error(ErrorCode::kUsage, fmt::format("'{}' is explained alone", args.subject))
+      .help(fmt::format("shardtool explain {}", args.subject));
+}
+
 ExitCode run_explain(const ExplainArgs& args, Session& session) {
+  check_one_id(args);
   if (args.tensor) {
     answer(session, "explain", Status::kOk, api::explain(to_options(args)));
   } else if (const auto* rule = check::find_rule(args.subject)) {

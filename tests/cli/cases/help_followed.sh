@@ -77,3 +77,5 @@ exchange
 refused shardtool merge a -o m3
 exchange
 advised shardtool merge a -o m3
+refused shardtool explain E0210 E0211
+advised shardtool explain E0210
