@@ -72,6 +72,22 @@ constexpr auto kStoreVariables = std::to_array<Variable>({
     {"TMPDIR", "folder where an output for an object store is made before it is sent"},
 });
 
+std::string locations() {
+  return "# LOCATIONS\n\nEvery command that reads a checkpoint takes a folder, an index, a file of "
+         "weights, or hf://org/name\\[@revision\\] of the local Hugging Face cache. A folder is "
+         "opened in the first format that it has:\n\n"
+         "*manifest*\n\tan output of shardtool, by its manifest.json\n\n"
+         "*dcp*\n\ttorch.distributed.checkpoint, by .metadata or .distcp files\n\n"
+         "*safetensors*\n\tby an index, or the .safetensors files\n\n"
+         "*torch*\n\tby an index, rank files of FSDP, or .bin, .pt, .pth and .ckpt files\n\n"
+         "*gguf*\n\tread by *inspect* and *check* only\n\n"
+         "A warning names the files of other formats. FORMAT:LOCATION insists on one of them, for "
+         "each location by itself. LOCATION\\#PREFIX takes only the tensors whose names begin with "
+         "PREFIX and a dot, without them.\n\n"
+         "\tshardtool diff torch:models/gpt2 safetensors:models/gpt2\n\n"
+         "\tshardtool merge dcp:step-1000\\#model -o full\n\n";
+}
+
 std::string object_stores() {
   std::string out =
       "# OBJECT STORES\n\nA checkpoint, a mapping file and a config may be s3://bucket/prefix, on "
@@ -115,7 +131,8 @@ std::string program_page(const CommandTree& tree) {
     out += fmt::format("*shardtool-{}*(1)\n\t{}\n\n", joined_name(command, '-'),
                        plain(command.summary));
   }
-  return out + arguments("GLOBAL FLAGS", tree.global, false) + object_stores() + exit_status() +
+  return out + arguments("GLOBAL FLAGS", tree.global, false) + locations() + object_stores() +
+         exit_status() +
          "# SEE ALSO\n\n*shardtool-mapping*(5), *shardtool-graph*(5), *shardtool-manifest*(5)\n";
 }
 

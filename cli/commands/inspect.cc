@@ -112,10 +112,13 @@ Command inspect_command(InspectArgs& args) {
           "Reads headers only, never tensor data. With a mapping, a preset or a mesh it shows the "
           "rule of every tensor and what every rank would hold; outputs of shardtool show it "
           "without one. SRC#PREFIX, here and in all commands, takes only the tensors whose names "
-          "begin with PREFIX and a dot, without them: step-1000#model for a training checkpoint.",
+          "begin with PREFIX and a dot, without them: step-1000#model for a training checkpoint. "
+          "FORMAT:SRC insists on a format where a folder has files of several; otherwise the first "
+          "of manifest, dcp, safetensors, torch and gguf counts, and a warning names the others.",
       .examples = {"shardtool inspect models/llama-8b",
                    "shardtool inspect models/llama-8b --query name,dtype,shape --format csv",
-                   "shardtool inspect models/llama-8b --preset llama --tp 8 --tensors"},
+                   "shardtool inspect models/llama-8b --preset llama --tp 8 --tensors",
+                   "shardtool inspect torch:models/gpt2"},
       .arguments =
           {{.name = "SRC",
             .help = "a folder, an index.json, a .safetensors or torch file, or an output of ours",

@@ -20,6 +20,7 @@
 #include "lib/check/model.h"
 #include "lib/format/folder_listing.h"
 #include "lib/format/gguf/model.h"
+#include "lib/format/typed_location.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::api {
@@ -58,7 +59,7 @@ class Check {
     std::vector<std::string> others;
     for (const std::string& source : options_.sources) {
       if (format::gguf::is_gguf(source)) {
-        check_gguf(source);
+        check_gguf(format::parse_location(source).place);
       } else {
         others.push_back(source);
       }
@@ -78,15 +79,15 @@ class Check {
     return profile;
   }
 
-  /// Checks the headers of all GGUF models at a location.
-  void check_gguf(const std::string& location) {
+  /// Checks the headers of all GGUF models at a place.
+  void check_gguf(const std::string& place) {
     if (options_.data || options_.mapping) {
       throw Error(ErrorCode::kUnsupported, "only the headers of GGUF files are checked")
-          .at({location, 0, 0, ""})
+          .at({place, 0, 0, ""})
           .help("leave out the mapping and the flags that read data");
     }
-    for (const std::vector<std::string>& names : format::gguf::models_at(location)) {
-      const std::string folder = format::gguf::folder_of(location);
+    for (const std::vector<std::string>& names : format::gguf::models_at(place)) {
+      const std::string folder = format::gguf::folder_of(place);
       check::ContainerProblems problems(folder, findings_);
       const auto model = format::gguf::open_files(
           folder, names, [&](format::Problem problem) { problems.note(problem); });

@@ -13,6 +13,7 @@
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/format/gguf/model.h"
+#include "lib/format/typed_location.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/presets.h"
 
@@ -187,9 +188,9 @@ InspectReport inspect_gguf(const InspectOptions& options) {
         .at({options.source, 0, 0, ""})
         .help("inspect the safetensors checkpoint that it was made from");
   }
-  const auto model = format::gguf::open_model(options.source, format::throw_problem);
   InspectReport report;
-  report.path = options.source;
+  report.path = format::parse_location(options.source).place;
+  const auto model = format::gguf::open_model(report.path, format::throw_problem);
   report.format = fmt::format("GGUF v{}", model.head().version);
   report.files = std::ssize(model.files);
   add_pairs(report, model.head());

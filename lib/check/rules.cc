@@ -52,8 +52,9 @@ constexpr auto kContainerRules = std::to_array<RuleInfo>({
     {kTorchFile, "ST0117", kError, "a torch file cannot be read as data",
      "The file of torch.save (.bin, .pt, .pth) is damaged, contradicts itself, or holds what only "
      "Python code could build. Its pickle is never executed."},
-    {kOtherEntry, "ST0118", kNote, "a torch file has entries that are no tensors",
-     "Counters, arguments and the like beside the weights. They are left out of what is written."},
+    {kOtherEntry, "ST0118", kNote, "files or entries are left out",
+     "Entries of a torch file that are no tensors, such as counters and arguments, or files in "
+     "another format beside the weights. FORMAT:FOLDER reads the files of that format instead."},
     {kHeaderInvalid, "ST0119", kError, "the header is invalid",
      "A GGUF header breaks its format: an unknown type of value, a key that occurs twice, a wrong "
      "alignment, too many axes."},

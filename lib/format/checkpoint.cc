@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "lib/base/error.h"
-#include "lib/format/hugging_face/hf_cache.h"
 #include "lib/format/reader.h"
 #include "lib/format/subset.h"
+#include "lib/format/typed_location.h"
 
 namespace shardtool::format {
 namespace {
@@ -32,8 +32,10 @@ void add_side_files(Checkpoint& checkpoint, const Location& location) {
 }
 
 /// A folder, or a file that stands for its folder, is listed; its manifest is read if it decides.
-Location look_at(const std::string& path) {
+Location look_at(const TypedLocation& typed) {
+  const std::string& path = typed.place;
   Location location;
+  location.format = typed.format;
   if (store::is_folder(path)) {
     location.folder = path;
     location.listing = list_folder(path);
@@ -78,15 +80,16 @@ Checkpoint open_checkpoint(const std::string& location) {
 
 Checkpoint survey_checkpoint(const std::string& location, const ProblemSink& report) {
   Checkpoint checkpoint;
-  const auto [place, prefix] = split_location(location);
-  checkpoint.path = is_hf_location(place) ? resolve_hf_location(place) : place;
-  while (checkpoint.path.size() > 1 && checkpoint.path.back() == '/') checkpoint.path.pop_back();
+  const TypedLocation typed = parse_location(location);
+  checkpoint.path = typed.place;
   store::look_again(checkpoint.path);
-  Location found = look_at(checkpoint.path);
+  Location found = look_at(typed);
   if (is_entry_of_folder(found.file)) checkpoint.path = found.folder;
   add_side_files(checkpoint, found);
-  reader_of(found).open(checkpoint, found, report);
-  if (!prefix.empty()) keep_below(checkpoint, prefix);
+  const Reader& reader = reader_of(found);
+  reader.open(checkpoint, found, report);
+  warn_of_other_formats(checkpoint, found, reader);
+  if (!typed.prefix.empty()) keep_below(checkpoint, typed.prefix);
   const std::string config = checkpoint.side_path("config.json");
   if (store::is_file(config)) checkpoint.config_path = config;
   return checkpoint;

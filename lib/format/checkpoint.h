@@ -108,8 +108,10 @@ std::optional<std::string> manifest_text(const std::string& folder);
 /// .pt, .pth), an index.json, an output folder of shardtool, a folder of
 /// torch.distributed.checkpoint, or hf://org/name[@revision] (the local Hugging Face cache, never
 /// the network). LOCATION#PREFIX takes only the tensors whose names begin with "PREFIX.", without
-/// it. Throws the input errors (kFileMissing, kUnreadable, kMalformed, kHeaderJson, kTensorInvalid,
-/// kIndexInvalid, kUnsupported, kManifestInvalid, kLimit).
+/// it. FORMAT:LOCATION insists on one of format_names() where a folder has files of several; else
+/// the first of them counts, and a warning names the others. Throws the input errors (kFileMissing,
+/// kUnreadable, kMalformed, kHeaderJson, kTensorInvalid, kIndexInvalid, kUnsupported,
+/// kManifestInvalid, kLimit).
 Checkpoint open_checkpoint(const std::string& location);
 
 /// Same, but reports problems to `report` and continues with the readable part: the tensors of the

@@ -12,14 +12,17 @@ namespace shardtool::format {
 
 /// A location that the user named: a folder, or a file in it.
 struct Location {
+  std::string format;  ///< that the user insists on; empty: the first that fits
   std::string folder;
   std::string file;                     ///< name of the file; empty if the folder was named
   FolderListing listing;                ///< empty for a file that stands for itself only
   std::optional<std::string> manifest;  ///< text of shardtool's manifest.json, if it is to be read
 };
 
-/// Way to read checkpoints of one format. registry.cc has one row for each.
+/// Way to read checkpoints of one format. registry.cc has one row for each; a format may have
+/// several.
 struct Reader {
+  std::string_view format;  ///< "dcp"; what FORMAT:FOLDER names
   /// True for the name of a file that stands for its whole folder, such as an index.
   bool (*is_entry)(std::string_view file);
   bool (*recognises)(const Location& location);
@@ -31,9 +34,20 @@ struct Reader {
 /// True if the file of this name stands for its folder in some format.
 bool is_entry_of_folder(std::string_view file);
 
-/// Returns the first reader that recognises the location. Throws kFileMissing for a folder without
-/// weights, and kUnsupported for weights in other formats only.
+/// The only format without a Reader: `inspect` and `check` read it (gguf/model.h).
+inline constexpr std::string_view kGguf = "gguf";
+
+/// Names of all formats, in the order in which they are looked for in a folder.
+std::vector<std::string> format_names();
+
+/// Returns the first reader that recognises the location, of the location's format if it has one.
+/// Throws kFileMissing for a folder without weights or without those of the format, and
+/// kUnsupported for weights in other formats only.
 const Reader& reader_of(const Location& location);
+
+/// Warns of files in the folder that other formats recognise. The manifest's own files and those of
+/// a checkpoint whose format the user named are no news.
+void warn_of_other_formats(Checkpoint& checkpoint, const Location& location, const Reader& chosen);
 
 // Parts that readers share.
 

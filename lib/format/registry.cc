@@ -1,5 +1,10 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <ranges>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/format/dcp/reader.h"
@@ -15,7 +20,8 @@ namespace shardtool::format {
 namespace {
 
 /// The formats that are read. The first row that recognises a location opens it: a folder is opened
-/// by its most specific sign, and safetensors files go before torch files.
+/// by its most specific sign, and safetensors files go before torch files. Rows of one format
+/// follow each other.
 constexpr auto kReaders = std::to_array<const Reader*>({
     &kOutputReader,
     &dcp::kReader,
@@ -26,24 +32,74 @@ constexpr auto kReaders = std::to_array<const Reader*>({
     &torch::kReader,
 });
 
+std::vector<std::string> gguf_names(const FolderListing& listing) {
+  std::vector<std::string> names;
+  std::ranges::copy_if(listing.foreign_weights, std::back_inserter(names),
+                       [](const std::string& name) { return name.ends_with(".gguf"); });
+  return names;
+}
+
+bool is_found(std::string_view format, const Location& location) {
+  if (format == kGguf) return !gguf_names(location.listing).empty();
+  return std::ranges::any_of(kReaders, [&](const Reader* row) {
+    return row->format == format && row->recognises(location);
+  });
+}
+
+/// Formats of a folder, whichever the user insists on.
+std::vector<std::string> formats_at(Location location) {
+  location.format.clear();
+  std::vector<std::string> found = format_names();
+  std::erase_if(found, [&](const std::string& name) { return !is_found(name, location); });
+  return found;
+}
+
+Error no_gguf_here(Error error) {
+  return error.help(
+      "GGUF is read by `shardtool inspect` and `shardtool check` only: take the safetensors "
+      "checkpoint that it was made from");
+}
+
 Error no_weights(const Location& location) {
-  if (location.listing.foreign_weights.empty()) {
+  const auto& found = location.listing.foreign_weights;
+  if (found.empty()) {
     return Error(ErrorCode::kFileMissing, "no weights file in the folder")
         .at({location.folder, 0, 0, ""})
         .note("expected", "a .safetensors, .bin, .pt or .pth file")
         .help("give the folder that holds the weights, or one file");
   }
-  const auto& found = location.listing.foreign_weights;
-  const bool all_gguf = std::all_of(
-      found.begin(), found.end(), [](const std::string& name) { return name.ends_with(".gguf"); });
-  return Error(ErrorCode::kUnsupported, "the folder has weights in another format only")
-      .at({location.folder, 0, 0, ""})
-      .note("found", list_for_message(found))
-      .help(all_gguf ? "GGUF is read by `shardtool inspect` and `shardtool check` only: take the "
-                       "safetensors "
-                       "checkpoint that it was made from"
-                     : "fetch the safetensors version, or convert with transformers' "
-                       "save_pretrained(..., safe_serialization=True)");
+  Error error(ErrorCode::kUnsupported, "the folder has weights in another format only");
+  error.at({location.folder, 0, 0, ""}).note("found", list_for_message(found));
+  if (gguf_names(location.listing).size() == found.size()) return no_gguf_here(std::move(error));
+  return error.help(
+      "fetch the safetensors version, or convert with transformers' save_pretrained(..., "
+      "safe_serialization=True)");
+}
+
+/// Tells why the format that the user insists on has no reader here.
+Error not_of_format(const Location& location) {
+  const std::string path =
+      location.file.empty() ? location.folder : location.folder + "/" + location.file;
+  if (location.format == kGguf) {
+    return no_gguf_here(
+        Error(ErrorCode::kUnsupported, "a GGUF model is not converted").at({path, 0, 0, ""}));
+  }
+  const bool is_file = !location.file.empty();
+  Error error(ErrorCode::kFileMissing, fmt::format("the {} is no checkpoint in the format {}",
+                                                   is_file ? "file" : "folder", location.format));
+  error.at({path, 0, 0, ""});
+  if (is_file) return error.help("name the folder");
+  const std::vector<std::string> found = formats_at(location);
+  return error.note("found", found.empty() ? "no weights" : list_for_message(found))
+      .help("leave the format out to read the first that is found");
+}
+
+/// Files of a folder that belong to a format.
+std::vector<std::string> files_of(std::string_view format, const FolderListing& listing) {
+  if (format == kGguf) return gguf_names(listing);
+  if (format == torch::kReader.format) return listing.torch_weights;
+  if (format == dcp::kReader.format) return listing.dcp_data;
+  return listing.weights;
 }
 
 }  // namespace
@@ -53,12 +109,36 @@ bool is_entry_of_folder(std::string_view file) {
                      [file](const Reader* reader) { return reader->is_entry(file); });
 }
 
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const Reader* row : kReaders) {
+    if (names.empty() || names.back() != row->format) names.emplace_back(row->format);
+  }
+  names.emplace_back(kGguf);
+  return names;
+}
+
 const Reader& reader_of(const Location& location) {
-  const auto reader =
-      std::find_if(kReaders.begin(), kReaders.end(),
-                   [&location](const Reader* row) { return row->recognises(location); });
-  if (reader == kReaders.end()) throw no_weights(location);
-  return **reader;
+  const auto reader = std::ranges::find_if(kReaders, [&location](const Reader* row) {
+    const bool may_be = location.format.empty() || location.format == row->format;
+    return may_be && row->recognises(location);
+  });
+  if (reader != kReaders.end()) return **reader;
+  throw location.format.empty() ? no_weights(location) : not_of_format(location);
+}
+
+void warn_of_other_formats(Checkpoint& checkpoint, const Location& location, const Reader& chosen) {
+  const bool is_certain = !location.format.empty() || !location.file.empty();
+  if (is_certain || &chosen == &kOutputReader) return;
+  const std::vector<std::string> all = format_names();
+  const auto own = std::ranges::find(all, chosen.format);
+  for (const std::string& format : std::ranges::subrange(own + 1, all.end())) {
+    if (!is_found(format, location)) continue;
+    checkpoint.warnings.push_back(
+        {fmt::format("files in another format are left out: {}; {}:{} takes them instead",
+                     list_for_message(files_of(format, location.listing)), format, location.folder),
+         "", Oddity::kOtherEntry});
+  }
 }
 
 }  // namespace shardtool::format

@@ -9,7 +9,6 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/format/names.h"
-#include "lib/store/reader.h"
 
 namespace shardtool::format {
 namespace {
@@ -41,12 +40,6 @@ void keep(std::vector<Named>& all, const std::string& prefix, std::map<std::stri
 }
 
 }  // namespace
-
-std::pair<std::string, std::string> split_location(const std::string& location) {
-  const size_t hash = location.rfind('#');
-  if (hash == location.npos || store::exists(location)) return {location, ""};
-  return {location.substr(0, hash), location.substr(hash + 1)};
-}
 
 void keep_below(Checkpoint& checkpoint, const std::string& prefix) {
   if (checkpoint.manifest) {

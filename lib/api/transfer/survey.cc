@@ -11,7 +11,7 @@
 #include "lib/check/container.h"
 #include "lib/check/folder.h"
 #include "lib/check/manifest_beside.h"
-#include "lib/format/hugging_face/hf_cache.h"
+#include "lib/format/typed_location.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::api {
@@ -31,12 +31,11 @@ struct Group {
 /// Opens one location and records all its problems as findings.
 Group open(const std::string& location, check::ManifestsBeside& manifests, Findings& findings) {
   Checkpoint where;
-  where.path = format::is_hf_location(location) ? format::resolve_hf_location(location) : location;
-  while (where.path.size() > 1 && where.path.back() == '/') where.path.pop_back();
+  where.path = format::parse_location(location).place;
   const std::string folder = where.folder();
   check::ContainerProblems problems(folder, findings);
-  Checkpoint opened = format::survey_checkpoint(
-      where.path, [&](format::Problem problem) { problems.note(problem); });
+  Checkpoint opened =
+      format::survey_checkpoint(location, [&](format::Problem problem) { problems.note(problem); });
   manifests.add_to(opened, problems, findings);
   problems.finish(opened);
   check::check_container(opened, findings);

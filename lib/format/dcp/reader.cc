@@ -1,7 +1,5 @@
 #include "lib/format/dcp/reader.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "lib/base/error.h"
@@ -24,15 +22,6 @@ bool recognises_dcp(const Location& location) {
          (!has_other_weights && !location.listing.dcp_data.empty());
 }
 
-/// Trainers save their arguments and the like beside the chunks, such as common.pt of Megatron.
-void warn_of_torch_files(Checkpoint& checkpoint, const std::vector<std::string>& names) {
-  if (names.empty()) return;
-  checkpoint.warnings.push_back(
-      {fmt::format("files of torch.save beside the chunks are left out: {}",
-                   list_for_message(names)),
-       "", Oddity::kOtherEntry});
-}
-
 void open_dcp(Checkpoint& checkpoint, Location& location, const ProblemSink& report) {
   checkpoint.format = "torch.distributed.checkpoint";
   if (!is_checkpoint(location.folder)) {
@@ -46,12 +35,11 @@ void open_dcp(Checkpoint& checkpoint, Location& location, const ProblemSink& rep
     return std::ranges::any_of(checkpoint.files,
                                [&](const SourceFile& file) { return file.name == name; });
   });
-  warn_of_torch_files(checkpoint, location.listing.torch_weights);
   group_chunks(checkpoint, report);
 }
 
 }  // namespace
 
-const Reader kReader{is_metadata, recognises_dcp, open_dcp};
+const Reader kReader{"dcp", is_metadata, recognises_dcp, open_dcp};
 
 }  // namespace shardtool::format::dcp

@@ -12,6 +12,8 @@
 #include "lib/base/text.h"
 #include "lib/format/folder_listing.h"
 #include "lib/format/names.h"
+#include "lib/format/reader.h"
+#include "lib/format/typed_location.h"
 
 namespace shardtool::format::gguf {
 namespace {
@@ -115,32 +117,38 @@ void check_names(const ModelFiles& model, const ProblemSink& report) {
 
 }  // namespace
 
-std::string folder_of(const std::string& location) {
-  if (store::is_folder(location)) return location;
-  const fs::path parent = fs::path(location).parent_path();
+std::string folder_of(const std::string& place) {
+  if (store::is_folder(place)) return place;
+  const fs::path parent = fs::path(place).parent_path();
   return parent.empty() ? "." : parent.string();
 }
 
 bool is_gguf(const std::string& location) {
-  if (!store::is_folder(location)) return location.ends_with(kEnding);
-  const FolderListing listing = list_folder(location);
+  const TypedLocation typed = parse_location(location);
+  if (!typed.format.empty()) return typed.format == kGguf;
+  if (!store::is_folder(typed.place)) return typed.place.ends_with(kEnding);
+  const FolderListing listing = list_folder(typed.place);
   const bool has_others = !listing.weights.empty() || !listing.indices.empty() ||
-                          !listing.torch_weights.empty() || !listing.torch_indices.empty();
+                          !listing.torch_weights.empty() || !listing.torch_indices.empty() ||
+                          !listing.dcp_data.empty();
   return !has_others && !gguf_names(listing).empty();
 }
 
-std::vector<std::vector<std::string>> models_at(const std::string& location) {
-  if (!store::is_folder(location)) {
-    const std::string name = fs::path(location).filename().string();
+std::vector<std::vector<std::string>> models_at(const std::string& place) {
+  if (!store::is_folder(place)) {
+    const std::string name = fs::path(place).filename().string();
     const auto split = split_name(name);
     return {split ? names_of_parts(*split) : std::vector<std::string>{name}};
   }
   std::vector<std::vector<std::string>> models;
   std::set<std::string> seen;
-  for (const std::string& name : gguf_names(list_folder(location))) {
+  for (const std::string& name : gguf_names(list_folder(place))) {
     const auto split = split_name(name);
     const auto names = split ? names_of_parts(*split) : std::vector<std::string>{name};
     if (seen.insert(names.front()).second) models.push_back(names);
+  }
+  if (models.empty()) {
+    throw Error(ErrorCode::kFileMissing, "the folder has no GGUF model").at({place, 0, 0, ""});
   }
   return models;
 }
@@ -162,13 +170,13 @@ ModelFiles open_files(const std::string& folder, const std::vector<std::string>&
   return model;
 }
 
-ModelFiles open_model(const std::string& location, const ProblemSink& report) {
-  const auto models = models_at(location);
-  if (models.size() == 1) return open_files(folder_of(location), models.front(), report);
+ModelFiles open_model(const std::string& place, const ProblemSink& report) {
+  const auto models = models_at(place);
+  if (models.size() == 1) return open_files(folder_of(place), models.front(), report);
   std::vector<std::string> firsts;
   for (const auto& names : models) firsts.push_back(names.front());
   throw Error(ErrorCode::kUnsupported, "the folder has several GGUF models")
-      .at({location, 0, 0, ""})
+      .at({place, 0, 0, ""})
       .note("found", list_for_message(firsts))
       .help("name the file of the one that you mean");
 }

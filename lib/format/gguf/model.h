@@ -26,21 +26,22 @@ struct ModelFiles {
   const Header& head() const { return files.front().header; }
 };
 
-/// True for a file that ends in .gguf, and for a folder whose only weights are such files. Throws
-/// the errors of listing a folder.
+/// True for a file that ends in .gguf, for a folder whose only weights are such files, and for
+/// gguf:PLACE. Throws the errors of parse_location and of listing a folder.
 bool is_gguf(const std::string& location);
 
-/// Opens the model of a location: all parts of the split that the file belongs to. Every defect
-/// goes to `report`: those of read_header, kFileMissing, kUnreadable, kTensorInTwoFiles, and
-/// kSplitParts for parts that count differently. Throws kUnsupported for a folder with several
-/// models.
-ModelFiles open_model(const std::string& location, const ProblemSink& report);
+/// Opens the model of a folder or a file (TypedLocation::place): all parts of the split that the
+/// file belongs to. Every defect goes to `report`: those of read_header, kFileMissing, kUnreadable,
+/// kTensorInTwoFiles, and kSplitParts for parts that count differently. Throws kUnsupported for a
+/// folder with several models, and kFileMissing for one without.
+ModelFiles open_model(const std::string& place, const ProblemSink& report);
 
-/// The location, or the folder of a file.
-std::string folder_of(const std::string& location);
+/// The place, or the folder of a file.
+std::string folder_of(const std::string& place);
 
-/// Names of the files of every model in a folder, or of the one that a file belongs to.
-std::vector<std::vector<std::string>> models_at(const std::string& location);
+/// Names of the files of every model in a folder, or of the one that a file belongs to. Throws
+/// kFileMissing for a folder without one.
+std::vector<std::vector<std::string>> models_at(const std::string& place);
 
 /// Opens these files of a folder as one model.
 ModelFiles open_files(const std::string& folder, const std::vector<std::string>& names,

@@ -98,7 +98,7 @@ bool recognises(const Location& location, bool (*is_entry)(std::string_view),
 }  // namespace
 
 const Reader kSafetensorsIndexReader{
-    is_index_name,
+    "safetensors", is_index_name,
     [](const Location& location) {
       return recognises(location, is_index_name, location.listing.indices);
     },
@@ -107,7 +107,7 @@ const Reader kSafetensorsIndexReader{
     }};
 
 const Reader kTorchIndexReader{
-    is_torch_index_name,
+    "torch", is_torch_index_name,
     [](const Location& location) {
       return recognises(location, is_torch_index_name, location.listing.torch_indices);
     },

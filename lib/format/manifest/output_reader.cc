@@ -48,6 +48,6 @@ void open_output(Checkpoint& checkpoint, Location& location, const ProblemSink& 
 
 }  // namespace
 
-const Reader kOutputReader{is_manifest, recognises_output, open_output};
+const Reader kOutputReader{"manifest", is_manifest, recognises_output, open_output};
 
 }  // namespace shardtool::format

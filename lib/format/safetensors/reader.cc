@@ -15,7 +15,8 @@ bool is_never_entry(std::string_view) {
 /// Also takes files of any other name, which no reader knows.
 bool recognises_safetensors(const Location& location) {
   if (location.file.empty()) return !location.listing.weights.empty();
-  return !is_torch_name(location.file) && !is_entry_of_folder(location.file);
+  if (is_entry_of_folder(location.file)) return false;
+  return !is_torch_name(location.file) || !location.format.empty();
 }
 
 void open_safetensors(Checkpoint& checkpoint, Location& location, const ProblemSink& report) {
@@ -50,6 +51,6 @@ void open_safetensors(Checkpoint& checkpoint, Location& location, const ProblemS
 
 }  // namespace
 
-const Reader kReader{is_never_entry, recognises_safetensors, open_safetensors};
+const Reader kReader{"safetensors", is_never_entry, recognises_safetensors, open_safetensors};
 
 }  // namespace shardtool::format::safetensors

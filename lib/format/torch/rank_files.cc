@@ -124,6 +124,7 @@ std::optional<RankFile> rank_file(std::string_view name) {
   return RankFile{*world_size, *rank};
 }
 
-const Reader kRankFilesReader{stands_never_for_folder, recognises_rank_files, open_rank_files};
+const Reader kRankFilesReader{"torch", stands_never_for_folder, recognises_rank_files,
+                              open_rank_files};
 
 }  // namespace shardtool::format::torch

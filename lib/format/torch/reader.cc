@@ -15,15 +15,18 @@
 namespace shardtool::format::torch {
 namespace {
 
+constexpr std::string_view kFormat = "torch";
 constexpr std::string_view kUsualName = "pytorch_model.bin";
 
 bool is_never_entry(std::string_view) {
   return false;
 }
 
+/// Also takes a file of any other name if the user says so.
 bool recognises_torch(const Location& location) {
-  return location.file.empty() ? !location.listing.torch_weights.empty()
-                               : is_torch_name(location.file);
+  if (location.file.empty()) return !location.listing.torch_weights.empty();
+  if (is_entry_of_folder(location.file)) return false;
+  return is_torch_name(location.file) || !location.format.empty();
 }
 
 /// The files of a folder that are the checkpoint; empty if that is unclear.
@@ -118,6 +121,6 @@ void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::Re
   }
 }
 
-const Reader kReader{is_never_entry, recognises_torch, open_torch};
+const Reader kReader{kFormat, is_never_entry, recognises_torch, open_torch};
 
 }  // namespace shardtool::format::torch

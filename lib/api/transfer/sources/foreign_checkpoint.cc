@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lib/base/error.h"
+#include "lib/format/typed_location.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::api {
@@ -25,8 +26,11 @@ void throw_unless_of_ranks(Problem problem) {
   if (!is_of_ranks) throw std::move(problem.error);
 }
 
+/// True for a folder that is opened by its manifest, which is larger than the headers.
 bool has_manifest(const std::string& location) {
-  return store::is_file(fmt::format("{}/{}", location, format::kManifestName));
+  const auto typed = format::parse_location(location);
+  return typed.format.empty() &&
+         store::is_file(fmt::format("{}/{}", typed.place, format::kManifestName));
 }
 
 using Parts = std::map<i64, const RankTensor*>;
@@ -144,6 +148,7 @@ std::optional<ForeignFiles> find_foreign_files(const std::vector<std::string>& l
   for (const std::string& location : with_rank_folders(locations)) {
     files.parts.push_back(format::survey_checkpoint(location, throw_unless_of_ranks));
   }
+  if (files.parts.front().manifest) return std::nullopt;
   auto shards = as_foreign_shards(files.parts);
   if (!shards) return std::nullopt;
   files.shards = *std::move(shards);

@@ -1,0 +1,56 @@
+#include "lib/format/typed_location.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/format/hugging_face/hf_cache.h"
+#include "lib/format/reader.h"
+#include "lib/store/reader.h"
+
+namespace shardtool::format {
+namespace {
+
+Error unknown_format(const std::string& word) {
+  Error error(ErrorCode::kUsage, fmt::format("unknown format '{}'", quote_for_message(word)));
+  if (const auto hint = did_you_mean(word, format_names()); !hint.empty()) error.help(hint);
+  return std::move(error.help(fmt::format("known are: {}", fmt::join(format_names(), ", "))));
+}
+
+/// Moves "FORMAT:" from the front of a place.
+void take_format(TypedLocation& typed) {
+  const size_t colon = typed.place.find(':');
+  if (colon == std::string::npos || typed.place.compare(colon, 3, "://") == 0) return;
+  const std::string word = typed.place.substr(0, colon);
+  const std::string rest = typed.place.substr(colon + 1);
+  const bool is_known = std::ranges::count(format_names(), word) > 0;
+  if (store::exists(typed.place)) return;
+  if (!is_known && (rest.empty() || !store::exists(rest))) return;
+  if (!is_known) throw unknown_format(word);
+  typed.format = word;
+  typed.place = rest;
+}
+
+void take_prefix(TypedLocation& typed) {
+  const size_t hash = typed.place.rfind('#');
+  if (hash == std::string::npos || store::exists(typed.place)) return;
+  typed.prefix = typed.place.substr(hash + 1);
+  typed.place.resize(hash);
+}
+
+}  // namespace
+
+TypedLocation parse_location(const std::string& location) {
+  TypedLocation typed{"", location, ""};
+  take_format(typed);
+  take_prefix(typed);
+  if (is_hf_location(typed.place)) typed.place = resolve_hf_location(typed.place);
+  while (typed.place.size() > 1 && typed.place.back() == '/') typed.place.pop_back();
+  return typed;
+}
+
+}  // namespace shardtool::format

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+namespace shardtool::format {
+
+/// Location as users type it: [FORMAT:]PLACE[#PREFIX].
+struct TypedLocation {
+  std::string format;  ///< one of format_names() to insist on; empty: what the place shows
+  std::string place;   ///< path of a folder or a file, without a slash at its end
+  std::string prefix;  ///< of the tensors to keep; empty: all of them
+};
+
+/// Takes a location apart and resolves hf:// names. What exists under the whole name is a place.
+/// Throws kUsage, with a suggestion, for an unknown format in front of a place that exists, and the
+/// errors of resolve_hf_location.
+TypedLocation parse_location(const std::string& location);
+
+}  // namespace shardtool::format
