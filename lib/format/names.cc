@@ -27,6 +27,15 @@ bool is_plain_file_name(std::string_view name) {
   return !name.empty() && name.size() <= kLongestName && name.front() != '.' && !has_bad_byte;
 }
 
+bool is_inside_path(std::string_view path) {
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('/', begin), path.size());
+    if (!is_plain_file_name(path.substr(begin, end - begin))) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
 bool is_safetensors_name(std::string_view name) {
   return name.ends_with(".safetensors");
 }

@@ -11,6 +11,10 @@ namespace shardtool::format {
 /// character, not empty, "." or "..", not hidden.
 bool is_plain_file_name(std::string_view name);
 
+/// True if a path from a file can only refer to a file in the same folder or in a folder inside:
+/// plain names, joined by slashes.
+bool is_inside_path(std::string_view path);
+
 bool is_safetensors_name(std::string_view name);
 /// True if the name ends in ".safetensors.index.json".
 bool is_index_name(std::string_view name);

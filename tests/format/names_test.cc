@@ -21,6 +21,14 @@ TEST_CASE("a plain file name cannot leave its folder") {
   }
 }
 
+TEST_CASE("a path inside of a folder has plain names only") {
+  for (const std::string path : {"a", "a/b", "mp_rank_00/model.pt"}) CHECK(is_inside_path(path));
+  for (const std::string path : {"", "/a", "a/", "a//b", "../a", "a/../b", "a/.b", "./a"}) {
+    CAPTURE(path);
+    CHECK_FALSE(is_inside_path(path));
+  }
+}
+
 TEST_CASE("a name that stands twice is found, and only then") {
   const std::vector<std::string> names = {"b", "a", "c", "a"};
   CHECK(find_duplicate({&names[0], &names[1], &names[2]}) == nullptr);

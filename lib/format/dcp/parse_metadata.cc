@@ -21,16 +21,6 @@ using torch::ValueKind;
 
 constexpr size_t kObject = static_cast<size_t>(-1);
 
-/// True for a file of the folder or of a folder inside.
-bool is_inside_path(std::string_view path) {
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    if (!is_plain_file_name(path.substr(begin, end - begin))) return false;
-    begin = end + 1;
-  }
-  return true;
-}
-
 class Parser {
  public:
   explicit Parser(const std::string& path) : path_(path) {}

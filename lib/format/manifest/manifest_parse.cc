@@ -33,13 +33,13 @@ class ManifestParser {
     in_.object(
         {{"format_version", [this] { check_version(in_.string()); }},
          {"tool", [this] { read_tool(); }},
-         {"source", [this] { manifest_.source = read_files(); }},
+         {"source", [this] { manifest_.source = read_files(is_inside_path); }},
          {"mesh", [this] { read_mesh(); }},
          {"layout", [this] { manifest_.layout = in_.string(); }},
          {"format", [this] { manifest_.format = in_.string(); }, false},
          {"chunks", [this] { manifest_.has_chunks = in_.boolean(); }, false},
          {"ranks", [this] { read_ranks(); }},
-         {"files", [this] { manifest_.files = read_files(); }},
+         {"files", [this] { manifest_.files = read_files(is_plain_file_name); }},
          {"tensors", [this] { read_tensors(); }},
          {"tied", [this] { read_tied(); }},
          {"dropped", [this] { manifest_.dropped = read_strings(); }},
@@ -120,18 +120,19 @@ class ManifestParser {
                      fmt::format("{} lower-case hexadecimal digits", digits));
   }
 
-  std::string read_plain_name() {
+  std::string read_name(bool (*may_be)(std::string_view)) {
     std::string name = in_.string();
-    if (is_plain_file_name(name)) return name;
+    if (may_be(name)) return name;
     throw in_.error("a file name leaves the folder or is hidden", quote_for_message(name),
                     "a plain name such as model-rank-0-part-0.safetensors");
   }
 
-  std::vector<FileRecord> read_files() {
+  /// Files of the output have plain names; those of the source may lie in folders of ranks.
+  std::vector<FileRecord> read_files(bool (*may_be)(std::string_view)) {
     std::vector<FileRecord> files;
     each_element([&] {
       FileRecord& file = files.emplace_back();
-      in_.object({{"name", [&] { file.name = read_plain_name(); }},
+      in_.object({{"name", [&] { file.name = read_name(may_be); }},
                   {"bytes", [&] { file.bytes = read_size(); }},
                   {"header_xxh3", [&] { file.header_xxh3 = read_hex(32); }},
                   {"sha256", [&] { file.sha256 = read_hex(64); }, false}});
