@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "lib/base/error.h"
 #include "lib/format/hugging_face/hf_cache.h"
 #include "lib/format/names.h"
+#include "lib/format/torch/megatron_ranks.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::format {
@@ -33,6 +35,14 @@ bool add_weights(FolderListing& listing, const std::string& name) {
   return true;
 }
 
+/// Keeps the names of Megatron's ranks.
+void add_rank_folders(FolderListing& listing, const std::vector<std::string>& folders) {
+  std::ranges::copy_if(
+      folders, std::back_inserter(listing.rank_folders),
+      [](const std::string& name) { return torch::megatron_rank(name).has_value(); });
+  std::ranges::sort(listing.rank_folders);
+}
+
 Error unfinished(const std::string& path) {
   return Error(ErrorCode::kFileMissing, "the output was not finished: it has no manifest")
       .at({path, 0, 0, ""})
@@ -47,6 +57,7 @@ FolderListing list_prefix(const std::string& path) {
     if (name == store::kUnfinishedName) throw unfinished(path);
     if (is_plain_file_name(name) && !add_weights(listing, name)) listing.others.push_back(name);
   }
+  add_rank_folders(listing, store::folders_in(path));
   return listing;
 }
 
@@ -61,6 +72,7 @@ bool leaves_folder(const fs::directory_entry& entry, const fs::path& folder) {
 FolderListing list_folder(const std::string& path) {
   if (store::is_remote(path)) return list_prefix(path);
   FolderListing listing;
+  std::vector<std::string> folders;
   std::error_code error;
   const fs::path folder = fs::canonical(path, error);
   const bool links_are_fine = is_hf_snapshot(path);
@@ -68,7 +80,9 @@ FolderListing list_folder(const std::string& path) {
   for (; !error && at != fs::directory_iterator(); at.increment(error)) {
     const std::string name = at->path().filename().string();
     std::error_code gone;
-    if (!is_plain_file_name(name) || at->is_directory(gone)) continue;
+    const bool is_folder = at->is_directory(gone);
+    if (is_folder) folders.push_back(name);
+    if (!is_plain_file_name(name) || is_folder) continue;
     if (add_weights(listing, name)) continue;
     if (!links_are_fine && leaves_folder(*at, folder)) {
       listing.outside_links.push_back(name);
@@ -80,6 +94,7 @@ FolderListing list_folder(const std::string& path) {
     throw Error(ErrorCode::kUnreadable, "the folder cannot be listed: " + error.message())
         .at({path, 0, 0, ""});
   }
+  add_rank_folders(listing, folders);
   for (auto* names :
        {&listing.weights, &listing.indices, &listing.torch_weights, &listing.torch_indices,
         &listing.dcp_data, &listing.foreign_weights, &listing.others, &listing.outside_links}) {

@@ -5,7 +5,8 @@
 
 namespace shardtool::format {
 
-/// Files of a folder by purpose. All names are sorted; hidden files and folders are left out.
+/// Files of a folder by purpose. All names are sorted; hidden files and other folders are
+/// left out.
 struct FolderListing {
   std::vector<std::string> weights;          ///< *.safetensors
   std::vector<std::string> indices;          ///< *.safetensors.index.json
@@ -14,6 +15,7 @@ struct FolderListing {
   std::vector<std::string> dcp_data;         ///< *.distcp
   std::vector<std::string> foreign_weights;  ///< formats that are not read
   std::vector<std::string> others;           ///< plain files: config, tokenizer, README, ...
+  std::vector<std::string> rank_folders;     ///< mp_rank_*, the folders of Megatron's ranks
   std::vector<std::string> outside_links;  ///< links that leave the folder, unless it is a snapshot
 };
 

@@ -13,6 +13,7 @@
 #include "lib/format/names.h"
 #include "lib/format/reader.h"
 #include "lib/format/safetensors/reader.h"
+#include "lib/format/torch/megatron_ranks.h"
 #include "lib/format/torch/rank_files.h"
 #include "lib/format/torch/reader.h"
 
@@ -29,6 +30,7 @@ constexpr auto kReaders = std::to_array<const Reader*>({
     &safetensors::kReader,
     &kTorchIndexReader,
     &torch::kRankFilesReader,
+    &torch::kMegatronReader,
     &torch::kReader,
 });
 
@@ -97,7 +99,9 @@ Error not_of_format(const Location& location) {
 /// Files of a folder that belong to a format.
 std::vector<std::string> files_of(std::string_view format, const FolderListing& listing) {
   if (format == kGguf) return gguf_names(listing);
-  if (format == torch::kReader.format) return listing.torch_weights;
+  if (format == torch::kReader.format) {
+    return listing.torch_weights.empty() ? listing.rank_folders : listing.torch_weights;
+  }
   if (format == dcp::kReader.format) return listing.dcp_data;
   return listing.weights;
 }

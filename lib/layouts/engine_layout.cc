@@ -93,6 +93,7 @@ EngineLayout decode(std::string_view text) {
     added.read = models.value("read", added.read);
     added.quantised = models.value("quantised", added.quantised);
   }
+  if (json.contains("ranks")) layout.ranks = decode_rank_form(json.at("ranks"));
   layout.left_out = json.value("left_out", layout.left_out);
   layout.own_files = json.value("own_files", layout.own_files);
   const auto read = json.value("read", nlohmann::json::object());

@@ -66,6 +66,7 @@ struct EngineLayout {
   bool is_even = true;  ///< the engine cuts axes into equal parts only
   /// Rules to read checkpoints in this form. A layout with rules and without files is only read.
   std::map<std::string, std::vector<ReadRule>> read;
+  RankForm ranks;                      ///< of checkpoints whose files are those of ranks
   std::vector<std::string> left_out;   ///< globs of tensors that are no weights
   std::vector<std::string> own_files;  ///< names of files that only this form has
 

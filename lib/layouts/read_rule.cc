@@ -84,6 +84,17 @@ ReadRule decode_read_rule(const nlohmann::json& json) {
   return rule;
 }
 
+RankForm decode_rank_form(const nlohmann::json& json) {
+  RankForm form;
+  for (const auto& cut : json.at("cuts")) {
+    form.cuts.push_back({mapping::Glob(cut.at("name").get<std::string>()),
+                         cut.at("axis").get<size_t>(), cut.value("halves", false),
+                         cut.value("groups", "")});
+  }
+  json.at("layers").get_to(form.layers);
+  return form;
+}
+
 std::vector<PartPlace> parts_at(const ReadRule& rule, const std::vector<std::string>& wildcards,
                                 const std::vector<i64>& stacked_index, i64 rows,
                                 const mapping::ModelConfig* config) {

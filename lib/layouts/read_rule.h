@@ -25,6 +25,24 @@ struct ReadRule {
   std::string rows;  ///< config's number of rows; the others are padding; empty: all
 };
 
+/// Way in which the ranks of a tensor-parallel group cut a tensor: into equal parts along one axis.
+struct RankCut {
+  mapping::Glob name;
+  size_t axis = 0;
+  bool is_in_halves = false;  ///< a rank has its part of the first half, then of the second one
+  std::string groups;         ///< config's number of groups of rows, which are not cut; or empty
+};
+
+/// Form of checkpoints with a file per rank that holds the parameters of its module.
+struct RankForm {
+  std::vector<RankCut> cuts;        ///< other tensors are whole on every rank
+  std::vector<std::string> layers;  ///< beginnings of names before a number that each stage counts
+                                    ///< from 0
+};
+
+/// Decodes "ranks" of a layout. Its text is part of the program.
+RankForm decode_rank_form(const nlohmann::json& json);
+
 /// Decodes an element of "read" in a layout. Its text is part of the program.
 ReadRule decode_read_rule(const nlohmann::json& json);
 

@@ -2,16 +2,21 @@
 
 usage: megatron_merge.py SHARDTOOL
 
-A small GPTModel of megatron-core runs on the CPU over gloo, and is saved as torch_dist (which NeMo 2 writes, too).
+A small GPTModel of megatron-core runs on the CPU over gloo, and is saved as torch_dist (which NeMo 2 writes, too), or as
+the rank files of Megatron-LM's --ckpt-format torch: the dict of generate_state_dict in megatron/training/checkpointing.py
+(d98e8a6), with an optimizer's and a random state.
 """
+import argparse
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
 import warnings
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error", OMP_NUM_THREADS="1")
+import numpy
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as multiprocessing
@@ -32,10 +37,13 @@ CASES = {
                   {"qk_layernorm": True, "num_moe_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 48,
                    "moe_router_load_balancing_type": "none", "moe_router_pre_softmax": False}, {}),
 }
+# Cases that are saved as rank files: their numbers of tensor-parallel ranks and of pipeline stages.
+RANK_FILES = {"llama in rank files": ("llama", 2, 2), "qwen2 in rank files": ("qwen2", 2, 1),
+              "qwen3 in rank files": ("qwen3", 1, 2)}
 TOKENS = torch.arange(16).reshape(2, 8) * 3 % 60
 
 
-def megatron_model(case, tp):
+def megatron_model(case, tp, pp=1, stage=0):
     import torch.nn.functional as F
     from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
     from megatron.core.models.gpt.gpt_model import GPTModel
@@ -45,36 +53,88 @@ def megatron_model(case, tp):
     config = TransformerConfig(
         num_layers=2, hidden_size=32, ffn_hidden_size=48, num_attention_heads=4, num_query_groups=2, kv_channels=8,
         use_cpu_initialization=True, gated_linear_unit=True, activation_func=F.silu, add_bias_linear=False,
-        normalization="RMSNorm", layernorm_epsilon=1e-5, tensor_model_parallel_size=tp, hidden_dropout=0.0, attention_dropout=0.0,
+        normalization="RMSNorm", layernorm_epsilon=1e-5, tensor_model_parallel_size=tp,
+        pipeline_model_parallel_size=pp, pipeline_dtype=torch.float32, hidden_dropout=0.0, attention_dropout=0.0,
         params_dtype=torch.float32, masked_softmax_fusion=False, **more)
     spec = get_gpt_layer_local_spec(num_experts=config.num_moe_experts, qk_layernorm=config.qk_layernorm, normalization="RMSNorm")
     return GPTModel(config, spec, vocab_size=64, max_sequence_length=64, position_embedding_type="rope",
-                    share_embeddings_and_output_weights=False, parallel_output=False).eval()
+                    share_embeddings_and_output_weights=False, parallel_output=False, pre_process=stage == 0,
+                    post_process=stage == pp - 1).eval()
+
+
+def draw_norms_and_biases(model, tp, rank):
+    """Replaces the ones and zeros of the start; what ranks share is the same on all of them."""
+    for name, parameter in model.named_parameters():
+        if "norm" in name or name.endswith("bias"):
+            parameter.data = (torch.rand(parameter.shape) if parameter.shape[0] != 64 // tp or "norm" in name
+                              else torch.rand(64)[rank * 64 // tp:][:64 // tp]).contiguous()
+
+
+def start(rank, tp, pp, folder):
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(tp * pp), LOCAL_RANK=str(rank))
+    dist.init_process_group("gloo", rank=rank, world_size=tp * pp, init_method=f"file://{folder}/meet")
+    torch.cuda.synchronize = lambda *_: None
+    torch.cuda.current_device = lambda: "cpu"
+    from megatron.core import parallel_state
+    from megatron.core.transformer.moe import moe_utils
+
+    moe_utils.te_general_gemm = None  # Megatron asks for it before it knows that TransformerEngine is not there
+    parallel_state.initialize_model_parallel(tensor_model_parallel_size=tp, pipeline_model_parallel_size=pp,
+                                             create_gloo_process_groups=True)
+    from megatron.core.tensor_parallel.random import initialize_rng_tracker
+    initialize_rng_tracker(inference_rng_tracker=True)
+
+
+def logits_of(model, rank, tp, stage, pp):
+    """Runs the stages one after the other; the last one has the logits."""
+    mask = torch.ones(8, 8, dtype=torch.bool).triu(1)[None, None]
+    with torch.no_grad():
+        if stage > 0:
+            hidden = torch.empty(8, 2, 32)
+            dist.recv(hidden, rank - tp)
+            model.set_input_tensor(hidden)
+        out = model(TOKENS, torch.arange(8).expand(2, 8), mask)
+        if stage < pp - 1:
+            dist.send(out.contiguous(), rank + tp)
+    return out
+
+
+def save_rank_file(rank, tp, pp, case, folder):
+    """Saves a rank's module as Megatron-LM does, and the logits."""
+    start(rank, tp, pp, folder)
+    stage, tp_rank = rank // tp, rank % tp
+    torch.manual_seed(5 + stage)
+    model = megatron_model(case, tp, pp, stage)
+    torch.manual_seed(7 + stage)
+    draw_norms_and_biases(model, tp, tp_rank)
+    logits = logits_of(model, rank, tp, stage, pp)
+    name = f"mp_rank_{tp_rank:02d}" if pp == 1 else f"mp_rank_{tp_rank:02d}_{stage:03d}"
+    saved = pathlib.Path(folder, "saved", name)
+    saved.mkdir(parents=True)
+    parameters = dict(model.named_parameters())
+    state = {"args": argparse.Namespace(num_layers=2, params_dtype=torch.float32, swiglu=True), "checkpoint_version": 3.0,
+             "iteration": 7, "model": model.state_dict_for_save_checkpoint(),
+             "optimizer": {"optimizer": {"state": {i: {"exp_avg": torch.zeros_like(p)}
+                                                   for i, p in enumerate(parameters.values())}}},
+             "rng_state": [{"random_rng_state": random.getstate(), "np_rng_state": numpy.random.get_state(),
+                            "torch_rng_state": torch.get_rng_state()}]}
+    torch.save(state, saved / "model_optim_rng.pt")
+    if stage == pp - 1 and tp_rank == 0:
+        torch.save(logits, f"{folder}/logits.pt")
+    dist.barrier()
+    os._exit(0)
 
 
 def save_rank(rank, tp, case, folder):
     """Saves a model, and on rank 0 its logits."""
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(tp), LOCAL_RANK=str(rank))
-    dist.init_process_group("gloo", rank=rank, world_size=tp, init_method=f"file://{folder}/meet")
-    torch.cuda.synchronize = lambda *_: None
-    torch.cuda.current_device = lambda: "cpu"
-    from megatron.core import dist_checkpointing, parallel_state
-    from megatron.core.transformer.moe import moe_utils
+    start(rank, tp, 1, folder)
+    from megatron.core import dist_checkpointing
 
-    moe_utils.te_general_gemm = None  # Megatron asks for it before it knows that TransformerEngine is not there
-    parallel_state.initialize_model_parallel(tensor_model_parallel_size=tp, create_gloo_process_groups=True)
-    from megatron.core.tensor_parallel.random import initialize_rng_tracker
-    initialize_rng_tracker(inference_rng_tracker=True)
     torch.manual_seed(5)
     model = megatron_model(case, tp)
     torch.manual_seed(7)
-    for name, parameter in model.named_parameters():
-        if "norm" in name or name.endswith("bias"):  # not the ones and zeros of the start; the same on all ranks
-            parameter.data = (torch.rand(parameter.shape) if parameter.shape[0] != 64 // tp or "norm" in name
-                              else torch.rand(64)[rank * 64 // tp:][:64 // tp]).contiguous()
-    with torch.no_grad():
-        mask = torch.ones(8, 8, dtype=torch.bool).triu(1)[None, None]
-        logits = model(TOKENS, torch.arange(8).expand(2, 8), mask)
+    draw_norms_and_biases(model, tp, rank)
+    logits = logits_of(model, rank, tp, 0, 1)
     metadata = CASES[case][3]
     saved = pathlib.Path(folder, "saved")
     saved.mkdir(exist_ok=True)
@@ -121,12 +181,13 @@ def main():
     import megatron.core
 
     failed = 0
-    for case in CASES:
+    for label, (case, tp, pp) in {**{case: (case, 2, 0) for case in CASES}, **RANK_FILES}.items():
         with tempfile.TemporaryDirectory() as name:
-            multiprocessing.spawn(save_rank, (2, case, name), nprocs=2)
+            save = (save_rank, (tp, case, name), tp) if pp == 0 else (save_rank_file, (tp, pp, case, name), tp * pp)
+            multiprocessing.spawn(save[0], save[1], nprocs=save[2])
             problem = difference(sys.argv[1], pathlib.Path(name), case)
         failed += bool(problem)
-        label = f"megatron-core {megatron.core.__version__}: {case}"
+        label = f"megatron-core {megatron.core.__version__}: {label}"
         print(f"FAIL {label}: {problem}" if problem else f"PASS {label}", flush=True)
     return min(1, failed)
 

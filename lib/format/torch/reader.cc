@@ -98,8 +98,12 @@ void warn_of_others(Checkpoint& checkpoint, const std::string& file,
 }  // namespace
 
 StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file) {
-  const Archive archive = read_archive(file);
-  StateDict content = state_dict(archive, file.path());
+  return read_state_dict(checkpoint, source, read_archive(file), file.path());
+}
+
+StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const Archive& archive,
+                          const std::string& path) {
+  StateDict content = state_dict(archive, path);
   source.header_xxh3 = archive.header_xxh3;
   source.framework = "pt";
   checkpoint.header_bytes += archive.header_bytes;

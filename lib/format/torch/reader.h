@@ -14,6 +14,10 @@ extern const Reader kReader;
 /// and state_dict.
 StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file);
 
+/// Same for the archive of the file at `path`.
+StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const Archive& archive,
+                          const std::string& path);
+
 /// Same, and adds the tensors to the checkpoint. Throws kUnsupported for a rank's part of a
 /// distributed tensor.
 void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file,

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 bool has_weights(const std::string& folder) {
   const format::FolderListing listing = format::list_folder(folder);
-  return !listing.weights.empty() || !listing.indices.empty();
+  return !listing.weights.empty() || !listing.indices.empty() || !listing.rank_folders.empty();
 }
 
 }  // namespace

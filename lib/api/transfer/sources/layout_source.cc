@@ -9,6 +9,7 @@
 #include "lib/api/mapping_choice.h"
 #include "lib/api/transfer/sources/chunk_source.h"
 #include "lib/api/transfer/sources/foreign_checkpoint.h"
+#include "lib/api/transfer/sources/rank_source.h"
 #include "lib/api/transfer/target_layout.h"
 #include "lib/base/error.h"
 #include "lib/layouts/engine_layout.h"
@@ -122,7 +123,9 @@ LogicalCheckpoint open_by_read_rules(const LayoutSource& source,
   }
   const auto config =
       source.config.empty() ? stored.config() : std::optional(mapping::load_config(source.config));
-  return unstacked(std::move(stored), layout, config ? &*config : nullptr);
+  const mapping::ModelConfig* model = config ? &*config : nullptr;
+  if (is_of_ranks(stored)) stored = joined_ranks(std::move(stored), layout, model);
+  return unstacked(std::move(stored), layout, model);
 }
 
 }  // namespace

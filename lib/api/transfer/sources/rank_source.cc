@@ -1,0 +1,205 @@
+#include "lib/api/transfer/sources/rank_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/format/torch/megatron_ranks.h"
+#include "lib/index/holder_set_pool.h"
+#include "lib/mapping/document/glob_matcher.h"
+
+namespace shardtool::api {
+namespace {
+
+using format::torch::MegatronTensor;
+using index::AxisMap;
+using index::Region;
+
+/// A tensor of a rank.
+struct RankPart {
+  MegatronTensor place;
+  const LogicalTensor* tensor;
+};
+
+/// Number of a layer in a name: name[begin, end).
+struct LayerNumber {
+  size_t begin = 0;
+  size_t end = 0;
+  i64 number = 0;
+};
+
+std::optional<LayerNumber> layer_in(const std::string& name, const layouts::RankForm& form) {
+  for (const std::string& beginning : form.layers) {
+    if (!name.starts_with(beginning)) continue;
+    LayerNumber layer{beginning.size(), 0, 0};
+    const auto [end, error] =
+        std::from_chars(name.data() + layer.begin, name.data() + name.size(), layer.number);
+    layer.end = static_cast<size_t>(end - name.data());
+    constexpr i64 kMostLayers = 1'000'000;
+    if (error == std::errc() && layer.number >= 0 && layer.number < kMostLayers) return layer;
+  }
+  return std::nullopt;
+}
+
+/// Virtual stages in the order of the layers: all ranks of pp run chunk 0, then chunk 1.
+using Stage = std::pair<i64, i64>;
+
+Stage stage_of(const MegatronTensor& place) {
+  return {place.chunk, place.pp};
+}
+
+/// Numbers of layers before each stage.
+std::map<Stage, i64> first_layers(const std::vector<RankPart>& parts,
+                                  const layouts::RankForm& form) {
+  std::map<Stage, i64> layers;
+  for (const RankPart& part : parts) {
+    const auto layer = layer_in(part.place.name, form);
+    i64& count = layers[stage_of(part.place)];
+    if (layer) count = std::max(count, layer->number + 1);
+  }
+  i64 before = 0;
+  for (auto& [stage, count] : layers) before += std::exchange(count, before);
+  return layers;
+}
+
+class Joining {
+ public:
+  Joining(const layouts::EngineLayout& layout, const mapping::ModelConfig* config, i64 tp)
+      : config_(config), tp_(tp) {
+    for (const layouts::RankCut& cut : layout.ranks.cuts) {
+      cuts_.emplace_back(&cut, mapping::GlobMatcher(cut.name));
+    }
+  }
+
+  /// The tensor of these parts.
+  LogicalTensor join(const std::string& name, const std::vector<RankPart>& parts) {
+    const TensorSpec& first = parts.front().tensor->spec;
+    const layouts::RankCut* cut = tp_ > 1 ? cut_of(name) : nullptr;
+    check_alike(name, parts);
+    if (cut != nullptr) check_cut(name, first, *cut);
+    LogicalTensor joined;
+    joined.spec = {name, first.dtype, first.shape};
+    if (cut != nullptr) joined.spec.shape[cut->axis] *= tp_;
+    std::vector<Region> regions;
+    for (const RankPart& part : parts) {
+      regions.push_back(region_of(first.shape, cut, part.place.tp));
+      joined.side.slots.push_back(part.tensor->side.slots.front());
+    }
+    joined.side.holders = pool_.of(joined.spec.shape, regions);
+    return joined;
+  }
+
+ private:
+  const layouts::RankCut* cut_of(const std::string& name) const {
+    const auto found = std::ranges::find_if(
+        cuts_, [&](const auto& cut) { return cut.second.match(name).has_value(); });
+    return found == cuts_.end() ? nullptr : found->first;
+  }
+
+  /// Requires one shape and dtype, and a part of every rank of the tensor-parallel group.
+  void check_alike(const std::string& name, const std::vector<RankPart>& parts) const {
+    const TensorSpec& first = parts.front().tensor->spec;
+    std::vector<bool> has(static_cast<size_t>(tp_), false);
+    for (const RankPart& part : parts) {
+      has[static_cast<size_t>(part.place.tp)] = true;
+      const TensorSpec& spec = part.tensor->spec;
+      if (spec.shape == first.shape && spec.dtype == first.dtype) continue;
+      throw Error(ErrorCode::kShapeMismatch, "the shards of a tensor differ between ranks")
+          .tensor(quote_for_message(name))
+          .note("found",
+                fmt::format("{} {} in {}", shardtool::to_string(spec.dtype),
+                            shardtool::to_string(spec.shape), quote_for_message(spec.name)))
+          .note("expected", fmt::format("{} {}", shardtool::to_string(first.dtype),
+                                        shardtool::to_string(first.shape)));
+    }
+    const auto without = std::ranges::find(has, false);
+    if (without == has.end()) return;
+    throw Error(ErrorCode::kCoverage,
+                fmt::format("rank {} of tp has no shard of a tensor", without - has.begin()))
+        .tensor(quote_for_message(name));
+  }
+
+  void check_cut(const std::string& name, const TensorSpec& part,
+                 const layouts::RankCut& cut) const {
+    const bool has_axis = part.shape.size() > cut.axis;
+    if (!has_axis || (cut.is_in_halves && part.shape[cut.axis] % 2 != 0) ||
+        !checked_mul(part.shape[cut.axis], tp_)) {
+      throw Error(ErrorCode::kShapeMismatch, "a rank's shard has no shape that can be joined")
+          .tensor(quote_for_message(name))
+          .note("found", shardtool::to_string(part.shape));
+    }
+    if (cut.groups.empty()) return;
+    const auto groups = config_ == nullptr ? std::nullopt : config_->size(cut.groups);
+    if (!groups) {
+      throw Error(ErrorCode::kConfig, fmt::format("config.json has no number '{}'", cut.groups))
+          .help("give the model's config.json with --model-config");
+    }
+    if (*groups % tp_ == 0) return;
+    throw Error(ErrorCode::kUnsupported, "several ranks share a group of heads")
+        .tensor(quote_for_message(name))
+        .note("found", fmt::format("{} groups on {} ranks", *groups, tp_))
+        .help("convert the checkpoint with Megatron's --ckpt-convert-format torch_dist");
+  }
+
+  Region region_of(const Shape& part, const layouts::RankCut* cut, i64 tp) const {
+    Region region;
+    for (size_t axis = 0; axis < part.size(); ++axis) {
+      const i64 size = part[axis];
+      const bool is_cut = cut != nullptr && cut->axis == axis;
+      if (!is_cut) {
+        region.push_back(AxisMap::identity(size));
+      } else if (cut->is_in_halves) {
+        const i64 half = size / 2;
+        region.emplace_back(
+            size, size * tp_,
+            std::vector<index::Piece>{{0, tp * half, half}, {half, (tp_ + tp) * half, half}});
+      } else {
+        region.push_back(AxisMap::slice(size * tp_, {tp * size, (tp + 1) * size}));
+      }
+    }
+    return region;
+  }
+
+  const mapping::ModelConfig* config_;
+  i64 tp_;
+  std::vector<std::pair<const layouts::RankCut*, mapping::GlobMatcher>> cuts_;
+  index::HolderSetPool pool_;
+};
+
+}  // namespace
+
+bool is_of_ranks(const LogicalCheckpoint& stored) {
+  return stored.parts.front().format == format::torch::kMegatronRanks;
+}
+
+LogicalCheckpoint joined_ranks(LogicalCheckpoint stored, const layouts::EngineLayout& layout,
+                               const mapping::ModelConfig* config) {
+  std::vector<RankPart> parts;
+  i64 tp = 1;
+  for (const LogicalTensor& tensor : stored.tensors) {
+    parts.push_back({format::torch::megatron_tensor(tensor.spec.name).value(), &tensor});
+    tp = std::max(tp, parts.back().place.tp + 1);
+  }
+  const std::map<Stage, i64> offsets = first_layers(parts, layout.ranks);
+  std::map<std::string, std::vector<RankPart>> by_name;
+  for (const RankPart& part : parts) {
+    std::string name = part.place.name;
+    if (const auto layer = layer_in(name, layout.ranks)) {
+      const i64 number = layer->number + offsets.at(stage_of(part.place));
+      name.replace(layer->begin, layer->end - layer->begin, std::to_string(number));
+    }
+    by_name[std::move(name)].push_back(part);
+  }
+  Joining joining(layout, config, tp);
+  std::vector<LogicalTensor> tensors;
+  for (const auto& [name, of_ranks] : by_name) tensors.push_back(joining.join(name, of_ranks));
+  stored.tensors = std::move(tensors);
+  return stored;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,364 @@
+// Checkpoints of Megatron with a file per rank, which hold the parameters of the rank's module.
+#include "lib/api/transfer/sources/rank_source.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <rapidcheck.h>
+
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "lib/api/transform.h"
+#include "lib/format/checkpoint.h"
+#include "lib/format/torch/megatron_ranks.h"
+#include "tests/support/generators.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+#include "tests/support/torch_files.h"
+
+namespace shardtool::api {
+namespace {
+
+using test::Bytes;
+using test::TempFolder;
+using test::Tensor;
+using test::Tensors;
+
+constexpr i64 kHidden = 2;
+constexpr i64 kRowBytes = kHidden * 4;
+
+/// A small model and its ranks.
+struct RankedModel {
+  i64 tp = 1;
+  std::vector<std::vector<i64>> layers;  ///< by chunk and stage: their number
+  i64 groups = 1;                        ///< of heads; a head has one row
+  i64 queries = 1;                       ///< per group
+  i64 ffn = 1;
+  i64 vocab = 3;
+  double version = 3;
+  bool is_of_old_class = false;  ///< of Megatron's model before megatron-core
+};
+
+/// Name of a parameter in the model before megatron-core (Megatron-LM 2021 to 2024,
+/// megatron/model/transformer.py and language_model.py).
+std::string old_name(std::string name) {
+  const std::pair<std::string, std::string> words[] = {
+      {"embedding.word", "language_model.embedding.word"},
+      {"output_layer", "language_model.output_layer"},
+      {"decoder.layers", "language_model.encoder.layers"},
+      {"linear_qkv", "query_key_value"},
+      {"linear_fc1", "dense_h_to_4h"},
+      {"linear_fc2", "dense_4h_to_h"},
+      {"input_layernorm", "input_norm"}};
+  for (const auto& [now, then] : words) {
+    const size_t at = name.find(now);
+    if (at != std::string::npos) name.replace(at, now.size(), then);
+  }
+  return name;
+}
+
+/// Rows of consecutive numbers from `begin` on.
+Bytes numbered_rows(i64 rows, i64& begin) {
+  std::vector<std::int32_t> values(static_cast<size_t>(rows * kHidden));
+  std::iota(values.begin(), values.end(), static_cast<std::int32_t>(begin));
+  begin += rows * kHidden;
+  Bytes bytes(values.size() * 4);
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+Bytes rows_of(const Tensor& tensor, i64 begin, i64 count) {
+  const auto at = tensor.bytes.begin();
+  return Bytes(at + begin * kRowBytes, at + (begin + count) * kRowBytes);
+}
+
+Tensor i32(const std::string& name, const Shape& shape, Bytes bytes) {
+  return {{name, Dtype::kI32, shape}, std::move(bytes)};
+}
+
+/// The whole model, under the names of Hugging Face.
+Tensors whole_model(const RankedModel& model) {
+  Tensors whole;
+  i64 next = 0;
+  const auto add = [&](const std::string& name, i64 rows) {
+    whole[name] = i32(name, {rows, kHidden}, numbered_rows(rows, next));
+  };
+  add("model.embed_tokens.weight", model.vocab);
+  add("lm_head.weight", model.vocab);
+  i64 layers = 0;
+  for (const auto& stages : model.layers) layers += std::reduce(stages.begin(), stages.end());
+  for (i64 layer = 0; layer < layers; ++layer) {
+    const std::string at = fmt::format("model.layers.{}.", layer);
+    add(at + "self_attn.q_proj.weight", model.groups * model.queries);
+    add(at + "self_attn.k_proj.weight", model.groups);
+    add(at + "self_attn.v_proj.weight", model.groups);
+    add(at + "mlp.gate_proj.weight", model.ffn * model.tp);
+    add(at + "mlp.up_proj.weight", model.ffn * model.tp);
+    add(at + "input_layernorm.weight", 1);
+    const std::string down = at + "mlp.down_proj.weight";  // [2, ffn * tp]: its columns are cut
+    i64 begin = next;
+    next += 2 * model.ffn * model.tp;
+    Tensor& tensor = whole[down] = i32(down, {2, model.ffn * model.tp}, {});
+    for (i64 i = begin; i < next; ++i) {
+      const auto value = static_cast<std::int32_t>(i);
+      const auto* bytes = reinterpret_cast<const std::uint8_t*>(&value);
+      tensor.bytes.insert(tensor.bytes.end(), bytes, bytes + 4);
+    }
+  }
+  return whole;
+}
+
+void append(Bytes& to, const Bytes& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+/// What a rank of tp has of a layer, under the names of Megatron with this number.
+void add_layer(Tensors& rank, const Tensors& whole, const RankedModel& model, i64 tp, i64 global,
+               i64 local) {
+  const auto of = [&](const std::string& name) -> const Tensor& {
+    return whole.at(fmt::format("model.layers.{}.{}.weight", global, name));
+  };
+  const auto add = [&](const std::string& name, const Shape& shape, Bytes bytes) {
+    const std::string full = fmt::format("decoder.layers.{}.{}.weight", local, name);
+    rank[full] = i32(full, shape, std::move(bytes));
+  };
+  const i64 groups = model.groups / model.tp;
+  Bytes qkv;
+  for (i64 group = tp * groups; group < (tp + 1) * groups; ++group) {
+    append(qkv, rows_of(of("self_attn.q_proj"), group * model.queries, model.queries));
+    append(qkv, rows_of(of("self_attn.k_proj"), group, 1));
+    append(qkv, rows_of(of("self_attn.v_proj"), group, 1));
+  }
+  add("self_attention.linear_qkv", {groups * (model.queries + 2), kHidden}, std::move(qkv));
+  Bytes gate_up = rows_of(of("mlp.gate_proj"), tp * model.ffn, model.ffn);
+  append(gate_up, rows_of(of("mlp.up_proj"), tp * model.ffn, model.ffn));
+  add("mlp.linear_fc1", {2 * model.ffn, kHidden}, std::move(gate_up));
+  Bytes down;
+  for (i64 row = 0; row < 2; ++row) {
+    const auto begin =
+        of("mlp.down_proj").bytes.begin() + 4 * (row * model.ffn * model.tp + tp * model.ffn);
+    down.insert(down.end(), begin, begin + 4 * model.ffn);
+  }
+  add("mlp.linear_fc2", {2, model.ffn}, std::move(down));
+  add("input_layernorm", {1, kHidden}, of("input_layernorm").bytes);
+}
+
+/// Rows of this rank of tp, of a table padded to the same rows on each.
+Tensor table_of(const Tensor& whole, const std::string& name, const RankedModel& model, i64 tp) {
+  const i64 rows = (model.vocab + model.tp - 1) / model.tp;
+  Bytes padded = whole.bytes;
+  padded.resize(static_cast<size_t>(rows * model.tp * kRowBytes), 0xee);
+  return i32(name, {rows, kHidden},
+             rows_of(i32("", {rows * model.tp, kHidden}, padded), tp * rows, rows));
+}
+
+/// A file as Megatron-LM's save_checkpoint writes it: the modules of the rank, by their key.
+std::string rank_file(const std::map<std::string, Tensors>& modules, const RankedModel& model) {
+  test::PickleWriter pickle;
+  std::vector<std::pair<std::string, std::string>> storages;
+  pickle.raw("}(").text("checkpoint_version").integer(static_cast<i64>(model.version));
+  const auto tensor_of = [&](const Tensor& tensor) {
+    const std::string key = std::to_string(storages.size());
+    storages.emplace_back(key, std::string(tensor.bytes.begin(), tensor.bytes.end()));
+    return test::torch_tensor(tensor.spec, {key, element_count(tensor.spec.shape).value(), 0,
+                                            test::row_major(tensor.spec.shape)});
+  };
+  for (const auto& [key, tensors] : modules) {
+    pickle.text(key).raw("}(");
+    for (const auto& [name, tensor] : tensors) {
+      pickle.text(model.is_of_old_class ? old_name(name) : name).raw(tensor_of(tensor));
+    }
+    pickle.raw("u");
+  }
+  pickle.text("optimizer")
+      .raw("}(")
+      .text("exp_avg")
+      .raw(tensor_of(i32("", {1}, Bytes(4))))
+      .raw("u");
+  return test::torch_zip(pickle.raw("u").finished(), storages);
+}
+
+void write_ranks(const TempFolder& folder, const Tensors& whole, const RankedModel& model) {
+  const size_t chunks = model.layers.size();
+  const size_t stages = model.layers.front().size();
+  for (i64 tp = 0; tp < model.tp; ++tp) {
+    std::vector<std::map<std::string, Tensors>> ranks(stages);
+    i64 layer = 0;
+    for (size_t chunk = 0; chunk < chunks; ++chunk) {
+      for (size_t pp = 0; pp < stages; ++pp) {
+        Tensors& module = ranks[pp][chunks == 1 ? "model" : fmt::format("model{}", chunk)];
+        for (i64 local = 0; local < model.layers[chunk][pp]; ++local) {
+          add_layer(module, whole, model, tp, layer++, local);
+        }
+        const std::string first = "embedding.word_embeddings.weight";
+        const std::string last = "output_layer.weight";
+        if (chunk == 0 && pp == 0) {
+          module[first] = table_of(whole.at("model.embed_tokens.weight"), first, model, tp);
+        }
+        if (chunk + 1 == chunks && pp + 1 == stages) {
+          module[last] = table_of(whole.at("lm_head.weight"), last, model, tp);
+        }
+      }
+    }
+    for (size_t pp = 0; pp < stages; ++pp) {
+      const std::string name = stages == 1 ? fmt::format("mp_rank_{:02}", tp)
+                                           : fmt::format("mp_rank_{:02}_{:03}", tp, pp);
+      folder.write("iter/" + name + "/model_optim_rng.pt", rank_file(ranks[pp], model));
+    }
+  }
+  const nlohmann::json config = {{"model_type", "llama"},
+                                 {"num_attention_heads", model.groups * model.queries},
+                                 {"num_key_value_heads", model.groups},
+                                 {"vocab_size", model.vocab}};
+  folder.write("iter/config.json", config.dump());
+}
+
+Tensors merged_ranks(const TempFolder& folder) {
+  MergeOptions options;
+  options.sources = {folder / "iter"};
+  options.from_layout = "megatron";
+  options.write.output = folder / "merged";
+  merge(options);
+  return test::read_tensors(folder / "merged", "");
+}
+
+RankedModel random_ranked_model() {
+  RankedModel model;
+  model.tp = *rc::gen::element<i64>(1, 2, 3);
+  model.groups = model.tp * *gen::between(1, 2);
+  model.queries = *gen::between(1, 3);
+  model.ffn = *gen::between(1, 3);
+  model.vocab = *gen::between(model.tp, 9);
+  model.is_of_old_class = *rc::gen::arbitrary<bool>();
+  const i64 stages = *gen::between(1, 3);
+  for (i64 chunk = *gen::between(1, 2); chunk-- > 0;) {
+    auto& counts = model.layers.emplace_back();
+    for (i64 pp = 0; pp < stages; ++pp) counts.push_back(*gen::between(1, 2));
+  }
+  return model;
+}
+
+RankedModel two_by_two() {
+  return {2, {{1, 1}}, 2, 2, 2, 3, 3, false};
+}
+
+/// Error of merging what `change` made of a folder with ranks.
+template <class Change>
+ErrorCode code_after(const RankedModel& model, const Change& change) {
+  const TempFolder folder;
+  write_ranks(folder, whole_model(model), model);
+  change(folder);
+  const auto error = testing::error_of([&] { merged_ranks(folder); });
+  REQUIRE(error);
+  return error->code();
+}
+
+}  // namespace
+
+TEST_CASE("rank files of any tensor and pipeline parallelism merge to the model they are of") {
+  CHECK(rc::check([] {
+    const TempFolder folder;
+    const RankedModel model = random_ranked_model();
+    const Tensors whole = whole_model(model);
+    write_ranks(folder, whole, model);
+    const Tensors found = merged_ranks(folder);
+    RC_ASSERT(found.size() == whole.size());
+    for (const auto& [name, tensor] : whole) {
+      RC_ASSERT(found.contains(name));
+      RC_ASSERT(found.at(name).spec.shape == tensor.spec.shape);
+      RC_ASSERT(found.at(name).bytes == tensor.bytes);
+    }
+  }));
+}
+
+TEST_CASE("what rank files merge to opens by its manifest") {
+  const TempFolder folder;
+  const RankedModel model = two_by_two();
+  write_ranks(folder, whole_model(model), model);
+  merged_ranks(folder);
+  const format::Checkpoint opened = format::open_checkpoint(folder / "merged");
+  REQUIRE(opened.manifest);
+  CHECK(opened.manifest->source.front().name == "mp_rank_00_000/model_optim_rng.pt");
+}
+
+TEST_CASE("inspect shows what every rank has, and nothing of the optimizer") {
+  const TempFolder folder;
+  const RankedModel model = two_by_two();
+  write_ranks(folder, whole_model(model), model);
+  const format::Checkpoint opened = format::open_checkpoint(folder / "iter");
+  CHECK(opened.format == format::torch::kMegatronRanks);
+  CHECK(opened.files.size() == 4);
+  CHECK(opened.tensors.size() == 4 * 4 + 2 * 2);
+  for (const format::StoredTensor& tensor : opened.tensors) {
+    CHECK(tensor.name.starts_with("mp_rank_0"));
+  }
+  CHECK(format::open_checkpoint("torch:" + (folder / "iter")).tensors.size() == 20);
+}
+
+TEST_CASE("ranks that are missing, differ, are of experts or too old are refused") {
+  namespace fs = std::filesystem;
+  const RankedModel model = two_by_two();
+  CHECK(code_after(model, [](const TempFolder& folder) {
+          fs::remove_all(folder / "iter/mp_rank_01_000");
+        }) == ErrorCode::kFileMissing);
+  CHECK(code_after(model, [](const TempFolder& folder) {
+          fs::rename(folder / "iter/mp_rank_00_000", folder / "iter/mp_rank_00_000_000");
+        }) == ErrorCode::kUnsupported);
+  CHECK(code_after(model, [](const TempFolder& folder) {
+          fs::copy_file(folder / "iter/mp_rank_00_001/model_optim_rng.pt",
+                        folder / "iter/mp_rank_00_000/model_optim_rng.pt",
+                        fs::copy_options::overwrite_existing);
+        }) == ErrorCode::kCoverage);
+  RankedModel old = model;
+  old.version = 1;
+  CHECK(code_after(old, [](const TempFolder&) {}) == ErrorCode::kUnsupported);
+  RankedModel shared = model;
+  shared.queries = 3;
+  const auto with_fewer_groups = [](const TempFolder& folder) {
+    folder.write("iter/config.json", R"({"model_type": "llama", "num_attention_heads": 6,
+      "num_key_value_heads": 1, "vocab_size": 3})");
+  };
+  CHECK(code_after(shared, with_fewer_groups) == ErrorCode::kUnsupported);
+}
+
+TEST_CASE("replicas of the ranks that are not equal are found") {
+  const RankedModel model = two_by_two();
+  const TempFolder folder;
+  const Tensors whole = whole_model(model);
+  write_ranks(folder, whole, model);
+  Tensors other = whole;
+  other.at("model.layers.0.input_layernorm.weight").bytes.front() ^= 1;
+  const TempFolder changed;
+  write_ranks(changed, other, model);
+  std::filesystem::copy_file(changed / "iter/mp_rank_01_000/model_optim_rng.pt",
+                             folder / "iter/mp_rank_01_000/model_optim_rng.pt",
+                             std::filesystem::copy_options::overwrite_existing);
+  const auto error = testing::error_of([&] { merged_ranks(folder); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kDataMismatch);
+}
+
+TEST_CASE("names of Megatron's folders and tensors are parsed strictly") {
+  using format::torch::megatron_rank;
+  using format::torch::megatron_tensor;
+  CHECK(megatron_rank("mp_rank_03")->tp == 3);
+  CHECK(megatron_rank("mp_rank_03_012")->second == 12);
+  CHECK(megatron_rank("mp_rank_03_012_001")->third == 1);
+  for (const char* name : {"mp_rank_3", "mp_rank_03_1", "mp_rank_03_", "mp_rank_03_001_001_001",
+                           "mp_rank_0x", "mp_rank_0000000003", "xmp_rank_00", "mp_rank_"}) {
+    CHECK_FALSE(megatron_rank(name));
+  }
+  const auto tensor = megatron_tensor("mp_rank_01_002.model1.a.b");
+  REQUIRE(tensor);
+  CHECK(tensor->pp == 2);
+  CHECK(tensor->chunk == 1);
+  CHECK(tensor->name == "a.b");
+  for (const char* name :
+       {"model.a", "mp_rank_00.optimizer.a", "mp_rank_00.models.a", "mp_rank_00"}) {
+    CHECK_FALSE(megatron_tensor(name));
+  }
+}
+
+}  // namespace shardtool::api
