@@ -1,0 +1,118 @@
+#include "cli/print/html/stacked_bars.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shardtool::cli {
+namespace {
+
+constexpr double kBarHeight = 18, kBarsStep = 26, kBarsTop = 22, kBarsGap = 6;
+constexpr size_t kBarsColours = 8;
+
+double length_of(const StackedBar& bar) {
+  double length = 0;
+  for (const BarPart& part : bar.parts) length += part.length;
+  return length;
+}
+
+std::string colour_of(size_t kind) {
+  return fmt::format("f{}", kind % kBarsColours);
+}
+
+class Bars {
+ public:
+  Bars(Page& page, const BarChart& chart) : html_(page.html()), chart_(chart), most_(chart.limit) {
+    for (const StackedBar& bar : chart_.bars) most_ = std::max(most_, length_of(bar));
+  }
+
+  void write() {
+    const std::string width =
+        coordinate(chart_.names_width + chart_.bars_width + chart_.ends_width);
+    const std::string height = coordinate(height_of_all());
+    html_.line_break().open("figure").open("svg", {{"viewBox", "0 0 " + width + " " + height},
+                                                   {"width", width},
+                                                   {"height", height},
+                                                   {"role", "img"},
+                                                   {"aria-label", chart_.title}});
+    for (size_t row = 0; row < chart_.bars.size(); ++row) write_bar(chart_.bars[row], row);
+    if (chart_.limit > 0) write_limit();
+    html_.close();
+    write_keys();
+    html_.close();
+  }
+
+ private:
+  double height_of_all() const {
+    return kBarsTop + kBarsStep * static_cast<double>(chart_.bars.size()) + kBarHeight;
+  }
+  double x_of(double length) const {
+    return chart_.names_width + (most_ > 0 ? chart_.bars_width * length / most_ : 0);
+  }
+
+  void text(std::string_view text, double x, double y, std::string_view anchor) {
+    html_.element("text", text,
+                  {{"x", coordinate(x)}, {"y", coordinate(y)}, {"text-anchor", anchor}});
+  }
+
+  void write_bar(const StackedBar& bar, size_t row) {
+    constexpr double kBaseline = 13;
+    const double y = kBarsTop + kBarsStep * static_cast<double>(row);
+    text(bar.name, chart_.names_width - kBarsGap, y + kBaseline, "end");
+    double begin = 0;
+    for (const BarPart& part : bar.parts) {
+      if (part.length == 0) continue;
+      html_.open("rect", {{"class", colour_of(part.kind)},
+                          {"x", coordinate(x_of(begin))},
+                          {"y", coordinate(y)},
+                          {"width", coordinate(x_of(begin + part.length) - x_of(begin))},
+                          {"height", coordinate(kBarHeight)},
+                          {"data-at", part.value.pointer()},
+                          {"data-value", part.value.json()}});
+      html_.element("title", fmt::format("{}: {}", chart_.kinds[part.kind], part.text)).close();
+      begin += part.length;
+    }
+    write_overflow(begin, y);
+    text(bar.end, x_of(begin) + kBarsGap, y + kBaseline, "start");
+  }
+
+  void write_overflow(double length, double y) {
+    if (chart_.limit == 0 || length <= chart_.limit) return;
+    html_.empty("rect", {{"class", "over"},
+                         {"x", coordinate(x_of(chart_.limit))},
+                         {"y", coordinate(y)},
+                         {"width", coordinate(x_of(length) - x_of(chart_.limit))},
+                         {"height", coordinate(kBarHeight)}});
+  }
+
+  void write_limit() {
+    constexpr double kBaseline = 12;
+    html_.empty("line", {{"class", "rule"},
+                         {"x1", coordinate(x_of(chart_.limit))},
+                         {"y1", coordinate(kBarsTop - kBaseline / 2)},
+                         {"x2", coordinate(x_of(chart_.limit))},
+                         {"y2", coordinate(height_of_all() - kBaseline)}});
+    text(chart_.limit_text, x_of(chart_.limit), kBaseline, "middle");
+  }
+
+  void write_keys() {
+    html_.open("figcaption", {{"class", "keys"}});
+    for (size_t kind = 0; kind < chart_.kinds.size(); ++kind) {
+      html_.open("span").element("i", "", {{"class", "key " + colour_of(kind)}});
+      html_.text(chart_.kinds[kind]).close();
+    }
+    html_.close();
+  }
+
+  HtmlWriter& html_;
+  const BarChart& chart_;
+  double most_ = 0;
+};
+
+}  // namespace
+
+void write_bars(Page& page, const BarChart& chart) {
+  Bars(page, chart).write();
+}
+
+}  // namespace shardtool::cli
