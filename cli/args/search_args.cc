@@ -28,15 +28,6 @@ api::PinnedSizes pinned_of(const MappingArgs& args) {
           args.expert_parallel};
 }
 
-plan::Objective objective_of(const std::string& name) {
-  using plan::Objective;
-  for (const Objective objective : {Objective::kThroughput, Objective::kUser, Objective::kLatency,
-                                    Objective::kGoodput, Objective::kCost}) {
-    if (name == to_string(objective)) return objective;
-  }
-  throw Error(ErrorCode::kInternal, "unknown objective");
-}
-
 /// Returns the flags of a mapping. Sizes are those that the search keeps; it chooses the mesh.
 std::vector<Argument> pinned_arguments(MappingArgs& args) {
   std::vector<Argument> arguments = mapping_arguments(args, kMapping);
@@ -94,6 +85,12 @@ std::vector<Argument> goal_arguments(SearchArgs& args) {
        .help = "try prompts with activations that are cut by tokens over tp, too",
        .target = &args.sequence_parallel,
        .advanced = true},
+      {.name = "--format",
+       .value = "NAME",
+       .help = "how the report is printed",
+       .target = &args.format,
+       .choices = {"text", "json", "md"}},
+      html_argument(args.html),
       {.name = "--exit-zero",
        .help = "exit 0 when nothing fits and keeps the limits",
        .target = &args.exit_zero,
@@ -122,7 +119,7 @@ api::SearchOptions to_search_options(const SearchArgs& args) {
   if (args.devices) options.devices = counts_of("--devices", *args.devices);
   if (args.concurrency) options.concurrency = counts_of("--concurrency", *args.concurrency);
   if (args.workload.kv_dtype) options.kv_dtypes = words_of_list(*args.workload.kv_dtype);
-  options.objective = objective_of(args.objective.value_or("throughput"));
+  options.objective = *plan::objective_named(args.objective.value_or("throughput"));
   options.survive = count_or("--survive", args.survive, 0, 0);
   constexpr double kUsPerMs = 1e3;
   constexpr double kSecondsPerHour = 3600;

@@ -26,6 +26,7 @@ struct SearchArgs {
   std::optional<std::string> tpot = {};
   std::optional<std::string> max_price = {};
   std::optional<std::string> survive = {};
+  std::optional<std::string> format = {};
   std::optional<std::string> html = {};
   bool sequence_parallel = false;
   bool exit_zero = false;

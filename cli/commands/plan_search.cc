@@ -1,6 +1,7 @@
 #include "cli/commands/plan_search.h"
 
-#include "cli/print/plan_search.h"
+#include "cli/args/html_file.h"
+#include "cli/print/search/search.h"
 #include "cli/session.h"
 #include "lib/api/plan_search.h"
 #include "lib/base/error.h"
@@ -9,12 +10,24 @@ namespace shardtool::cli {
 
 namespace {
 
+/// Losses in the document of a page, which stays small for hundreds of layouts.
+constexpr size_t kDrawnLosses = 200;
+
 ExitCode run_plan_search(const SearchArgs& args, Session& session) {
+  require_free(args.html);
   const api::SearchOptions options = to_search_options(args);
   const api::SearchReport report = api::search_layouts(options);
-  if (session.json()) {
-    session.document("plan_search", report.optimum ? Status::kOk : Status::kFindings,
+  const Status status = report.optimum ? Status::kOk : Status::kFindings;
+  if (args.html) {
+    const api::SearchReport drawn = api::with_named_rows(report, kDrawnLosses);
+    write_page(args.html, "plan_search", status,
+               [&](JsonWriter& json) { write_fields(json, options, drawn); });
+  }
+  if (session.json() || args.format == "json") {
+    session.document("plan_search", status,
                      [&](JsonWriter& json) { write_fields(json, options, report); });
+  } else if (args.format == "md") {
+    print_markdown(session, options, report);
   } else {
     print_text(session, options, report);
   }

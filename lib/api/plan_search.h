@@ -72,6 +72,9 @@ struct ServingRow {
   plan::Service service;  ///< of one replica
   plan::Offer offer;
   AnswerParts parts;
+
+  /// Devices of a replica, divided among its clients: an answer's time on a device per its time.
+  double devices_per_client() const;
 };
 
 /// A layout that cannot serve.
@@ -86,12 +89,13 @@ struct RefusedLayout {
 struct Loss {
   size_t row = 0;
   double by = 0;       ///< fraction of the optimum's value
-  std::string reason;  ///< "collectives", "memory", ...: the part that grew most
+  std::string reason;  ///< "collectives", "memory", ...: the part that grew most; of itself: none
 };
 
 /// A limit or the memory that keeps a better layout from being chosen.
 struct Binding {
-  std::string constraint;  ///< "ttft", "tpot", "price", "memory"
+  std::string constraint;     ///< "ttft", "tpot", "price", "memory"
+  std::optional<size_t> row;  ///< the best row that a limit excludes; memory: none
   std::string layout;
   double gain = 0;  ///< by which its value is better, as a fraction; 0: not known
   std::string reason;
@@ -107,9 +111,13 @@ struct SearchReport {
   double bound = 0;
   std::vector<Loss> losses;  ///< the best row of every other layout on as many devices
   std::vector<Binding> bindings;
-  std::vector<size_t> front;  ///< rows of the Pareto front (plan::pareto_front)
+  std::vector<Loss> front;  ///< rows of the Pareto front (plan::pareto_front)
   std::vector<std::string> warnings;
 };
+
+/// Returns a report of the rows that its fields name, at most `most` of the losses, with their
+/// indices in it.
+SearchReport with_named_rows(const SearchReport& report, size_t most);
 
 /// Prices every layout of the space and returns the best; see plan::service_of and model::price.
 /// Weights and caches are exact, from headers. A layout whose cut `split` refuses, or that does not

@@ -10,6 +10,8 @@ namespace {
 
 constexpr double kUsPerSecond = 1e6;
 constexpr double kMillion = 1e6;
+constexpr auto kObjectives =
+    std::to_array<std::string_view>({"throughput", "user", "latency", "goodput", "cost"});
 
 double per_device(const Offer& offer) {
   return offer.tokens_per_s / static_cast<double>(offer.devices);
@@ -26,9 +28,17 @@ bool breaks(double value, const std::optional<double>& limit) {
 }  // namespace
 
 std::string_view to_string(Objective objective) {
-  constexpr auto kNames =
-      std::to_array<std::string_view>({"throughput", "user", "latency", "goodput", "cost"});
-  return kNames[static_cast<size_t>(objective)];
+  return kObjectives[static_cast<size_t>(objective)];
+}
+
+std::optional<Objective> objective_named(std::string_view name) {
+  const auto* found = std::ranges::find(kObjectives, name);
+  if (found == kObjectives.end()) return std::nullopt;
+  return static_cast<Objective>(found - kObjectives.begin());
+}
+
+bool is_of_devices(Objective objective) {
+  return objective != Objective::kUser && objective != Objective::kLatency;
 }
 
 std::string_view broken_limit(const Offer& offer, const Limits& limits) {

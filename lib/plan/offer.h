@@ -14,6 +14,10 @@ namespace shardtool::plan {
 enum class Objective { kThroughput, kUser, kLatency, kGoodput, kCost };
 /// "throughput" (per device), "user" (tokens per second of one), "latency", "goodput", "cost".
 std::string_view to_string(Objective objective);
+/// Returns the objective of that name, or nullopt.
+std::optional<Objective> objective_named(std::string_view name);
+/// Tells if an objective is about the devices' time, and not about that of a client.
+bool is_of_devices(Objective objective);
 
 /// A layout that serves a load.
 struct Offer {

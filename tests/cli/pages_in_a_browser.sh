@@ -15,6 +15,11 @@ cd "$scratch" || exit 1
 "$program" plan "$samples/tiny-llama" --tp 8 --budget 100kB --context 64 --html small.html -q --exit-zero > /dev/null || exit 1
 "$program" plan "$samples/tiny-llama" --mesh dp=4,tp=8 --html replicas.html -q > /dev/null || exit 1
 "$program" plan out --to-mesh tp=8 --html reshard.html --what-if 1,2,4 -q > /dev/null || exit 1
+load="--profile h100-sxm --prompt-len 64 --output-len 32"
+"$program" plan search "$samples/tiny-llama" $load --devices 1,2,4 --concurrency 1,4,16,64 --html search.html -q > /dev/null || exit 1
+"$program" plan search "$samples/tiny-llama" $load --devices 1,2,3,4 --concurrency 64 --kv-dtype bf16,fp8 --sequence-parallel \
+  --objective user --tpot 0.4 --html limit.html -q > /dev/null || exit 1
+"$program" plan search "$samples/tiny-llama" $load --devices 1 --concurrency 1 --tpot 0.001 --exit-zero --html none.html -q > /dev/null || exit 1
 "$program" inspect out --html inspect.html -q > /dev/null || exit 1
 "$program" check out --html check.html -q > /dev/null || exit 1
 "$program" validate out --reference "$samples/tiny-llama" --html validate.html -q > /dev/null || exit 1

@@ -53,6 +53,12 @@ bool beats(const Offer& a, const Offer& b) {
 
 }  // namespace
 
+TEST_CASE("an objective is found by its name") {
+  for (const Objective objective : kObjectives)
+    CHECK(plan::objective_named(plan::to_string(objective)) == objective);
+  CHECK_FALSE(plan::objective_named("speed"));
+}
+
 TEST_CASE("the best offer is that of a search through all") {
   CHECK(rc::check("ranked", [] {
     const auto offers = any_offers();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/print/search/words.h"
 #include "cli/print/text.h"
 #include "lib/base/text.h"
 #include "lib/plan/collective/collective_time.h"
@@ -26,7 +27,7 @@ figure{margin:.6rem 0;overflow-x:auto}svg{max-width:100%;height:auto;display:blo
 .rules{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(28rem,100%),1fr));gap:0 1.5rem}article{min-width:0}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.87rem;margin:.4rem 0}
 th,td{padding:.12rem .6rem;text-align:left;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:break-word;min-width:3em}
-th{color:var(--soft);font-weight:600;white-space:nowrap}th.n,td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+th{color:var(--soft);font-weight:600;white-space:nowrap}td.name{min-width:11rem}td.brief{white-space:nowrap}th.n,td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 code{font:.92em ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere}
 .key{display:inline-block;width:.85em;height:.85em;margin:0 .3em 0 0;vertical-align:-.08em;border:1px solid var(--ink)}
 .keys{font-size:.87rem}.keys span{margin-right:1rem;white-space:nowrap}
@@ -34,6 +35,7 @@ code{font:.92em ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere
 .f3{fill:var(--c3);background:var(--c3)}.f4{fill:var(--c4);background:var(--c4)}.f5{fill:var(--c5);background:var(--c5)}
 .f6{fill:var(--c6);background:var(--c6)}.f7{fill:var(--c7);background:var(--c7)}
 .part{fill-opacity:.4;stroke:var(--ink);stroke-width:.7}.dense{fill-opacity:.7;stroke-width:.15}.frame{fill:none;stroke:var(--ink);stroke-width:1.2}
+.way{fill:none;stroke:var(--c0);stroke-width:1.5}.grid{stroke:var(--line);stroke-width:.7}.ring{fill:none;stroke:var(--ink);stroke-width:2}.barred{fill:none;stroke:var(--c5);stroke-width:1.6}.small{stroke:none;fill-opacity:.75}
 .rule{stroke:var(--ink);stroke-width:1.4;stroke-dasharray:5 3;fill:none}.dots{fill:none;stroke:var(--soft);stroke-dasharray:1.5 2.5}
 .hatch{fill:url(#hatch)}.over{fill:url(#over)}pattern path{stroke:var(--ink);stroke-width:1;stroke-opacity:.5}#over path{stroke-width:3;stroke-opacity:.9}
 .h1{background:color-mix(in srgb,var(--c0) 6%,transparent)}.h2{background:color-mix(in srgb,var(--c0) 12%,transparent)}.h3{background:color-mix(in srgb,var(--c0) 18%,transparent)}.h4{background:color-mix(in srgb,var(--c0) 24%,transparent)}.h5{background:color-mix(in srgb,var(--c0) 30%,transparent)}.h6{background:color-mix(in srgb,var(--c0) 36%,transparent)}.h7{background:color-mix(in srgb,var(--c0) 42%,transparent)}.h8{background:color-mix(in srgb,var(--c0) 48%,transparent)}
@@ -119,6 +121,20 @@ Page& Page::microseconds(const JsonView& value) {
   return shown(value, plan::format_modelled_us(value.number()));
 }
 
+Page& Page::milliseconds(const JsonView& value) {
+  constexpr double kUsPerMs = 1e3;
+  if (value.number() == 0) return shown(value, "0");
+  return shown(value, plan::format_modelled_us(value.number() * kUsPerMs));
+}
+
+Page& Page::fraction(const JsonView& value) {
+  return shown(value, percent_text(value.number()));
+}
+
+Page& Page::tokens_per_second(const JsonView& value) {
+  return shown(value, tokens_text(value.number()));
+}
+
 Page& Page::text(std::string_view text) {
   html_.text(text);
   return *this;
@@ -142,6 +158,10 @@ Page& Page::end_table() {
 Page& Page::text_cell(std::string_view text) {
   return cell([&] { html_.text(text); });
 }
+Page& Page::name_cell(std::string_view text) {
+  html_.element("td", text, {{"class", "name"}});
+  return *this;
+}
 Page& Page::bytes_cell(const JsonView& value) {
   return cell([&] { bytes(value); }, true);
 }
@@ -150,6 +170,12 @@ Page& Page::count_cell(const JsonView& value) {
 }
 Page& Page::time_cell(const JsonView& value) {
   return cell([&] { microseconds(value); }, true);
+}
+Page& Page::milliseconds_cell(const JsonView& value) {
+  return cell([&] { milliseconds(value); }, true);
+}
+Page& Page::tokens_cell(const JsonView& value) {
+  return cell([&] { tokens_per_second(value); }, true);
 }
 
 std::string Page::take(std::string_view document) {

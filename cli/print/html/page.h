@@ -31,6 +31,11 @@ class Page {
   Page& bytes(const JsonView& value);
   Page& count(const JsonView& value);
   Page& microseconds(const JsonView& value);
+  Page& milliseconds(const JsonView& value);
+  Page& fraction(const JsonView& value);  ///< as "12 %"
+  Page& tokens_per_second(const JsonView& value);
+  /// Writes a value as `text`, which says the same.
+  Page& shown(const JsonView& value, const std::string& text);
   Page& text(std::string_view text);
 
   /// Writes the titles of a table and opens its body. Titles that begin with '#' are of numbers.
@@ -47,9 +52,12 @@ class Page {
     return *this;
   }
   Page& text_cell(std::string_view text);
+  Page& name_cell(std::string_view text);  ///< wraps less than text
   Page& bytes_cell(const JsonView& value);
   Page& count_cell(const JsonView& value);
   Page& time_cell(const JsonView& value);
+  Page& milliseconds_cell(const JsonView& value);
+  Page& tokens_cell(const JsonView& value);
 
   /// Returns the file.
   std::string take(std::string_view document);
@@ -57,7 +65,6 @@ class Page {
  private:
   Page& open(std::string_view element);
   Page& close();
-  Page& shown(const JsonView& value, const std::string& text);
 
   std::string title_;
   HtmlWriter html_;

@@ -1,5 +1,6 @@
 #include "cli/print/html/pages.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/print/html/each_page.h"
@@ -11,9 +12,13 @@ std::string html_page(std::string_view document) {
   const auto json = nlohmann::ordered_json::parse(document);
   const JsonView view(json);
   const std::string command = view["command"].text();
-  Page page("shardtool " + command);
+  std::string words = command;
+  std::ranges::replace(words, '_', ' ');
+  Page page("shardtool " + words);
   if (command == "plan") {
     write_plan(page, view);
+  } else if (command == "plan_search") {
+    write_plan_search(page, view);
   } else if (command == "inspect") {
     write_inspect(page, view);
   } else if (command == "check") {

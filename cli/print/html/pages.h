@@ -5,8 +5,9 @@
 
 namespace shardtool::cli {
 
-/// Returns the HTML file that shows a JSON document of `plan`, `inspect`, `check` or `validate`, as
-/// `--json` prints it with what pictures need. Throws kInternal for another document.
+/// Returns the HTML file that shows a JSON document of `plan`, `plan search`, `inspect`, `check` or
+/// `validate`, as `--json` prints it with what pictures need. Throws kInternal for another
+/// document.
 std::string html_page(std::string_view document);
 
 }  // namespace shardtool::cli

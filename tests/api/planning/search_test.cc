@@ -220,6 +220,36 @@ TEST_CASE("the parts of an answer are its time, and sizes that are given are kep
   }
 }
 
+TEST_CASE("a report of named rows names the same rows") {
+  SearchOptions options = options_for(with_experts());
+  options.concurrency = {1, 5, 16};
+  options.limits.tpot_us = 150;
+  const SearchReport report = search_layouts(options);
+  const SearchReport named = with_named_rows(report, 3);
+  REQUIRE(named.losses.size() == 3);
+  CHECK(named.rows.size() < report.rows.size());
+  const auto check_same = [&](size_t row, size_t other) {
+    CHECK(named.rows[row].layout == report.rows[other].layout);
+    CHECK(named.rows[row].concurrency == report.rows[other].concurrency);
+  };
+  check_same(*named.optimum, *report.optimum);
+  check_same(*named.runner_up, *report.runner_up);
+  for (size_t i = 0; i < 3; ++i) check_same(named.losses[i].row, report.losses[i].row);
+  REQUIRE(named.front.size() == report.front.size());
+  for (size_t i = 0; i < named.front.size(); ++i)
+    check_same(named.front[i].row, report.front[i].row);
+}
+
+TEST_CASE("a row of the front loses to the optimum by what its value is less") {
+  const SearchReport report = search_layouts(options_for(dense()));
+  REQUIRE(report.front.size() > 1);
+  for (const Loss& loss : report.front) {
+    const double value = plan::value_of(report.rows[loss.row].offer, plan::Objective::kThroughput);
+    CHECK(loss.by == doctest::Approx(1 - value / report.value));
+    CHECK(loss.reason.empty() == (loss.row == *report.optimum));
+  }
+}
+
 TEST_CASE("the space has every factorisation once") {
   const auto space = layout_space({4, 4}, {.layers = 2, .experts = 0});
   std::vector<std::string> names;

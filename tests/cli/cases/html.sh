@@ -7,6 +7,7 @@ shardtool inspect out --html inspect.html --by dtype
 shardtool check out --html check.html
 shardtool validate out -r model --html validate.html -q
 shardtool validate --demo mlp --html demo.html
-for name in plan inspect check validate; do
-  grep -o '"command": "[a-z]*", "status": "[a-z]*"' "$name.html"
+shardtool plan search model --profile h100-sxm --devices 1,2 --concurrency 4,16 --html search.html | head -n 1
+for name in plan search inspect check validate; do
+  grep -o '"command": "[a-z_]*", "status": "[a-z]*"' "$name.html"
 done

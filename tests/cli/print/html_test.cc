@@ -8,11 +8,14 @@
 #include "cli/print/html/pages.h"
 #include "cli/print/json.h"
 #include "cli/print/plan.h"
+#include "cli/print/search/search.h"
 #include "cli/print/validate.h"
 #include "cli/session.h"
+#include "lib/api/catalogue/profiles.h"
 #include "lib/api/check.h"
 #include "lib/api/inspect.h"
 #include "lib/api/plan.h"
+#include "lib/api/plan_search.h"
 #include "lib/api/transform.h"
 #include "lib/api/validate.h"
 #include "tests/support/temp_folder.h"
@@ -144,6 +147,72 @@ TEST_CASE("pages of other commands hold their documents") {
   validate.sources.push_back(folder / "out");
   validate.reference = kModel;
   CHECK(check_numbers(html_page(document_of("validate", api::validate(validate)))) > 10);
+}
+
+api::SearchOptions search_for(plan::Objective objective, std::optional<double> tpot_us) {
+  api::SearchOptions options;
+  options.plan.sources = {kModel};
+  options.plan.hardware = api::load_profile("h100-sxm");
+  options.plan.device.bytes = options.plan.hardware->usable_bytes;
+  options.plan.device.price_per_hour = 2;
+  options.devices = {1, 2, 3, 4};
+  options.concurrency = {1, 16, 64};
+  options.prompt_len = options.answer_len = 32;
+  options.objective = objective;
+  options.limits.tpot_us = tpot_us;
+  return options;
+}
+
+std::string document_of(const api::SearchOptions& options, const api::SearchReport& report) {
+  std::string text;
+  auto out = open_document([&text](std::string_view part) { text += part; }, "plan_search",
+                           report.optimum ? "ok" : "findings");
+  write_fields(out, options, report);
+  out.end_object();
+  return text;
+}
+
+TEST_CASE("every number of a search's page is that of its document") {
+  using plan::Objective;
+  for (const Objective objective : {Objective::kThroughput, Objective::kUser, Objective::kLatency,
+                                    Objective::kGoodput, Objective::kCost}) {
+    const api::SearchOptions options = search_for(objective, 200.0);
+    const api::SearchReport report = api::search_layouts(options);
+    REQUIRE(report.optimum);
+    const std::string document = document_of(options, api::with_named_rows(report, 200));
+    const std::string page = html_page(document);
+    CHECK(check_numbers(page) > 200);
+    CHECK(island_of(page) == json::parse(document));
+    const std::string best = report.rows[*report.optimum].layout.tp == 1 ? "tp=1" : "tp=";
+    CHECK(page.find("Best: ") < page.find(best));
+  }
+  const api::SearchOptions none = search_for(Objective::kThroughput, 0.1);
+  const std::string page = html_page(document_of(none, api::search_layouts(none)));
+  CHECK(check_numbers(page) > 5);
+  CHECK(page.find("No layout fits and keeps the limits.") != std::string::npos);
+}
+
+TEST_CASE("the points of a front rise to the left and have their values") {
+  const api::SearchOptions options = search_for(plan::Objective::kThroughput, std::nullopt);
+  const api::SearchReport report = api::search_layouts(options);
+  const std::string page = html_page(document_of(options, report));
+  const std::regex point(
+      "<circle class=\"f0\" cx=\"([^\"]*)\" cy=\"([^\"]*)\" r=\"[^\"]*\" "
+      "data-at=\"[^\"]*\" data-value=\"([^\"]*)\"");
+  double x = -1, y = 1e9, scale = 0;
+  size_t count = 0;
+  for (std::sregex_iterator it(page.begin(), page.end(), point), last; it != last; ++it, ++count) {
+    CHECK(std::stod((*it)[1]) > x);
+    CHECK(std::stod((*it)[2]) > 0);
+    x = std::stod((*it)[1]);
+    const double height = 350 - std::stod((*it)[2]);
+    if (scale > 0) CHECK(height / std::stod((*it)[3]) == doctest::Approx(scale).epsilon(0.01));
+    scale = height / std::stod((*it)[3]);
+    CHECK(height < y);
+    y = height;
+  }
+  CHECK(count == report.front.size());
+  CHECK(count > 1);
 }
 
 TEST_CASE("names in a page cannot become markup") {

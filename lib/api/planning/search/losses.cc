@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -18,11 +19,7 @@ bool is_same_layout(const ServingRow& a, const ServingRow& b) {
 
 /// Devices' time per token for objectives of devices, a client's time for those of a client.
 double weight_of(const ServingRow& row, plan::Objective objective) {
-  const bool is_of_client =
-      objective == plan::Objective::kUser || objective == plan::Objective::kLatency;
-  if (is_of_client) return 1;
-  const i64 clients = ceil_div(row.concurrency, row.layout.dp);
-  return static_cast<double>(row.layout.replica()) / static_cast<double>(clients);
+  return plan::is_of_devices(objective) ? row.devices_per_client() : 1;
 }
 
 /// Returns the part of an answer's time that grew most from the optimum to the loser.
@@ -47,6 +44,12 @@ double shortfall(double best, double value) {
   return (best - value) / std::abs(best);
 }
 
+Loss loss_of(const SearchReport& report, size_t row, plan::Objective objective) {
+  if (row == report.optimum) return {row, 0, ""};
+  const double by = shortfall(report.value, plan::value_of(report.rows[row].offer, objective));
+  return {row, by, grown_part(report.rows[*report.optimum], report.rows[row], objective)};
+}
+
 void add_losses(const std::vector<size_t>& order, plan::Objective objective, SearchReport& report) {
   const ServingRow& best = report.rows[*report.optimum];
   for (const size_t i : order) {
@@ -56,8 +59,7 @@ void add_losses(const std::vector<size_t>& order, plan::Objective objective, Sea
       return is_same_layout(report.rows[loss.row], row);
     };
     if (std::ranges::any_of(report.losses, is_seen)) continue;
-    const double by = shortfall(report.value, plan::value_of(row.offer, objective));
-    report.losses.push_back({i, by, grown_part(best, row, objective)});
+    report.losses.push_back(loss_of(report, i, objective));
     if (!report.runner_up) report.runner_up = i;
   }
 }
@@ -76,7 +78,7 @@ void add_limits(const SearchOptions& options, const std::vector<plan::Offer>& of
                          : limit == "tpot" ? offers[i].tpot_us / 1e3
                                            : offers[i].price_per_s * 3600;
     report.bindings.push_back(
-        {std::string(limit), to_string(report.rows[i].layout), gain,
+        {std::string(limit), i, to_string(report.rows[i].layout), gain,
          fmt::format("{:.3g} {}", found, limit == "price" ? "per hour" : "ms")});
   }
 }
@@ -91,10 +93,49 @@ void add_memory(SearchReport& report) {
     if (is_nearer) smallest = &refused;
   }
   if (smallest == nullptr) return;
-  report.bindings.push_back({"memory", to_string(smallest->layout), 0, smallest->reason});
+  report.bindings.push_back(
+      {"memory", std::nullopt, to_string(smallest->layout), 0, smallest->reason});
 }
 
+/// Copies rows into another report, each once.
+class NamedRows {
+ public:
+  NamedRows(const SearchReport& from, SearchReport& to) : from_(from), to_(to) {}
+
+  void move(size_t& row) {
+    const auto [found, is_new] = moved_.try_emplace(row, to_.rows.size());
+    if (is_new) to_.rows.push_back(from_.rows[row]);
+    row = found->second;
+  }
+  void move(std::optional<size_t>& row) {
+    if (row) move(*row);
+  }
+
+ private:
+  const SearchReport& from_;
+  SearchReport& to_;
+  std::map<size_t, size_t> moved_;
+};
+
 }  // namespace
+
+double ServingRow::devices_per_client() const {
+  const i64 clients = ceil_div(concurrency, layout.dp);
+  return static_cast<double>(layout.replica()) / static_cast<double>(clients);
+}
+
+SearchReport with_named_rows(const SearchReport& report, size_t most) {
+  SearchReport named = report;
+  named.rows.clear();
+  named.losses.resize(std::min(most, named.losses.size()));
+  NamedRows rows(report, named);
+  rows.move(named.optimum);
+  rows.move(named.runner_up);
+  for (Loss& loss : named.losses) rows.move(loss.row);
+  for (Loss& loss : named.front) rows.move(loss.row);
+  for (Binding& binding : named.bindings) rows.move(binding.row);
+  return named;
+}
 
 void choose(const SearchOptions& options, SearchReport& report) {
   std::vector<plan::Offer> offers;
@@ -107,7 +148,8 @@ void choose(const SearchOptions& options, SearchReport& report) {
   }
   add_limits(options, offers, report);
   add_memory(report);
-  report.front = plan::pareto_front(offers, options.limits);
+  for (const size_t row : plan::pareto_front(offers, options.limits))
+    report.front.push_back(loss_of(report, row, options.objective));
 }
 
 }  // namespace shardtool::api

@@ -10,6 +10,9 @@ namespace shardtool::cli {
 /// of every layout.
 void print_text(Session& session, const api::SearchOptions& options,
                 const api::SearchReport& report);
+/// Prints the same as a comment in Markdown, with the rows of the Pareto front.
+void print_markdown(Session& session, const api::SearchOptions& options,
+                    const api::SearchReport& report);
 /// Writes the fields of the document after the envelope.
 void write_fields(JsonWriter& json, const api::SearchOptions& options,
                   const api::SearchReport& report);

@@ -1,4 +1,4 @@
-#include "cli/print/plan_search.h"
+#include "cli/print/search/search.h"
 
 namespace shardtool::cli {
 namespace {
@@ -58,6 +58,7 @@ void write_row(JsonWriter& json, const api::SearchOptions& options, const api::S
   json.field("source", options.plan.sources[row.source]);
   if (!row.kv_dtype.empty()) json.field("kv_dtype", row.kv_dtype);
   json.field("sequence_parallel", row.sequence_parallel).field("concurrency", row.concurrency);
+  json.key("devices_per_client").exact(row.devices_per_client());
   json.field("concurrency_that_fits", row.fits).field("weights_bytes", row.weights);
   json.field("total_bytes", row.total).field("sequence_bytes", row.per_sequence);
   write_service(json, row.service);
@@ -74,6 +75,16 @@ void write_limits(JsonWriter& json, const plan::Limits& limits) {
   json.end_object();
 }
 
+void write_losses(JsonWriter& json, std::string_view name, const std::vector<api::Loss>& losses) {
+  json.key(name).begin_array();
+  for (const api::Loss& loss : losses) {
+    json.begin_object().field("row", static_cast<i64>(loss.row));
+    if (!loss.reason.empty()) json.field("by", loss.by).field("reason", loss.reason);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_search(JsonWriter& json, const api::SearchReport& report) {
   json.key("bound").exact(report.bound);
   if (report.optimum) {
@@ -81,20 +92,17 @@ void write_search(JsonWriter& json, const api::SearchReport& report) {
     json.field("optimum", static_cast<i64>(*report.optimum));
   }
   if (report.runner_up) json.field("runner_up", static_cast<i64>(*report.runner_up));
-  json.key("losses").begin_array();
-  for (const api::Loss& loss : report.losses) {
-    json.begin_object().field("row", static_cast<i64>(loss.row));
-    json.field("by", loss.by).field("reason", loss.reason).end_object();
-  }
-  json.end_array().key("binds").begin_array();
+  write_losses(json, "losses", report.losses);
+  json.key("binds").begin_array();
   for (const api::Binding& binding : report.bindings) {
-    json.begin_object().field("constraint", binding.constraint).field("layout", binding.layout);
+    json.begin_object().field("constraint", binding.constraint);
+    if (binding.row) json.field("row", static_cast<i64>(*binding.row));
+    json.field("layout", binding.layout);
     if (binding.gain > 0) json.field("gain", binding.gain);
     json.field("reason", binding.reason).end_object();
   }
-  json.end_array().key("front").begin_array();
-  for (const size_t row : report.front) json.value(static_cast<i64>(row));
   json.end_array();
+  write_losses(json, "front", report.front);
 }
 
 }  // namespace

@@ -1,0 +1,251 @@
+#include "cli/print/html/front_chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/print/search/words.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr double kPlotLeft = 64, kPlotTop = 30, kPlotWidth = 640, kPlotHeight = 320;
+constexpr double kPlotRight = kPlotLeft + kPlotWidth, kPlotBottom = kPlotTop + kPlotHeight;
+constexpr double kPlotMargin = 40, kLabelGap = 6;
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+/// A rectangle that a label fills, by its estimated width.
+struct LabelBox {
+  double left = 0, top = 0, right = 0, bottom = 0;
+
+  bool overlaps(const LabelBox& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+};
+
+/// Step of an axis with about five ticks: 1, 2 or 5 times a power of ten.
+double tick_step(double most) {
+  constexpr double kTicks = 5;
+  const double power = std::pow(10, std::floor(std::log10(most / kTicks)));
+  for (const double factor : {1., 2., 5.}) {
+    if (power * factor * kTicks >= most) return power * factor;
+  }
+  return power * 10;
+}
+
+class FrontChart {
+ public:
+  FrontChart(Page& page, const JsonView& search)
+      : html_(page.html()), search_(search), rows_(search["rows"]) {
+    for (const JsonView& row : rows_.elements()) {
+      most_.x = std::max(most_.x, row["tokens_per_s_per_user"].number());
+      most_.y = std::max(most_.y, row["tokens_per_s_per_device"].number());
+    }
+    constexpr double kHeadroom = 1.05;
+    most_ = {most_.x * kHeadroom, most_.y * kHeadroom};
+  }
+
+  void write() {
+    const std::string width = coordinate(kPlotRight + kPlotMargin);
+    const std::string height = coordinate(kPlotBottom + kPlotMargin);
+    html_.line_break().open("figure").open(
+        "svg", {{"viewBox", "0 0 " + width + " " + height},
+                {"width", width},
+                {"height", height},
+                {"role", "img"},
+                {"aria-label", "tokens per second of a device and of a client"}});
+    write_axes();
+    write_limit();
+    write_others();
+    write_front();
+    write_optimum();
+    html_.close();
+    write_caption();
+    html_.close();
+  }
+
+ private:
+  Point at(const JsonView& row) const {
+    return {x_of(row["tokens_per_s_per_user"].number()),
+            y_of(row["tokens_per_s_per_device"].number())};
+  }
+  double x_of(double tokens) const { return kPlotLeft + kPlotWidth * tokens / most_.x; }
+  double y_of(double tokens) const { return kPlotBottom - kPlotHeight * tokens / most_.y; }
+
+  void text(std::string_view text, Point p, std::string_view anchor) {
+    html_.element("text", text,
+                  {{"x", coordinate(p.x)}, {"y", coordinate(p.y)}, {"text-anchor", anchor}});
+  }
+
+  void line(std::string_view kind, Point from, Point to) {
+    html_.empty("line", {{"class", kind},
+                         {"x1", coordinate(from.x)},
+                         {"y1", coordinate(from.y)},
+                         {"x2", coordinate(to.x)},
+                         {"y2", coordinate(to.y)}});
+  }
+
+  void write_axes() {
+    constexpr double kBaseline = 4, kLineHeight = 16;
+    const double right_step = tick_step(most_.x), up_step = tick_step(most_.y);
+    for (double tick = 0; tick <= most_.x; tick += right_step) {
+      line("grid", {x_of(tick), kPlotTop}, {x_of(tick), kPlotBottom});
+      text(tokens_text(tick), {x_of(tick), kPlotBottom + kLineHeight}, "middle");
+    }
+    for (double tick = 0; tick <= most_.y; tick += up_step) {
+      line("grid", {kPlotLeft, y_of(tick)}, {kPlotRight, y_of(tick)});
+      text(tokens_text(tick), {kPlotLeft - kLabelGap, y_of(tick) + kBaseline}, "end");
+    }
+    text("tokens/s per device", {kLabelGap, kPlotTop - kLineHeight}, "start");
+    text("tokens/s of a client", {kPlotRight, kPlotBottom + 2 * kLineHeight}, "end");
+  }
+
+  /// Draws the slowest client that the limit on the time per token allows.
+  void write_limit() {
+    if (!search_["limits"].has("tpot_ms")) return;
+    constexpr double kMsPerSecond = 1e3;
+    const JsonView limit = search_["limits"]["tpot_ms"];
+    const double x = x_of(kMsPerSecond / limit.number());
+    if (x > kPlotRight) return;
+    line("rule", {x, kPlotTop}, {x, kPlotBottom});
+    const std::string words = fmt::format("TPOT at most {:g} ms", limit.number());
+    const bool is_at_right = x > kPlotLeft + kPlotWidth / 2;
+    const Point place{x + (is_at_right ? -kLabelGap : kLabelGap), kPlotTop - kLabelGap};
+    text(words, place, is_at_right ? "end" : "start");
+  }
+
+  void open_mark(std::string_view shape, std::string_view kind, Point p, const JsonView& row) {
+    constexpr double kRadius = 4.5, kSmallRadius = 3;
+    const double radius = kind == "f7 small" ? kSmallRadius : kRadius;
+    if (shape == "circle") {
+      html_.open("circle", {{"class", kind},
+                            {"cx", coordinate(p.x)},
+                            {"cy", coordinate(p.y)},
+                            {"r", coordinate(radius)},
+                            {"data-at", row["tokens_per_s_per_device"].pointer()},
+                            {"data-value", row["tokens_per_s_per_device"].json()}});
+    } else {
+      html_.open("path",
+                 {{"class", kind},
+                  {"d", fmt::format("M{0} {1}l{2} {2}m0 -{2}l-{2} {2}", coordinate(p.x - radius),
+                                    coordinate(p.y - radius), coordinate(2 * radius))},
+                  {"data-at", row["tokens_per_s_per_device"].pointer()},
+                  {"data-value", row["tokens_per_s_per_device"].json()}});
+    }
+  }
+
+  void mark(std::string_view shape, std::string_view kind, const JsonView& row) {
+    open_mark(shape, kind, at(row), row);
+    html_.element("title", row_words(row)).close();
+  }
+
+  static std::string row_words(const JsonView& row) {
+    return fmt::format("{} with {} clients: {} tokens/s per device, {} of a client",
+                       row["name"].text(), row["concurrency"].count(),
+                       tokens_text(row["tokens_per_s_per_device"].number()),
+                       tokens_text(row["tokens_per_s_per_user"].number()));
+  }
+
+  JsonView row_of(const JsonView& named) const {
+    return rows_[static_cast<size_t>(named["row"].count())];
+  }
+
+  void write_others() {
+    std::set<i64> on_front;
+    for (const JsonView& one : search_["front"].elements()) on_front.insert(one["row"].count());
+    std::set<i64> barred;
+    for (const JsonView& one : search_["binds"].elements()) {
+      if (!one.has("row")) continue;
+      barred.insert(one["row"].count());
+      mark("cross", "barred", row_of(one));
+    }
+    for (size_t r = 0; r < rows_.size(); ++r) {
+      const auto row = static_cast<i64>(r);
+      if (on_front.contains(row) || barred.contains(row)) continue;
+      mark("circle", "f7 small", rows_[r]);
+    }
+  }
+
+  void write_front() {
+    const std::vector<JsonView> front = search_["front"].elements();
+    std::string path;
+    for (const JsonView& one : front) {
+      const Point p = at(row_of(one));
+      path += fmt::format("{}{} {}", path.empty() ? "M" : "L", coordinate(p.x), coordinate(p.y));
+    }
+    if (front.size() > 1) html_.empty("path", {{"class", "way"}, {"d", path}});
+    for (size_t i = 0; i < front.size(); ++i) {
+      const JsonView row = row_of(front[i]);
+      mark("circle", "f0", row);
+      label(fmt::format("{}", i + 1), at(row));
+    }
+  }
+
+  void write_optimum() {
+    if (!search_.has("optimum")) return;
+    const JsonView row = rows_[static_cast<size_t>(search_["optimum"].count())];
+    constexpr double kRing = 8;
+    const Point p = at(row);
+    html_.empty("circle", {{"class", "ring"},
+                           {"cx", coordinate(p.x)},
+                           {"cy", coordinate(p.y)},
+                           {"r", coordinate(kRing)}});
+  }
+
+  /// Writes a label beside a point where it overlaps none; leaves it out where there is no room.
+  void label(const std::string& words, Point p) {
+    constexpr double kCharacter = 7, kHeight = 12, kDistance = 10;
+    const double width = kCharacter * static_cast<double>(words.size());
+    const Point places[] = {{p.x + kDistance, p.y - kDistance},
+                            {p.x - kDistance - width, p.y + kDistance + kHeight / 2},
+                            {p.x + kDistance, p.y + kDistance + kHeight / 2},
+                            {p.x - kDistance - width, p.y - kDistance}};
+    for (const Point& place : places) {
+      const LabelBox box{place.x, place.y - kHeight, place.x + width, place.y + 2};
+      const bool is_inside = box.left > kPlotLeft && box.right < kPlotRight + kPlotMargin &&
+                             box.top > kPlotTop && box.bottom < kPlotBottom;
+      const auto hits = [&](const LabelBox& other) { return box.overlaps(other); };
+      if (!is_inside || std::ranges::any_of(labels_, hits)) continue;
+      labels_.push_back(box);
+      text(words, place, "start");
+      return;
+    }
+  }
+
+  void write_caption() {
+    html_.open("figcaption", {{"class", "keys"}});
+    const auto key = [&](std::string_view colour, std::string_view words) {
+      html_.open("span").element("i", "", {{"class", fmt::format("key {}", colour)}});
+      html_.text(words).close();
+    };
+    key("f0", "front: no row beats it in both");
+    key("f7", "another layout, at its best");
+    html_.text(" ").element("span", "ring: the best");
+    const auto binds = search_["binds"].elements();
+    if (std::ranges::any_of(binds, [](const JsonView& bind) { return bind.has("row"); }))
+      html_.text(" ").element("span", "cross: excluded by a limit");
+    html_.close();
+  }
+
+  HtmlWriter& html_;
+  const JsonView& search_;
+  JsonView rows_;
+  Point most_;  ///< tokens per second at the ends of the axes
+  std::vector<LabelBox> labels_;
+};
+
+}  // namespace
+
+void write_front_chart(Page& page, const JsonView& search) {
+  FrontChart(page, search).write();
+}
+
+}  // namespace shardtool::cli

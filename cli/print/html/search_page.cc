@@ -1,0 +1,301 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "cli/print/html/each_page.h"
+#include "cli/print/html/front_chart.h"
+#include "cli/print/html/stacked_bars.h"
+#include "cli/print/search/words.h"
+#include "lib/base/error.h"
+#include "lib/plan/collective/collective_time.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr size_t kMostLayouts = 60;
+constexpr size_t kComparedRows = 8;
+
+struct AnswerPart {
+  const char* field;
+  const char* name;
+};
+constexpr AnswerPart kAnswerParts[] = {
+    {"compute_ms", "compute"},   {"memory_ms", "memory"}, {"collectives_ms", "collectives"},
+    {"launches_ms", "launches"}, {"host_ms", "host"},     {"waiting_ms", "waiting"}};
+
+class SearchPage {
+ public:
+  SearchPage(Page& page, const JsonView& search)
+      : page_(page), search_(search), rows_(search["rows"]) {
+    const auto objective = plan::objective_named(search["objective"].text());
+    if (!objective) throw Error(ErrorCode::kInternal, "a page has an unknown objective");
+    objective_ = *objective;
+    if (search.has("optimum")) best_ = row_at(search["optimum"]);
+  }
+
+  void write() {
+    write_load();
+    write_verdict();
+    if (!rows_.empty()) write_offers();
+    if (best_) {
+      write_times();
+      write_layouts();
+    }
+    write_bindings();
+    write_refused();
+    write_list(page_, "Warnings", search_["warnings"]);
+    page_.note(
+        fmt::format("Times are modelled on {}: passes, other clients' prompts, waiting and "
+                    "an engine's own time. Weights and caches are exact, from headers.",
+                    search_["profile"].text()));
+  }
+
+ private:
+  JsonView row_at(const JsonView& index) const { return rows_[static_cast<size_t>(index.count())]; }
+
+  std::string name_of(const JsonView& row) const {
+    const std::string kv_dtype = row.has("kv_dtype") ? row["kv_dtype"].text() : "";
+    const std::string source = search_["sources"].size() > 1 ? row["source"].text() : "";
+    return row_name(row["name"].text(), {row["sequence_parallel"].truth(), kv_dtype, source});
+  }
+
+  void value(const JsonView& number) {
+    page_.shown(number, value_text(number.number(), objective_));
+  }
+
+  void write_load() {
+    HtmlWriter& html = page_.html();
+    html.open("header").element("h1", "Layouts of a server for " + search_["sources"][0].text());
+    html.open("p", {{"class", "soft"}}).text(search_["profile"].text() + "; prompts of ");
+    page_.count(search_["prompt_len"]).text(" tokens, answers of ").count(search_["output_len"]);
+    page_.text(fmt::format("; the goal is {}", search_["objective"].text()));
+    write_limits(search_["limits"]);
+    html.close().close();
+  }
+
+  void write_limits(const JsonView& limits) {
+    const auto limit = [&](const char* field, const char* words, auto show) {
+      if (!limits.has(field)) return;
+      page_.text(words);
+      show(limits[field]);
+    };
+    const auto ms = [&](const JsonView& number) {
+      page_.shown(number, fmt::format("{:g} ms", number.number()));
+    };
+    limit("ttft_ms", "; TTFT at most ", ms);
+    limit("tpot_ms", "; TPOT at most ", ms);
+    limit("price_per_hour", "; at most ", [&](const JsonView& number) {
+      page_.shown(number, fmt::format("{:g} per hour", number.number()));
+    });
+  }
+
+  void write_verdict() {
+    page_.begin_verdict(best_ ? "good" : "bad");
+    if (best_) {
+      const JsonView& best = *best_;
+      page_.text(fmt::format("Best: {} on ", name_of(best))).count(best["devices"]);
+      page_.text(best["devices"].count() == 1 ? " device with " : " devices with ");
+      page_.count(best["concurrency"]);
+      page_.text(best["concurrency"].count() == 1 ? " client: " : " clients: ");
+      value(search_["value"]);
+      page_.text("; TTFT ").milliseconds(best["ttft_ms"]);
+      page_.text(", TPOT ").milliseconds(best["tpot_ms"]);
+      page_.text(fmt::format(". No layout has {} than ", beyond_bound(objective_)));
+      value(search_["bound"]);
+      page_.text(".");
+    } else {
+      page_.text("No layout fits and keeps the limits.");
+    }
+    page_.end_verdict();
+    if (search_.has("runner_up")) write_runner_up();
+  }
+
+  void write_runner_up() {
+    const auto losses = search_["losses"].elements();
+    const auto loss = std::ranges::find(losses, search_["runner_up"].count(),
+                                        [](const JsonView& one) { return one["row"].count(); });
+    if (loss == losses.end()) return;
+    page_.html().open("p");
+    page_.text(fmt::format("The runner-up is {}: it loses by ", name_of(row_at((*loss)["row"]))));
+    page_.fraction((*loss)["by"]).text(fmt::format(", most of it {}.", (*loss)["reason"].text()));
+    page_.html().close();
+  }
+
+  void write_offers() {
+    page_.begin_section("What the layouts offer");
+    write_front_chart(page_, search_);
+    page_.begin_table({"no.", "layout", "loses by", "#devices", "#clients", "#tokens/s/client",
+                       "#tokens/s/device", "#TTFT", "#TPOT"});
+    i64 number = 0;
+    for (const JsonView& one : search_["front"].elements()) {
+      const JsonView row = row_at(one["row"]);
+      page_.begin_row().text_cell(fmt::format("{}", ++number)).name_cell(name_of(row));
+      loss_cell(one);
+      page_.count_cell(row["devices"]).count_cell(row["concurrency"]);
+      page_.tokens_cell(row["tokens_per_s_per_user"]).tokens_cell(row["tokens_per_s_per_device"]);
+      page_.milliseconds_cell(row["ttft_ms"]).milliseconds_cell(row["tpot_ms"]).end_row();
+    }
+    page_.end_table().end_section();
+  }
+
+  /// "12 %: collectives" for a loss, "the best" for the optimum.
+  void loss_cell(const JsonView& loss) {
+    page_.html().open("td", {{"class", "brief"}});
+    if (loss.has("by")) {
+      page_.fraction(loss["by"]).text(": " + loss["reason"].text());
+    } else {
+      page_.text("the best");
+    }
+    page_.html().close();
+  }
+
+  /// The optimum and what lost to it by least.
+  std::vector<std::pair<JsonView, std::optional<JsonView>>> compared(size_t most) const {
+    std::vector<std::pair<JsonView, std::optional<JsonView>>> rows{{*best_, std::nullopt}};
+    for (const JsonView& loss : search_["losses"].elements()) {
+      if (rows.size() == most) break;
+      rows.emplace_back(row_at(loss["row"]), loss);
+    }
+    return rows;
+  }
+
+  void write_times() {
+    page_.begin_section("Where the time goes");
+    const bool is_of_devices = plan::is_of_devices(objective_);
+    page_.note(is_of_devices ? "Time of an answer by its cause, times the devices per client, "
+                               "since the goal is what a device yields: the best has the shortest "
+                               "bar. The table has the times as a client sees them."
+                             : "Time of an answer by its cause.");
+    write_bars(page_, times_chart(is_of_devices));
+    page_.begin_table({"layout", "#clients", "#devices/client", "#compute", "#memory",
+                       "#collectives", "#launches", "#host", "#waiting", "#answer"});
+    for (const auto& [row, loss] : compared(kComparedRows)) {
+      page_.begin_row().name_cell(name_of(row)).count_cell(row["concurrency"]);
+      const JsonView each = row["devices_per_client"];
+      page_.cell([&] { page_.shown(each, fmt::format("{:.3g}", each.number())); }, true);
+      for (const AnswerPart& part : kAnswerParts)
+        page_.milliseconds_cell(row["answer"][part.field]);
+      page_.milliseconds_cell(row["answer_ms"]).end_row();
+    }
+    page_.end_table();
+    write_token_times();
+    page_.end_section();
+  }
+
+  BarChart times_chart(bool is_of_devices) const {
+    BarChart chart;
+    chart.title = "time of an answer by cause";
+    chart.names_width = 120;
+    chart.bars_width = 360;
+    chart.ends_width = 170;
+    for (const AnswerPart& part : kAnswerParts) chart.kinds.emplace_back(part.name);
+    for (const auto& [row, loss] : compared(kComparedRows)) {
+      StackedBar bar{name_of(row), {}, "the best"};
+      if (loss)
+        bar.end =
+            fmt::format("{}: {}", percent_text((*loss)["by"].number()), (*loss)["reason"].text());
+      const double scale = is_of_devices ? row["devices_per_client"].number() : 1;
+      for (size_t p = 0; p < std::size(kAnswerParts); ++p) {
+        const JsonView ms = row["answer"][kAnswerParts[p].field];
+        bar.parts.push_back({p, ms, ms.number() * scale, ms_text(ms)});
+      }
+      constexpr double kCharacter = 6.5, kGap = 12;
+      chart.names_width =
+          std::max(chart.names_width, kGap + kCharacter * static_cast<double>(bar.name.size()));
+      chart.bars.push_back(std::move(bar));
+    }
+    return chart;
+  }
+
+  static std::string ms_text(const JsonView& ms) {
+    constexpr double kUsPerMs = 1e3;
+    return plan::format_modelled_us(ms.number() * kUsPerMs);
+  }
+
+  void write_token_times() {
+    page_.html().open("details").element("summary", "TTFT and TPOT by cause, as a table");
+    page_.begin_table({"layout", "#TTFT", "#own prompt", "#host", "#turn", "#queue", "#TPOT",
+                       "#step", "#host", "#other prompts"});
+    for (const auto& [row, loss] : compared(kComparedRows)) {
+      page_.begin_row().name_cell(name_of(row)).milliseconds_cell(row["ttft_ms"]);
+      for (const char* part : {"prompt_ms", "host_ms", "turn_ms", "queue_ms"})
+        page_.milliseconds_cell(row["ttft"][part]);
+      page_.milliseconds_cell(row["tpot_ms"]);
+      for (const char* part : {"step_ms", "host_ms", "other_prompts_ms"})
+        page_.milliseconds_cell(row["tpot"][part]);
+      page_.end_row();
+    }
+    page_.end_table();
+    page_.html().close();
+  }
+
+  void write_layouts() {
+    page_.begin_section("The best row of every layout");
+    page_.begin_table({"layout", "loses by", "#devices", "#clients", "#fit", "#weights",
+                       "#a sequence", "#TTFT", "#TPOT", "#tokens/s/device"});
+    for (const auto& [row, loss] : compared(kMostLayouts)) {
+      page_.begin_row().name_cell(name_of(row));
+      loss ? loss_cell(*loss) : (void)page_.text_cell("the best");
+      page_.count_cell(row["devices"]).count_cell(row["concurrency"]);
+      page_.count_cell(row["concurrency_that_fits"]);
+      page_.bytes_cell(row["weights_bytes"]).bytes_cell(row["sequence_bytes"]);
+      page_.milliseconds_cell(row["ttft_ms"]).milliseconds_cell(row["tpot_ms"]);
+      page_.tokens_cell(row["tokens_per_s_per_device"]).end_row();
+    }
+    page_.end_table();
+    page_.note("Weights and the cache of a sequence are those of the fullest device.");
+    const size_t all = search_["losses"].size() + 1;
+    if (all > kMostLayouts)
+      page_.note(
+          fmt::format("The other {} are in the JSON document of this page.", all - kMostLayouts));
+    page_.end_section();
+  }
+
+  void write_bindings() {
+    if (search_["binds"].empty()) return;
+    page_.begin_section("What keeps a better layout away");
+    page_.begin_table({"constraint", "layout", "#would be better by", "found"});
+    for (const JsonView& bind : search_["binds"].elements()) {
+      page_.begin_row().text_cell(bind["constraint"].text()).text_cell(bind["layout"].text());
+      page_.cell(
+          [&] {
+            if (bind.has("gain")) page_.fraction(bind["gain"]);
+          },
+          true);
+      page_.text_cell(bind["reason"].text()).end_row();
+    }
+    page_.end_table().end_section();
+  }
+
+  void write_refused() {
+    if (search_["refused"].empty()) return;
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>> groups;
+    for (const JsonView& refused : search_["refused"].elements())
+      groups[{refused["constraint"].text(), refused["reason"].text()}].push_back(
+          refused["name"].text());
+    page_.begin_section("Excluded layouts");
+    page_.begin_table({"constraint", "#layouts", "such as", "reason"});
+    for (const auto& [why, names] : groups) {
+      page_.begin_row().text_cell(why.first);
+      page_.cell([&] { page_.text(fmt::format("{}", names.size())); }, true);
+      page_.text_cell(names.front()).text_cell(why.second).end_row();
+    }
+    page_.end_table().end_section();
+  }
+
+  Page& page_;
+  const JsonView& search_;
+  JsonView rows_;
+  plan::Objective objective_{};
+  std::optional<JsonView> best_;
+};
+
+}  // namespace
+
+void write_plan_search(Page& page, const JsonView& search) {
+  SearchPage(page, search).write();
+}
+
+}  // namespace shardtool::cli

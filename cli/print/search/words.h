@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "lib/plan/offer.h"
+
+namespace shardtool::cli {
+
+/// Words of a search's report, whatever its form.
+
+/// Formats tokens per second with two significant digits.
+std::string tokens_text(double tokens_per_s);
+/// Formats a value of the objective (plan::value_of) with its unit.
+std::string value_text(double value, plan::Objective objective);
+/// "more" or "less", than which no layout has of a value as value_text shows it.
+std::string_view beyond_bound(plan::Objective objective);
+/// Formats a fraction as "12 %", or "0.3 %" below one percent.
+std::string percent_text(double fraction);
+
+/// What a row is beside its layout. Empty texts are left out.
+struct RowChoices {
+  bool sequence_parallel = false;
+  std::string_view kv_dtype;
+  std::string_view source;
+};
+/// "dp=2 tp=4 sequence-parallel, cache fp8, 'llama-fp8'".
+std::string row_name(std::string layout, const RowChoices& choices);
+
+}  // namespace shardtool::cli
