@@ -36,7 +36,7 @@ InspectTensor describe_stored(const LogicalTensor& tensor, const LogicalCheckpoi
 void describe_resolved(InspectTensor& tensor, const mapping::ResolvedTensor& resolved) {
   tensor.rule = resolved.by->rule;
   tensor.strategy = resolved.by->strategy;
-  for (const format::AxisRecord& axis : axis_records(*resolved.layout)) {
+  for (const format::AxisRecord& axis : axis_records(resolved)) {
     tensor.axes.push_back({axis.logical, axis.expression});
   }
   const auto& ranks = resolved.layout->ranks();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <rapidcheck.h>
 
+#include <map>
 #include <set>
 
 #include "tests/mapping/fixtures.h"
@@ -185,6 +186,40 @@ TEST_CASE("an index axis puts tensors on the devices that own their number") {
   CHECK(ranks(dealt("\"round_robin\""), 3) == std::vector<i64>{2, 3});
   CHECK(ranks(dealt("\"round_robin\""), 4) == std::vector<i64>{0, 1});
   CHECK(ranks(dealt("[[4, 0, 1], [2, 3, 0]]"), 0) == std::vector<i64>{0, 1, 2, 3});
+}
+
+TEST_CASE("tensors share a layout when their numbers have the same devices, and keep the numbers") {
+  CHECK(rc::check("shared layouts", [] {
+    const i64 layers = *rc::gen::inRange<i64>(2, 7), experts = *rc::gen::inRange<i64>(2, 9);
+    const i64 pp = *rc::gen::inRange<i64>(1, layers + 1);
+    const i64 ep = *rc::gen::inRange<i64>(1, experts + 1);
+    const auto owners = *rc::gen::element<std::string>("", R"(, "owners": "round_robin")");
+    const Mapping mapping =
+        with(fmt::format(R"("layers": "pp", "experts": {{"mesh": "ep"{}}}, "x": "tp")", owners),
+             R"({"match": "l.<layer>.e.<expert>", "dims": ["x"],
+                 "index": {"layer": "layers", "expert": "experts"}})");
+    std::vector<TensorSpec> tensors;
+    for (i64 layer = 0; layer < layers; ++layer) {
+      for (i64 expert = 0; expert < experts; ++expert)
+        tensors.push_back(spec(fmt::format("l.{}.e.{}", layer, expert), {4}));
+    }
+    const Resolution result =
+        resolve(mapping, tensors, nullptr, over(fmt::format("pp={},ep={},tp=2", pp, ep)));
+    std::map<std::vector<i64>, const layout::Layout*> by_ranks;
+    for (const ResolvedTensor& tensor : result.tensors) {
+      const layout::Layout& shared = *tensor.layout;
+      const auto own = index_axes(tensor);
+      const auto number = static_cast<i64>(tensor.tensor);
+      std::vector<i64> indices;
+      for (const layout::IndexAxis& axis : own)
+        indices.push_back(axis.logical == "layers" ? number / experts : number % experts);
+      RC_ASSERT(tensor.numbers == indices);
+      const layout::Layout alone(shared.mesh(), shared.shape(), shared.axes(), own);
+      RC_ASSERT(alone.ranks() == shared.ranks());
+      RC_ASSERT(by_ranks.try_emplace(shared.ranks(), &shared).first->second == &shared);
+    }
+    RC_ASSERT(static_cast<i64>(by_ranks.size()) == pp * ep);
+  }));
 }
 
 TEST_CASE("an index axis without a size has as many indices as the names say") {

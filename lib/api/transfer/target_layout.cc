@@ -143,16 +143,16 @@ std::shared_ptr<const index::HolderSet> interleaved_holders(const index::HolderS
   return result;
 }
 
-std::vector<format::AxisRecord> axis_records(const layout::Layout& layout) {
+std::vector<format::AxisRecord> axis_records(const mapping::ResolvedTensor& tensor) {
   std::vector<format::AxisRecord> records;
-  for (const layout::LayoutAxis& axis : layout.axes()) {
+  for (const layout::LayoutAxis& axis : tensor.layout->axes()) {
     const std::string expression = to_string(axis.expr);
     records.push_back(
         {axis.logical, axis.granularity == 1
                            ? expression
                            : fmt::format("coarsen({}, {})", expression, axis.granularity)});
   }
-  for (const layout::IndexAxis& axis : layout.index_axes()) {
+  for (const layout::IndexAxis& axis : mapping::index_axes(tensor)) {
     if (!axis.expr.is_sharded()) continue;
     records.push_back({fmt::format("{}={}", axis.logical, axis.index), to_string(axis.expr)});
   }
@@ -164,7 +164,7 @@ namespace {
 std::shared_ptr<const format::CutRecord> cut_record(const mapping::ResolvedTensor& resolved) {
   const mapping::TensorDecision& by = *resolved.by;
   return std::make_shared<const format::CutRecord>(
-      format::CutRecord{by.rule, axis_records(*resolved.layout), by.transforms, by.bias});
+      format::CutRecord{by.rule, axis_records(resolved), by.transforms, by.bias});
 }
 
 /// First tensor by name that some device of the mesh does not hold as a box. Regards all devices,
@@ -288,7 +288,8 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   const bool may_be_no_box = !target.output && !target.form.has_chunks;
   if (may_be_no_box) target.not_boxes = first_not_boxes(source, resolution);
   ChosenHolders chosen(target.ranks);
-  std::unordered_map<const layout::Layout*, std::shared_ptr<const format::CutRecord>> cuts;
+  using CutKey = std::pair<const layout::Layout*, std::vector<i64>>;
+  std::map<CutKey, std::shared_ptr<const format::CutRecord>> cuts;
   const auto is_left_out = [&](size_t tensor) {
     return std::any_of(target.left_out.begin(), target.left_out.end(),
                        [tensor](const mapping::LeftOut& twin) { return twin.tensor == tensor; });
@@ -296,7 +297,7 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
     if (is_left_out(resolved.tensor)) continue;
     const ChosenHolders::Set& set = chosen.of(resolved.layout);
-    auto& cut = cuts[resolved.layout.get()];
+    auto& cut = cuts[{resolved.layout.get(), resolved.numbers}];
     if (!cut) cut = cut_record(resolved);
     target.tensors.push_back({resolved.tensor, set.holders, set.ranks,
                               resolved.layout->is_sharded(), cut, set.fills,

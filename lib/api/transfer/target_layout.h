@@ -77,6 +77,6 @@ TargetLayout whole_target(const LogicalCheckpoint& source,
                           const layouts::EngineLayout* layout = nullptr);
 
 /// Returns the expression of every axis, for people.
-std::vector<format::AxisRecord> axis_records(const layout::Layout& layout);
+std::vector<format::AxisRecord> axis_records(const mapping::ResolvedTensor& tensor);
 
 }  // namespace shardtool::api

@@ -68,7 +68,7 @@ ResolvedTensor Followers::follow(size_t companion, size_t tensor, const Resolved
   const PlacedCompanion& placed = companions_.all()[companion];
   const TensorSpec& spec = tensors[tensor];
   Followed& followed = followed_[{companion, leader.layout.get(), spec.shape, spec.dtype}];
-  if (followed.layout) return {tensor, followed.layout, followed.by};
+  if (followed.layout) return {tensor, followed.layout, followed.by, leader.numbers};
   try {
     const auto member = companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
     followed = decide(placed, member, *leader.layout, spec.dtype);
@@ -76,7 +76,7 @@ ResolvedTensor Followers::follow(size_t companion, size_t tensor, const Resolved
     if (e.code() == ErrorCode::kBlockStraddle) e.help(treatments(straddle_, *leader.by));
     throw explain(e, placed, spec, tensors[leader.tensor]);
   }
-  return {tensor, followed.layout, followed.by};
+  return {tensor, followed.layout, followed.by, leader.numbers};
 }
 
 }  // namespace shardtool::mapping

@@ -30,10 +30,13 @@ namespace {
 using layout::Layout;
 using Kind = Assignment::Kind;
 
-/// A tensor's number on each index axis that is cut.
-using Numbers = std::vector<std::pair<std::string, i64>>;
+/// A tensor's number on an index axis that is cut. The name is that of a rule.
+struct IndexNumber {
+  const std::string* axis = nullptr;
+  i64 value = 0;
+};
 
-/// A decision shared by all tensors with the same rule, dtype, shape and numbers.
+/// A decision shared by all tensors with the same rule, dtype, shape and devices of their numbers.
 struct Decision {
   std::shared_ptr<const Layout> layout;
   std::string strategy;
@@ -109,6 +112,22 @@ std::vector<TensorSpec> followed_by(std::span<const TensorSpec> tensors,
   std::vector<TensorSpec> all(tensors.begin(), tensors.end());
   std::move(packed.begin(), packed.end(), std::back_inserter(all));
   return all;
+}
+
+/// Returns for each index of the expression the first one that the same ranks hold.
+std::vector<i64> first_with_same_ranks(const layout::AxisExpr& expr, const mesh::Mesh& mesh) {
+  std::vector<std::vector<i64>> ranks_of(static_cast<size_t>(expr.size()));
+  for (i64 rank = 0; rank < mesh.size(); ++rank) {
+    const index::AxisMap map = layout::evaluate(expr, mesh, rank);
+    for (i64 local = 0; local < map.local_size(); ++local) {
+      if (const auto index = map(local)) ranks_of[static_cast<size_t>(*index)].push_back(rank);
+    }
+  }
+  std::map<std::vector<i64>, i64> first;
+  std::vector<i64> homes;
+  for (std::vector<i64>& ranks : ranks_of)
+    homes.push_back(first.emplace(std::move(ranks), std::ssize(homes)).first->second);
+  return homes;
 }
 
 class Resolver {
@@ -193,7 +212,8 @@ class Resolver {
       for (const auto& [capture, axis] : placed.rule->index) {
         axes_.require(axis, placed.rule->place);
         numbers_.add(placed, axis, tensors_[i].name, captures.at(capture));
-        if (!axes_.over(axis).empty()) numbers_of_[i].push_back({axis, captures.at(capture).value});
+        if (!axes_.over(axis).empty())
+          numbers_of_[i].push_back({&axis, captures.at(capture).value});
       }
     }
     numbers_.check_complete(axes_);
@@ -215,7 +235,7 @@ class Resolver {
             .at(rule.place)
             .tensor(tensors_[tensor].name);
       }
-      if (!axes_.over(axis).empty()) numbers_of_[tensor].push_back({axis, index});
+      if (!axes_.over(axis).empty()) numbers_of_[tensor].push_back({&axis, index});
     }
   }
 
@@ -240,7 +260,8 @@ class Resolver {
 
   std::vector<layout::IndexAxis> index_axes(size_t tensor, std::vector<UnitCut>& units) {
     std::vector<layout::IndexAxis> found;
-    for (const auto& [axis, number] : numbers_of_[tensor]) {
+    for (const auto& [name, number] : numbers_of_[tensor]) {
+      const std::string& axis = *name;
       const i64 size = numbers_.size(axis, axes_);
       if (number >= size) {
         throw Error(ErrorCode::kShapeMismatch,
@@ -293,10 +314,32 @@ class Resolver {
         .help("use a smaller mesh: replicas along an axis are equal, so one of them is enough");
   }
 
+  /// Returns for each of the tensor's numbers the first one that lies on the same devices.
+  std::vector<i64> homes_of(size_t tensor) {
+    std::vector<i64> homes;
+    for (const auto& [axis, number] : numbers_of_[tensor]) {
+      auto found = homes_.find(*axis);
+      if (found == homes_.end()) found = homes_.emplace(*axis, homes_on(*axis)).first;
+      const std::vector<i64>& all = found->second;
+      homes.push_back(number < std::ssize(all) ? all[static_cast<size_t>(number)] : number);
+    }
+    return homes;
+  }
+
+  /// Returns the homes of all numbers of an index axis; empty, so that each number is its own home,
+  /// if the axis cannot be cut: `decide` throws that error, with the tensor.
+  std::vector<i64> homes_on(const std::string& axis) {
+    try {
+      return first_with_same_ranks(axes_.cut(axis, numbers_.size(axis, axes_)).units, mesh_);
+    } catch (const Error&) {
+      return {};
+    }
+  }
+
   Decision& decision_of(size_t tensor) {
     const TensorSpec& spec = tensors_[tensor];
     const auto key =
-        std::tuple(assigned_[tensor].match.rule, spec.dtype, spec.shape, numbers_of_[tensor]);
+        std::tuple(assigned_[tensor].match.rule, spec.dtype, spec.shape, homes_of(tensor));
     const auto found = decisions_.find(key);
     if (found != decisions_.end()) return found->second;
     try {
@@ -311,7 +354,9 @@ class Resolver {
     Decision& decision = decision_of(tensor);
     for (const size_t cut : decision.cuts) ledger_.count(cut, tensors_[tensor].name);
     if (decision.layout && !decision.by) decide_bias(decision, tensor);
-    return {tensor, decision.layout, decision.by};
+    ResolvedTensor resolved{tensor, decision.layout, decision.by};
+    for (const IndexNumber& number : numbers_of_[tensor]) resolved.numbers.push_back(number.value);
+    return resolved;
   }
 
   void decide_bias(Decision& decision, size_t tensor) const {
@@ -360,8 +405,9 @@ class Resolver {
   i64 places_ = 0;  ///< sum over all layouts of their devices
   std::vector<Assignment> assigned_;
   IndexNumbers numbers_;
-  std::vector<Numbers> numbers_of_;  ///< by tensor
-  std::map<std::tuple<size_t, Dtype, Shape, Numbers>, Decision> decisions_;
+  std::vector<std::vector<IndexNumber>> numbers_of_;  ///< by tensor
+  std::map<std::string, std::vector<i64>> homes_;     ///< by index axis and number
+  std::map<std::tuple<size_t, Dtype, Shape, std::vector<i64>>, Decision> decisions_;
   std::map<Shape, std::shared_ptr<const Layout>> replicated_;
   std::shared_ptr<const TensorDecision> unknown_;
   Followers followers_;
@@ -374,6 +420,12 @@ Resolution resolve(const Mapping& mapping, std::span<const TensorSpec> tensors,
                    const ModelConfig* config, const ResolveOptions& options) {
   const Mapping with_options = with_settings(mapping, options.settings);
   return Resolver(with_options, tensors, config, options).run();
+}
+
+std::vector<layout::IndexAxis> index_axes(const ResolvedTensor& tensor) {
+  std::vector<layout::IndexAxis> axes = tensor.layout->index_axes();
+  for (size_t i = 0; i < tensor.numbers.size(); ++i) axes[i].index = tensor.numbers[i];
+  return axes;
 }
 
 std::string why(const ResolvedTensor& tensor) {
@@ -390,7 +442,7 @@ std::string why(const ResolvedTensor& tensor) {
     if (axis.expr.is_sharded())
       cuts.push_back(fmt::format("cuts {} as {}", axis_name(axis, a), to_string(axis.expr)));
   }
-  for (const layout::IndexAxis& axis : tensor.layout->index_axes()) {
+  for (const layout::IndexAxis& axis : index_axes(tensor)) {
     cuts.push_back(fmt::format("puts it where index {} of '{}' lives, {}", axis.index, axis.logical,
                                to_string(axis.expr)));
   }

@@ -46,12 +46,18 @@ struct TensorDecision {
   bool is_scale = false;  ///< scales, zeros or group indices: a companion that does not lead
 };
 
-/// The decision for one tensor. Tensors with the same cut share both pointers.
+/// The decision for one tensor. Tensors with the same cut share both pointers, also those that
+/// differ in numbers of layers or experts whose devices are the same.
 struct ResolvedTensor {
   size_t tensor = 0;  ///< index into the specs
   std::shared_ptr<const layout::Layout> layout;
   std::shared_ptr<const TensorDecision> by;
+  /// The tensor's own numbers on the first index axes of its layout, which has those of another.
+  std::vector<i64> numbers = {};
 };
+
+/// Returns the index axes of the tensor's layout, with its own numbers.
+std::vector<layout::IndexAxis> index_axes(const ResolvedTensor& tensor);
 
 /// Explains the layout in one sentence: the rule, its place, and the cut of every axis that is cut.
 std::string why(const ResolvedTensor& tensor);
