@@ -128,10 +128,15 @@ Error unsupported_model(const EngineLayout& layout, const std::string& model_typ
   for (const LayoutModels& models : layout.models) {
     known.insert(known.end(), models.model_types.begin(), models.model_types.end());
   }
-  return Error(ErrorCode::kUnsupported,
-               fmt::format("the layout {} has no table of names for the model type '{}'",
-                           layout.label(), quote_for_message(model_type, 60)))
-      .note("known", fmt::format("{}", fmt::join(known, ", ")))
+  Error error(ErrorCode::kUnsupported,
+              fmt::format("the layout {} has no table of names for the model type '{}'",
+                          layout.label(), quote_for_message(model_type, 60)));
+  for (const Refusal& refusal : layout.refusals) {
+    const bool is_for_model =
+        refusal.config == "model_type" && refusal.is == '"' + model_type + '"';
+    if (is_for_model) return error.note("why", refusal.reason).help("write the plain layout");
+  }
+  return error.note("known", fmt::format("{}", fmt::join(known, ", ")))
       .help("write the plain layout, or give the names in \"store\" of a mapping file");
 }
 

@@ -90,6 +90,16 @@ TEST_CASE("ranks that would share a file name are refused") {
   CHECK_NOTHROW(names_for(vllm(), mesh::parse_mesh("dp=1,tp=2")));
 }
 
+TEST_CASE("a model that is known to need another form is refused with what the form lacks") {
+  const auto model = config(R"({"model_type": "gpt_oss"})");
+  const auto error = error_of([&] { documents_for(vllm(), &model); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kUnsupported);
+  CHECK(error->notes().front().second.find("transposed") != std::string::npos);
+  const auto other = config(R"({"model_type": "unheard_of"})");
+  CHECK(error_of([&] { documents_for(vllm(), &other); })->notes().front().first == "known");
+}
+
 TEST_CASE("models without a table, quantised ones and tied stages are refused with the reason") {
   const auto refusal = [](const std::string& text, const std::string& mesh) {
     const auto model = config(text);
