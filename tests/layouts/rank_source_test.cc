@@ -297,7 +297,7 @@ TEST_CASE("inspect shows what every rank has, and nothing of the optimizer") {
   CHECK(format::open_checkpoint("torch:" + (folder / "iter")).tensors.size() == 20);
 }
 
-TEST_CASE("ranks that are missing, differ, are of experts or too old are refused") {
+TEST_CASE("ranks that are missing, damaged, too many, of experts or too old are refused") {
   namespace fs = std::filesystem;
   const RankedModel model = two_by_two();
   CHECK(code_after(model, [](const TempFolder& folder) {
@@ -311,6 +311,12 @@ TEST_CASE("ranks that are missing, differ, are of experts or too old are refused
                         folder / "iter/mp_rank_00_000/model_optim_rng.pt",
                         fs::copy_options::overwrite_existing);
         }) == ErrorCode::kCoverage);
+  CHECK(code_after(model, [](const TempFolder& folder) {
+          folder.write("iter/mp_rank_999999999_000/model_optim_rng.pt", "");
+        }) == ErrorCode::kLimit);
+  CHECK(code_after(model, [](const TempFolder& folder) {
+          folder.write("iter/mp_rank_00_001/model_optim_rng.pt", "no archive");
+        }) == ErrorCode::kUnsupported);
   RankedModel old = model;
   old.version = 1;
   CHECK(code_after(old, [](const TempFolder&) {}) == ErrorCode::kUnsupported);
