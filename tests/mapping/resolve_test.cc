@@ -222,6 +222,37 @@ TEST_CASE("tensors share a layout when their numbers have the same devices, and 
   }));
 }
 
+TEST_CASE("resolutions over many meshes are those over each") {
+  const Mapping mapping = with(R"("layers": "pp", "experts": "ep", "x": "tp", "unseen": "tp")",
+                               R"({"match": "l.<layer>.e.<expert>", "dims": ["x"],
+               "index": {"layer": "layers", "expert": "experts"}},
+              {"match": "norm", "strategy": "replicate"})");
+  std::vector<TensorSpec> tensors{spec("norm", {5})};
+  for (int layer = 0; layer < 5; ++layer) {
+    for (int expert = 0; expert < 4; ++expert)
+      tensors.push_back(spec(fmt::format("l.{}.e.{}", layer, expert), {6}));
+  }
+  const Resolutions all(mapping, tensors, nullptr, {});
+  for (const char* mesh :
+       {"pp=1,ep=1,tp=1", "pp=2,ep=4,tp=3", "pp=5,ep=2,tp=1", "pp=1,ep=3,tp=2"}) {
+    const Resolution one = resolve(mapping, tensors, nullptr, over(mesh));
+    const Resolution other = all.over(*over(mesh).mesh);
+    REQUIRE(one.tensors.size() == other.tensors.size());
+    CHECK(one.warnings == other.warnings);
+    CHECK(one.axis_sizes == other.axis_sizes);
+    CHECK(one.uneven.size() == other.uneven.size());
+    for (size_t i = 0; i < one.tensors.size(); ++i) {
+      const layout::Layout& layout = *one.tensors[i].layout;
+      CHECK(one.tensors[i].tensor == other.tensors[i].tensor);
+      CHECK(layout.ranks() == other.tensors[i].layout->ranks());
+      for (const i64 rank : layout.ranks())
+        CHECK(layout.region(rank) == other.tensors[i].layout->region(rank));
+      CHECK(why(one.tensors[i]) == why(other.tensors[i]));
+    }
+  }
+  CHECK_ERROR(kEmptyShard, all.over(mesh::parse_mesh("pp=6,ep=1,tp=1")));
+}
+
 TEST_CASE("an index axis without a size has as many indices as the names say") {
   const Mapping mapping =
       with(R"("layers": "pp")",

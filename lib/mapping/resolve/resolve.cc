@@ -8,19 +8,15 @@
 
 #include "lib/layout/gathered.h"
 #include "lib/mapping/assertions.h"
-#include "lib/mapping/document/index_numbers.h"
 #include "lib/mapping/mesh_choice.h"
-#include "lib/mapping/resolve/assignment.h"
 #include "lib/mapping/resolve/axis_table.h"
 #include "lib/mapping/resolve/axis_usage.h"
 #include "lib/mapping/resolve/block_alignment.h"
-#include "lib/mapping/resolve/companions.h"
 #include "lib/mapping/resolve/cut_checks.h"
 #include "lib/mapping/resolve/cut_ledger.h"
 #include "lib/mapping/resolve/followers.h"
-#include "lib/mapping/resolve/packed_weights.h"
+#include "lib/mapping/resolve/matches.h"
 #include "lib/mapping/resolve/reduced_bias.h"
-#include "lib/mapping/resolve/rule_matcher.h"
 #include "lib/mapping/resolve/tensor_cut.h"
 #include "lib/mapping/resolve/tied.h"
 
@@ -29,12 +25,6 @@ namespace {
 
 using layout::Layout;
 using Kind = Assignment::Kind;
-
-/// A tensor's number on an index axis that is cut. The name is that of a rule.
-struct IndexNumber {
-  const std::string* axis = nullptr;
-  i64 value = 0;
-};
 
 /// A decision shared by all tensors with the same rule, dtype, shape and devices of their numbers.
 struct Decision {
@@ -105,15 +95,6 @@ Error& advise_on_empty(Error& e, const std::vector<UnitCut>& units, const Rule& 
   return e.help("or allow it with --allow-empty-shards");
 }
 
-/// Returns the tensors followed by the packed weights; empty if there are no packed weights.
-std::vector<TensorSpec> followed_by(std::span<const TensorSpec> tensors,
-                                    std::vector<TensorSpec> packed) {
-  if (packed.empty()) return packed;
-  std::vector<TensorSpec> all(tensors.begin(), tensors.end());
-  std::move(packed.begin(), packed.end(), std::back_inserter(all));
-  return all;
-}
-
 /// Returns for each index of the expression the first one that the same ranks hold.
 std::vector<i64> first_with_same_ranks(const layout::AxisExpr& expr, const mesh::Mesh& mesh) {
   std::vector<std::vector<i64>> ranks_of(static_cast<size_t>(expr.size()));
@@ -133,7 +114,7 @@ std::vector<i64> first_with_same_ranks(const layout::AxisExpr& expr, const mesh:
 class Resolver {
  public:
   Resolver(const Mapping& mapping, std::span<const TensorSpec> tensors, const ModelConfig* config,
-           const ResolveOptions& options)
+           const ResolveOptions& options, std::shared_ptr<Matches> matches = nullptr)
       : mapping_(mapping),
         options_(options),
         straddle_(nearest(mapping, &Document::straddle).value_or(Straddle::kError)),
@@ -141,20 +122,26 @@ class Resolver {
         mesh_(choose_mesh(mapping, options)),
         axes_(mapping, mesh_, config, options.layout),
         sizes_{[this](const SizeExpression& size) { return axes_.evaluate_size(size); }, config},
-        rules_(mapping, config),
-        companions_(mapping),
-        stored_(tensors.size()),
-        with_packed_(
-            followed_by(tensors, packed_weights(tensors, companions_, sizes_, options.report))),
-        tensors_(with_packed_.empty() ? tensors : with_packed_),
-        by_name_(index_by_name(tensors_)),
+        matches_(matches != nullptr
+                     ? std::move(matches)
+                     : std::make_shared<Matches>(mapping, tensors, config, sizes_, options.report)),
+        rules_(matches_->rules()),
+        tensors_(matches_->tensors()),
+        assigned_(matches_->assigned()),
+        numbers_(matches_->numbers()),
         ledger_(axes_, options.require_even),
-        followers_(companions_, sizes_, straddle_, options.allow_empty_shards) {
+        followers_(matches_->companions(), sizes_, straddle_, options.allow_empty_shards) {
     result_.mesh = mesh_;
     result_.gathered = gathered_axes(mapping, mesh_);
     result_.warnings = other_model(mapping, config);
-    assigned_ = assign(mapping, tensors_, by_name_, config, rules_, companions_, result_.warnings,
-                       options.report);
+    const auto& warnings = matches_->warnings();
+    result_.warnings.insert(result_.warnings.end(), warnings.begin(), warnings.end());
+  }
+
+  /// Returns what names say, for another mesh.
+  std::shared_ptr<Matches> matches() {
+    matches_->read_numbers(axes_);
+    return matches_;
   }
 
   Resolution run() && {
@@ -162,9 +149,11 @@ class Resolver {
     attempt([this] { align_axes(); });
     read_index_numbers();
     decide_all();
-    attempt([this] { result_.tied = tied_groups(mapping_, tensors_, by_name_, result_.tensors); });
+    attempt([this] {
+      result_.tied = tied_groups(mapping_, tensors_, matches_->by_name(), result_.tensors);
+    });
     std::erase_if(result_.tensors, [this](const ResolvedTensor& tensor) {
-      return tensor.layout == nullptr || tensor.tensor >= stored_;
+      return tensor.layout == nullptr || tensor.tensor >= matches_->stored();
     });
     result_.uneven = ledger_.uneven();
     for (std::string& warning : unused_axes(mapping_))
@@ -199,21 +188,16 @@ class Resolver {
 
   void align_axes() {
     if (straddle_ != Straddle::kUnevenAligned && straddle_ != Straddle::kPad) return;
-    axes_.align(block_alignment(tensors_, assigned_, rules_, companions_, sizes_, axes_),
+    axes_.align(block_alignment(tensors_, assigned_, rules_, matches_->companions(), sizes_, axes_),
                 straddle_ == Straddle::kPad);
   }
 
   void read_index_numbers() {
+    matches_->read_numbers(axes_);
     numbers_of_.resize(tensors_.size());
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (assigned_[i].kind != Kind::kRule || rule_of(i).rule->index.empty()) continue;
-      const PlacedRule& placed = rule_of(i);
-      const auto captures = rules_.captures(assigned_[i].match, tensors_[i].name);
-      for (const auto& [capture, axis] : placed.rule->index) {
-        axes_.require(axis, placed.rule->place);
-        numbers_.add(placed, axis, tensors_[i].name, captures.at(capture));
-        if (!axes_.over(axis).empty())
-          numbers_of_[i].push_back({&axis, captures.at(capture).value});
+      for (const IndexNumber& number : matches_->numbers_of(i)) {
+        if (!axes_.over(*number.axis).empty()) numbers_of_[i].push_back(number);
       }
     }
     numbers_.check_complete(axes_);
@@ -394,18 +378,14 @@ class Resolver {
   mesh::Mesh mesh_;
   AxisTable axes_;
   CompanionSizes sizes_;
-  RuleMatcher rules_;
-  Companions companions_;
-  size_t stored_;  ///< number of tensors in the checkpoint
-  /// The checkpoint's tensors and the packed weights; empty without packed weights.
-  std::vector<TensorSpec> with_packed_;
+  std::shared_ptr<Matches> matches_;
+  const RuleMatcher& rules_;
   std::span<const TensorSpec> tensors_;
-  TensorIndex by_name_;
+  const std::vector<Assignment>& assigned_;
+  const IndexNumbers& numbers_;
   CutLedger ledger_;
-  i64 places_ = 0;  ///< sum over all layouts of their devices
-  std::vector<Assignment> assigned_;
-  IndexNumbers numbers_;
-  std::vector<std::vector<IndexNumber>> numbers_of_;  ///< by tensor
+  i64 places_ = 0;                                    ///< sum over all layouts of their devices
+  std::vector<std::vector<IndexNumber>> numbers_of_;  ///< by tensor, on axes that are cut
   std::map<std::string, std::vector<i64>> homes_;     ///< by index axis and number
   std::map<std::tuple<size_t, Dtype, Shape, std::vector<i64>>, Decision> decisions_;
   std::map<Shape, std::shared_ptr<const Layout>> replicated_;
@@ -420,6 +400,27 @@ Resolution resolve(const Mapping& mapping, std::span<const TensorSpec> tensors,
                    const ModelConfig* config, const ResolveOptions& options) {
   const Mapping with_options = with_settings(mapping, options.settings);
   return Resolver(with_options, tensors, config, options).run();
+}
+
+Resolutions::Resolutions(const Mapping& mapping, std::span<const TensorSpec> tensors,
+                         const ModelConfig* config, ResolveOptions options)
+    : mapping_(with_settings(mapping, options.settings)),
+      tensors_(tensors),
+      config_(config),
+      options_(std::move(options)) {}
+
+Resolutions::~Resolutions() = default;
+
+Resolution Resolutions::over(const mesh::Mesh& mesh) const {
+  ResolveOptions options = options_;
+  options.mesh = mesh;
+  return Resolver(mapping_, tensors_, config_, options, matches_on(options)).run();
+}
+
+std::shared_ptr<Matches> Resolutions::matches_on(const ResolveOptions& options) const {
+  const std::lock_guard guard(mutex_);
+  if (!matches_) matches_ = Resolver(mapping_, tensors_, config_, options).matches();
+  return matches_;
 }
 
 std::vector<layout::IndexAxis> index_axes(const ResolvedTensor& tensor) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -92,6 +93,32 @@ struct Resolution {
 /// kStrategy, kTied, each with the tensor, the rule's place, and help.
 Resolution resolve(const Mapping& mapping, std::span<const TensorSpec> tensors,
                    const ModelConfig* config, const ResolveOptions& options);
+
+class Matches;
+
+/// Resolves the same tensors over many meshes; names are matched once. `tensors` and `config` must
+/// outlive it.
+class Resolutions {
+ public:
+  /// The options are those of every resolution; their mesh is not read.
+  Resolutions(const Mapping& mapping, std::span<const TensorSpec> tensors,
+              const ModelConfig* config, ResolveOptions options);
+  ~Resolutions();
+
+  /// Returns what `resolve` returns over this mesh, and throws its errors. Several threads may call
+  /// it at once.
+  Resolution over(const mesh::Mesh& mesh) const;
+
+ private:
+  std::shared_ptr<Matches> matches_on(const ResolveOptions& options) const;
+
+  Mapping mapping_;
+  std::span<const TensorSpec> tensors_;
+  const ModelConfig* config_;
+  ResolveOptions options_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<Matches> matches_;  ///< after the first resolution; does not change then
+};
 
 /// Returns the layouts that devices compute with, in the order of the resolution's tensors: its
 /// own, gathered along the axes of role "fsdp". Equal layouts stay shared. Throws kUnsupported.

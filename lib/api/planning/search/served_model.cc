@@ -15,10 +15,12 @@ namespace {
 
 enum class ExpertsOver { kAsMapped, kTp, kBoth };
 
-mapping::Mapping mapping_of(const LogicalCheckpoint& source, MappingChoice choice,
-                            ExpertsOver over) {
+MappedTensors mapped(const LogicalCheckpoint& source, MappingChoice choice, ExpertsOver over,
+                     const std::vector<TensorSpec>& specs,
+                     const std::optional<mapping::ModelConfig>& config) {
   if (over != ExpertsOver::kAsMapped) keep_experts_whole(choice, over == ExpertsOver::kBoth);
-  return with_typed_documents(choose_mapping(choice, source), choice);
+  const auto mapping = with_typed_documents(choose_mapping(choice, source), choice);
+  return {mapping, {mapping, specs, config ? &*config : nullptr, resolve_options(choice)}};
 }
 
 mesh::Mesh mesh_of(const ServingLayout& layout) {
@@ -42,9 +44,9 @@ ServedModel::ServedModel(const std::string& source, const SearchOptions& options
       choice_(base_choice(source_, options.plan.mapping)),
       config_(model_config(choice_, source_)),
       specs_(source_.specs()),
-      cut_(mapping_of(source_, choice_, ExpertsOver::kAsMapped)),
-      over_tp_(mapping_of(source_, choice_, ExpertsOver::kTp)),
-      over_both_(mapping_of(source_, choice_, ExpertsOver::kBoth)) {
+      cut_(mapped(source_, choice_, ExpertsOver::kAsMapped, specs_, config_)),
+      over_tp_(mapped(source_, choice_, ExpertsOver::kTp, specs_, config_)),
+      over_both_(mapped(source_, choice_, ExpertsOver::kBoth, specs_, config_)) {
   for (const TensorSpec& spec : specs_)
     plan::add_bytes(bytes_, byte_size(spec.dtype, spec.shape).value_or(0));
   whole_ = place({});
@@ -64,18 +66,16 @@ SpaceLimits ServedModel::limits_of(const PlacedReplica& replica) const {
   return limits;
 }
 
-const mapping::Mapping& ServedModel::mapping_for(const ServingLayout& layout) const {
+const MappedTensors& ServedModel::mapped_for(const ServingLayout& layout) const {
   if (!layout.expert_parallel) return cut_;
   return layout.ep > 1 ? over_both_ : over_tp_;
 }
 
 std::unique_ptr<PlacedReplica> ServedModel::place(const ServingLayout& layout) const {
-  mapping::ResolveOptions resolve = resolve_options(choice_);
-  resolve.mesh = mesh_of(layout);
   const mapping::ModelConfig* config = config_ ? &*config_ : nullptr;
-  const mapping::Mapping& mapping = mapping_for(layout);
+  const MappedTensors& mapped = mapped_for(layout);
   auto replica = std::make_unique<PlacedReplica>(PlacedReplica{
-      {}, {mapping, mapping::resolve(mapping, specs_, config, resolve), specs_}, {}, {}, {}});
+      {}, {mapped.mapping, mapped.resolutions.over(mesh_of(layout)), specs_}, {}, {}, {}});
   const AppliedMapping& applied = replica->applied;
   replica->mesh = applied.resolution.mesh;
   replica->model =

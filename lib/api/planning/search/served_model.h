@@ -31,6 +31,12 @@ struct ReplicaMemory {
   i64 places = 0;        ///< sequences that fit all devices; 0: not even one
 };
 
+/// A mapping, and the layouts that it gives to a checkpoint's tensors.
+struct MappedTensors {
+  mapping::Mapping mapping;
+  mapping::Resolutions resolutions;
+};
+
 /// A checkpoint that is placed over many meshes: its headers are read and its mapping is chosen
 /// once.
 class ServedModel {
@@ -52,7 +58,7 @@ class ServedModel {
   std::vector<std::string> warnings() const { return source_.warnings(); }
 
  private:
-  const mapping::Mapping& mapping_for(const ServingLayout& layout) const;
+  const MappedTensors& mapped_for(const ServingLayout& layout) const;
   SpaceLimits limits_of(const PlacedReplica& replica) const;
 
   const SearchOptions& options_;
@@ -60,9 +66,9 @@ class ServedModel {
   MappingChoice choice_;
   std::optional<mapping::ModelConfig> config_;
   std::vector<TensorSpec> specs_;
-  mapping::Mapping cut_;        ///< experts as the mapping cuts them
-  mapping::Mapping over_tp_;    ///< whole experts over tp
-  mapping::Mapping over_both_;  ///< whole experts over ep and tp
+  MappedTensors cut_;        ///< experts as the mapping cuts them
+  MappedTensors over_tp_;    ///< whole experts over tp
+  MappedTensors over_both_;  ///< whole experts over ep and tp
   SpaceLimits limits_;
   i64 bytes_ = 0;
   std::unique_ptr<PlacedReplica> whole_;
