@@ -23,6 +23,7 @@ constexpr double kBarEvery = 0.1;    // seconds; ten frames per second
 constexpr double kLineEvery = 10;    // seconds between lines in a log
 constexpr double kRateMemory = 3;    // time constant of the average rate in seconds
 constexpr size_t kMaxCells = 24;
+constexpr size_t kLeastCells = 8;  // of a bar with an item beside it
 constexpr size_t kItemSpace = 16;  // columns reserved for the item
 
 double fraction(const exec::Progress& progress) {
@@ -97,8 +98,11 @@ std::string progress_bar(const ProgressState& state, size_t width) {
   constexpr size_t kLeastItem = 12;
   const size_t limit = width > 0 ? width - 1 : 0;  // a full line would wrap
   const auto text = facts(state);
-  const size_t used = state.verb.size() + kFrame.size() + text.size() + kItemSpace;
-  const size_t count = used < limit ? std::min(kMaxCells, limit - used) : 0;
+  const size_t used = state.verb.size() + kFrame.size() + text.size();
+  const size_t room = used < limit ? limit - used : 0;
+  // On a narrow terminal the bar needs the room more than the item does.
+  const bool shows_item = room >= kLeastCells + kItemSpace;
+  const size_t count = std::min(kMaxCells, shows_item ? room - kItemSpace : room);
   auto line = fmt::format("{}  [{}] {}", state.verb, cells(fraction(state.progress), count), text);
   const auto item = quote_for_message(state.progress.item);
   if (line.size() + 2 + item.size() <= limit) {

@@ -42,8 +42,12 @@ TEST_CASE("a bar says part, bytes, rate, time left and item") {
   CHECK(progress_bar(state, 110) ==
         "writing  [############>...........] 50.0%  887 MiB/1.73 GiB  887 MiB/s  ETA 0:01  "
         "layers.18.mlp.up_proj");
+  CHECK(
+      progress_bar(state, 90) ==
+      "writing  [########>........] 50.0%  887 MiB/1.73 GiB  887 MiB/s  ETA 0:01  ...mlp.up_proj");
+  // A narrow terminal has room for the bar alone.
   CHECK(progress_bar(state, 75) ==
-        "writing  [#>] 50.0%  887 MiB/1.73 GiB  887 MiB/s  ETA 0:01  ...mlp.up_proj");
+        "writing  [#########>........] 50.0%  887 MiB/1.73 GiB  887 MiB/s  ETA 0:01");
   ProgressState reading = state;
   reading.verb = "reading";
   CHECK(progress_line(reading) ==
