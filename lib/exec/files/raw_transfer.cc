@@ -11,6 +11,7 @@
 #include "kernels/xxh3/xxh3.h"
 #include "lib/base/error.h"
 #include "lib/exec/files/page_buffer.h"
+#include "lib/exec/resources.h"
 #include "lib/exec/workers.h"
 #include "lib/store/local/file.h"
 #include "lib/store/local/sync_all.h"
