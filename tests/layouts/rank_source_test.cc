@@ -114,7 +114,7 @@ void append(Bytes& to, const Bytes& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-/// What a rank of tp has of a layer, under the names of Megatron with this number.
+/// Adds the shards of a rank of tp of one layer, under the names of Megatron with this number.
 void add_layer(Tensors& rank, const Tensors& whole, const RankedModel& model, i64 tp, i64 global,
                i64 local) {
   const auto of = [&](const std::string& name) -> const Tensor& {

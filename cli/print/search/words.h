@@ -18,7 +18,7 @@ std::string_view beyond_bound(plan::Objective objective);
 /// Formats a fraction as "12 %", or "0.3 %" below one percent.
 std::string percent_text(double fraction);
 
-/// What a row is beside its layout. Empty texts are left out.
+/// Words for a row beside its layout. Empty texts are left out.
 struct RowChoices {
   bool sequence_parallel = false;
   std::string_view kv_dtype;

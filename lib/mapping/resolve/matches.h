@@ -21,7 +21,7 @@ struct IndexNumber {
   i64 value = 0;
 };
 
-/// What the names of tensors say under a mapping, whatever the mesh. Points into the mapping, the
+/// Contents of the names of tensors under a mapping, whatever the mesh. Points into the mapping, the
 /// tensors and the config, which must outlive it.
 class Matches {
  public:
