@@ -108,6 +108,21 @@ TEST_CASE("a cut inside a head is doubted where a rule of a fused tensor states 
   }
 }
 
+TEST_CASE("rules of overrides, and of documents without lines, are doubted, too") {
+  const ModelConfig config = config_of(kConfig);
+  const std::string text = R"({"version": 1, "rules": [{"match": "**", "strategy": "replicate"}],
+    "overrides": [{"match": "blk.*.att.Wqkv", "strategy": "rowwise"}]})";
+  for (const bool has_lines : {true, false}) {
+    const Mapping mapping({{"mapping.json", text, has_lines}});
+    const auto tensors = fused();
+    const Resolution resolution = resolve(mapping, tensors, &config, over("tp=2"));
+    const auto found = doubtful_cuts(resolution, tensors, &config);
+    REQUIRE(found.size() == 1);
+    CHECK(found.front().rule == "overrides/0");
+    CHECK((found.front().place.line > 0) == has_lines);
+  }
+}
+
 TEST_CASE("heads of two sizes in one layer are doubted without config.json, too") {
   const auto found = doubts(
       separate(),

@@ -59,7 +59,7 @@ std::string_view module_of(std::string_view name) {
 bool is_users(const ResolvedTensor& tensor) {
   const std::string& rule = tensor.by->rule;
   return rule != "unknown" && !rule.starts_with("preset:") && !rule.starts_with("layout:") &&
-         tensor.by->rule_place.pointer.starts_with("/rules/") &&
+         !tensor.by->rule_place.pointer.empty() &&
          !tensor.by->rule_place.file.starts_with("preset:");
 }
 
