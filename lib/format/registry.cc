@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <ranges>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/format/dcp/reader.h"
+#include "lib/format/gguf/model.h"
 #include "lib/format/hugging_face/index_reader.h"
 #include "lib/format/manifest/output_reader.h"
 #include "lib/format/names.h"
@@ -34,15 +34,8 @@ constexpr auto kReaders = std::to_array<const Reader*>({
     &torch::kReader,
 });
 
-std::vector<std::string> gguf_names(const FolderListing& listing) {
-  std::vector<std::string> names;
-  std::ranges::copy_if(listing.foreign_weights, std::back_inserter(names),
-                       [](const std::string& name) { return name.ends_with(".gguf"); });
-  return names;
-}
-
 bool is_found(std::string_view format, const Location& location) {
-  if (format == kGguf) return !gguf_names(location.listing).empty();
+  if (format == kGguf) return !gguf::file_names(location.listing).empty();
   return std::ranges::any_of(kReaders, [&](const Reader* row) {
     return row->format == format && row->recognises(location);
   });
@@ -72,7 +65,8 @@ Error no_weights(const Location& location) {
   }
   Error error(ErrorCode::kUnsupported, "the folder has weights in another format only");
   error.at({location.folder, 0, 0, ""}).note("found", list_for_message(found));
-  if (gguf_names(location.listing).size() == found.size()) return no_gguf_here(std::move(error));
+  if (gguf::file_names(location.listing).size() == found.size())
+    return no_gguf_here(std::move(error));
   return error.help(
       "fetch the safetensors version, or convert with transformers' save_pretrained(..., "
       "safe_serialization=True)");
@@ -98,7 +92,7 @@ Error not_of_format(const Location& location) {
 
 /// Files of a folder that belong to a format.
 std::vector<std::string> files_of(std::string_view format, const FolderListing& listing) {
-  if (format == kGguf) return gguf_names(listing);
+  if (format == kGguf) return gguf::file_names(listing);
   if (format == torch::kReader.format) {
     return listing.torch_weights.empty() ? listing.rank_folders : listing.torch_weights;
   }

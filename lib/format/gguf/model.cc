@@ -10,7 +10,6 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
-#include "lib/format/folder_listing.h"
 #include "lib/format/names.h"
 #include "lib/format/reader.h"
 #include "lib/format/typed_location.h"
@@ -47,14 +46,6 @@ std::vector<std::string> names_of_parts(const SplitName& split) {
   for (int part = 1; part <= split.parts; ++part) {
     names.push_back(fmt::format("{}-{:05}-of-{:05}{}", split.stem, part, split.parts, kEnding));
   }
-  return names;
-}
-
-std::vector<std::string> gguf_names(const FolderListing& listing) {
-  std::vector<std::string> names;
-  std::copy_if(listing.foreign_weights.begin(), listing.foreign_weights.end(),
-               std::back_inserter(names),
-               [](const std::string& name) { return name.ends_with(kEnding); });
   return names;
 }
 
@@ -123,6 +114,14 @@ std::string folder_of(const std::string& place) {
   return parent.empty() ? "." : parent.string();
 }
 
+std::vector<std::string> file_names(const FolderListing& listing) {
+  std::vector<std::string> names;
+  std::copy_if(listing.foreign_weights.begin(), listing.foreign_weights.end(),
+               std::back_inserter(names),
+               [](const std::string& name) { return name.ends_with(kEnding); });
+  return names;
+}
+
 bool is_gguf(const std::string& location) {
   const TypedLocation typed = parse_location(location);
   if (!typed.format.empty()) return typed.format == kGguf;
@@ -131,7 +130,7 @@ bool is_gguf(const std::string& location) {
   const bool has_others = !listing.weights.empty() || !listing.indices.empty() ||
                           !listing.torch_weights.empty() || !listing.torch_indices.empty() ||
                           !listing.dcp_data.empty();
-  return !has_others && !gguf_names(listing).empty();
+  return !has_others && !file_names(listing).empty();
 }
 
 std::vector<std::vector<std::string>> models_at(const std::string& place) {
@@ -142,7 +141,7 @@ std::vector<std::vector<std::string>> models_at(const std::string& place) {
   }
   std::vector<std::vector<std::string>> models;
   std::set<std::string> seen;
-  for (const std::string& name : gguf_names(list_folder(place))) {
+  for (const std::string& name : file_names(list_folder(place))) {
     const auto split = split_name(name);
     const auto names = split ? names_of_parts(*split) : std::vector<std::string>{name};
     if (seen.insert(names.front()).second) models.push_back(names);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/format/folder_listing.h"
 #include "lib/format/gguf/header.h"
 #include "lib/format/problem.h"
 #include "lib/store/reader.h"
@@ -25,6 +26,9 @@ struct ModelFiles {
   /// The pairs that describe the model: those of the first part.
   const Header& head() const { return files.front().header; }
 };
+
+/// Names of the GGUF files of a folder.
+std::vector<std::string> file_names(const FolderListing& listing);
 
 /// True for a file that ends in .gguf, for a folder whose only weights are such files, and for
 /// gguf:PLACE. Throws the errors of parse_location and of listing a folder.
