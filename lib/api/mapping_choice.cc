@@ -166,11 +166,9 @@ namespace {
 /// without lines.
 mapping::DocumentText recorded_text(const std::string& name, const nlohmann::json& document) {
   constexpr std::string_view kPreset = "preset:";
-  for (const auto& known : {mapping::presets(), mapping::quantized_families()}) {
-    const auto preset = std::ranges::find_if(known, [&](const mapping::Preset& candidate) {
-      return name == std::string(kPreset) + candidate.name;
-    });
-    if (preset == known.end()) continue;
+  const auto* preset =
+      name.starts_with(kPreset) ? mapping::known_preset(name.substr(kPreset.size())) : nullptr;
+  if (preset != nullptr) {
     std::string text(mapping::preset_text(preset->name));
     if (nlohmann::json::parse(text) == document) return {name, std::move(text)};
   }

@@ -85,13 +85,19 @@ std::span<const Preset> quantized_families() {
   return decoded;
 }
 
+const Preset* known_preset(std::string_view name) {
+  for (const auto list : {presets(), quantized_families()}) {
+    const auto found = std::ranges::find(list, name, &Preset::name);
+    if (found != list.end()) return &*found;
+  }
+  return nullptr;
+}
+
 const Preset& find_preset(std::string_view name) {
+  if (const Preset* preset = known_preset(name)) return *preset;
   std::vector<std::string> names;
   for (const auto list : {presets(), quantized_families()}) {
-    for (const Preset& preset : list) {
-      if (preset.name == name) return preset;
-      names.push_back(preset.name);
-    }
+    for (const Preset& preset : list) names.push_back(preset.name);
   }
   Error e(ErrorCode::kUnknownName,
           fmt::format("there is no preset '{}'", quote_for_message(name, 60)));

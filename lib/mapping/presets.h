@@ -29,7 +29,9 @@ std::span<const Preset> presets();
 /// The families of quantised tensors, sorted by name. Their documents have companions and are added
 /// to a model's preset (quantization.h).
 std::span<const Preset> quantized_families();
-/// Returns a preset or a family. Throws kUnknownName with similar names.
+/// Returns a preset or a family, or null.
+const Preset* known_preset(std::string_view name);
+/// Same, but throws kUnknownName with similar names.
 const Preset& find_preset(std::string_view name);
 /// Returns the document of a preset or a family. Throws kUnknownName with similar names.
 std::string_view preset_text(std::string_view name);

@@ -236,7 +236,8 @@ struct Document {
 };
 
 /// Decodes and validates one document by itself. Throws kMappingSyntax if the text is not strict
-/// JSON. Otherwise throws kMappingSchema and kUnknownName with the place and similar names.
+/// JSON. Otherwise throws kMappingSchema and kUnknownName with the place and similar names. Without
+/// `has_lines` places have pointers only (DocumentText::has_lines).
 Document decode_document(std::string_view text, const std::string& name, bool has_lines = true);
 
 /// The part of a document that says which models it is for.
