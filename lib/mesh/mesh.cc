@@ -62,10 +62,8 @@ size_t Mesh::position(std::string_view name) const {
   Error error(ErrorCode::kUnknownName,
               fmt::format("the mesh {} has no axis '{}'", to_string(*this), name));
   const std::string hint = did_you_mean(name, names);
-  error.help(!hint.empty()   ? hint
-             : names.empty() ? "the mesh has no axes"
-                             : fmt::format("its axes are: {}", fmt::join(names, ", ")));
-  throw error;
+  if (hint.empty() && names.empty()) throw error;
+  throw error.help(hint.empty() ? fmt::format("its axes are: {}", fmt::join(names, ", ")) : hint);
 }
 
 const MeshAxis& Mesh::axis(std::string_view name) const {

@@ -143,6 +143,8 @@ std::vector<Row> rows_of_names() {
   const Try unsized{
       R"("axes": {"a": "tp", "b": null}, "rules": [{"match": "w", "dims": ["a*b", null]}])", kOne};
   const Try typo{rule(R"("strategy": "row_wise")"), kOne};
+  const Try of_torch{rule(R"("strategy": "colwise")"), kOne};
+  const Try no_axis{rule(R"("dims": ["ffn", null])"), kOne};
   const Try own_mesh{
       R"("mesh": [{"axis": "tp", "size": 2}], "axes": {"x": "tp"}, "rules": [{"match": "w", "dims": ["x", null]}])",
       kOne, "t=2"};
@@ -166,6 +168,10 @@ std::vector<Row> rows_of_names() {
           R"("axes": {"a": "tp", "b": {"size": 2}}, "rules": [{"match": "w", "dims": ["a*b", null]}])"),
       members(ErrorCode::kUnknownName, "did you mean 'rowwise'?", typo,
               rule(R"("strategy": "rowwise")")),
+      members(ErrorCode::kUnknownName, "which is 'column_parallel'", of_torch,
+              rule(R"("strategy": "column_parallel")")),
+      members(ErrorCode::kUnknownName, "define it in \"axes\"", no_axis,
+              R"("axes": {"ffn": "tp"}, )" + rule(R"("dims": ["ffn", null])")),
       mesh(ErrorCode::kUnknownName, "--mesh tp=2", own_mesh, "tp=2"),
       members(ErrorCode::kUnknownName, "add \"over\": \"NAME\"", other_mesh,
               rule(R"("strategy": {"type": "rowwise", "over": "x"})")),

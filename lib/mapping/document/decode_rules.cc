@@ -42,6 +42,21 @@ std::vector<std::string_view> arguments(StrategyKind kind) {
   throw Error(ErrorCode::kInternal, "unknown strategy");
 }
 
+/// A word of PyTorch that is near to the wrong one of ours.
+struct TorchWord {
+  std::string_view word;
+  std::string_view advice;
+};
+constexpr std::string_view kCutsOutputs =
+    "PyTorch's ColwiseParallel cuts the outputs, which is 'column_parallel'; 'columnwise' cuts the "
+    "second axis";
+constexpr TorchWord kTorchWords[] = {
+    {"colwise", kCutsOutputs},
+    {"ColwiseParallel", kCutsOutputs},
+    {"RowwiseParallel",
+     "PyTorch's RowwiseParallel cuts the inputs, which is 'row_parallel'; 'rowwise' cuts the first "
+     "axis"}};
+
 StrategyKind decode_kind(const JsonValue& value) {
   const std::string name = value.text();
   if (const auto kind = layout::parse_strategy_kind(name)) return *kind;
@@ -52,14 +67,9 @@ StrategyKind decode_kind(const JsonValue& value) {
   Error e = value.error(ErrorCode::kUnknownName,
                         fmt::format("there is no strategy '{}'", quote_for_message(name, 60)));
   e.note("strategies", fmt::format("{}", fmt::join(known, ", ")));
-  // Words of PyTorch that are near to the wrong one of ours.
-  const std::string hint = name == "colwise" || name == "ColwiseParallel"
-                               ? "PyTorch's ColwiseParallel cuts the outputs, which is "
-                                 "'column_parallel'; 'columnwise' cuts the second axis"
-                           : name == "RowwiseParallel"
-                               ? "PyTorch's RowwiseParallel cuts the inputs, which is "
-                                 "'row_parallel'; 'rowwise' cuts the first axis"
-                               : did_you_mean(name, known);
+  const auto* word = std::ranges::find(kTorchWords, name, &TorchWord::word);
+  const std::string hint =
+      word == std::end(kTorchWords) ? did_you_mean(name, known) : std::string(word->advice);
   if (!hint.empty()) e.help(hint);
   throw e;
 }
