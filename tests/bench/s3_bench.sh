@@ -4,6 +4,7 @@
 # BF16, 20 layers of two matrices, to tp=4. The server is nginx on this machine, which answers any signature. Prints the
 # requests and bytes of the split, the seconds of each round and the median of the ratios. Needs nginx and curl.
 set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 shardtool=$1 folder=$2 rounds=${3:-5}
 for program in nginx curl; do
   command -v $program >/dev/null || { echo "SKIPPED: no $program"; exit 0; }
@@ -14,25 +15,8 @@ stop() { [[ -z $server ]] || kill "$server" || true; rm -rf "$work"; }
 trap stop EXIT
 cd "$work"
 
-mkdir -p www/bucket/model logs
-python3 - <<'END'
-import json, os, struct
-rows, columns, layers = 4096, 4096, 20
-header, offset = {}, 0
-for layer in range(layers):
-    for name in ("rows", "columns"):
-        size = rows * columns * 2
-        header[f"{name}.{layer}"] = {"dtype": "BF16", "shape": [rows, columns], "data_offsets": [offset, offset + size]}
-        offset += size
-text = json.dumps(header).encode()
-block = os.urandom(64 << 20)
-with open("www/bucket/model/model.safetensors", "wb") as file:
-    file.write(struct.pack("<Q", len(text)) + text)
-    for at in range(0, offset, len(block)):
-        file.write(block[: offset - at])
-END
-echo '{"version": 1, "mesh": [{"axis": "tp", "size": 4}],
-       "rules": [{"match": "rows.*", "strategy": "rowwise"}, {"match": "columns.*", "strategy": "columnwise"}]}' >mapping.json
+mkdir -p logs
+python3 "$here/layered_model.py" www/bucket/model 20
 
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 cat >nginx.conf <<END

@@ -3,30 +3,13 @@
 # Eight shares of a split on one machine against one process with threads, in interleaved rounds, from a source in the page
 # cache: 2.5 GiB of BF16, 40 layers of two matrices, to tp=4. Prints the seconds of each round and the median of the ratios.
 set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 shardtool=$1 folder=$2 rounds=${3:-5}
 work=$(mktemp -d -p "$folder")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-python3 - <<'END'
-import json, os, struct
-rows, columns, layers = 4096, 4096, 40
-header, offset = {}, 0
-for layer in range(layers):
-    for name in ("rows", "columns"):
-        size = rows * columns * 2
-        header[f"{name}.{layer}"] = {"dtype": "BF16", "shape": [rows, columns], "data_offsets": [offset, offset + size]}
-        offset += size
-text = json.dumps(header).encode()
-block = os.urandom(64 << 20)
-os.mkdir("source")
-with open("source/model.safetensors", "wb") as file:
-    file.write(struct.pack("<Q", len(text)) + text)
-    for at in range(0, offset, len(block)):
-        file.write(block[: offset - at])
-END
-echo '{"version": 1, "mesh": [{"axis": "tp", "size": 4}],
-       "rules": [{"match": "rows.*", "strategy": "rowwise"}, {"match": "columns.*", "strategy": "columnwise"}]}' >mapping.json
+python3 "$here/layered_model.py" source 40
 
 now() { date +%s.%N; }
 lone() { "$shardtool" split source -m mapping.json -o lone -q >/dev/null; }
