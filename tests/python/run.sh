@@ -3,8 +3,8 @@
 #
 # Builds the wheel, installs it into a fresh environment, and runs the tests of the Python module with it. Python 3.10 or
 # later with its headers; SHARDTOOL_PYTHON names it (default python3). pip fetches what pyproject.toml names, pytest,
-# numpy, ml_dtypes and safetensors. The tests of torch are skipped where the environment lacks it;
-# SHARDTOOL_PYTHON_PATH adds a site-packages folder that has it.
+# numpy, ml_dtypes, safetensors, and moto, a server that speaks S3. The tests of torch are skipped where the environment
+# lacks it; SHARDTOOL_PYTHON_PATH adds a site-packages folder that has it.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -33,7 +33,8 @@ command -v ccache >/dev/null && launcher=(-C cmake.define.CMAKE_CXX_COMPILER_LAU
 "$builder/bin/pip" wheel "$root" --quiet --no-deps --no-build-isolation --wheel-dir "$root/build/wheel/$tag-dist" \
   -C build-dir="$root/build/wheel/$tag" "${launcher[@]}"
 "$python" -m venv "$venv"
-"$venv/bin/pip" install --quiet "$root/build/wheel/$tag-dist"/shardtool-*.whl pytest numpy ml_dtypes safetensors
+mapfile -t moto < <(grep -E '^(moto|boto3)' "$root/tests/stores/requirements.txt")
+"$venv/bin/pip" install --quiet "$root/build/wheel/$tag-dist"/shardtool-*.whl pytest numpy ml_dtypes safetensors "${moto[@]}"
 if [[ ${SHARDTOOL_PYTHON_PATH-} ]]; then
   echo "$SHARDTOOL_PYTHON_PATH" > "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/more.pth"
 fi

@@ -122,6 +122,8 @@ def test_an_exception_of_progress_ends_the_run_and_resume_continues_it(tmp_path)
 
 def test_ctrl_c_ends_a_run(tmp_path):
     options = large_checkpoint(tmp_path / "model", 256)
+    # A shell starts what runs in the background without Python's handler.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt(done, total, name):
         os.kill(os.getpid(), signal.SIGINT)
