@@ -119,9 +119,9 @@ std::vector<std::string> mpi_plugin_places(const std::string& given) {
   const auto program = std::filesystem::read_symlink("/proc/self/exe", failure);
   if (failure) return {SHARDTOOL_MPI_PLUGIN_NAME};
   const auto folder = program.parent_path();
-  const auto library = folder / SHARDTOOL_LIBRARY_FROM_PROGRAM / "shardtool";
+  const auto plugins = folder / SHARDTOOL_PLUGINS_FROM_PROGRAM;
   return {folder / SHARDTOOL_MPI_PLUGIN_NAME,
-          (library / SHARDTOOL_MPI_PLUGIN_NAME).lexically_normal()};
+          (plugins / SHARDTOOL_MPI_PLUGIN_NAME).lexically_normal()};
 }
 
 std::string found_mpi(const std::vector<std::string>& plugins) {
