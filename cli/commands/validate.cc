@@ -161,6 +161,7 @@ template <class Options>
 void set_devices(const ValidateArgs& args, Options& options) {
   constexpr i64 kMostSeed = std::numeric_limits<i64>::max();
   options.engine = to_engine(args.engine);
+  options.gpu_virtual = args.engine.is_gpu_virtual();
   if (args.seed) {
     options.seed = static_cast<std::uint64_t>(parse_count("--seed", *args.seed, 0, kMostSeed));
   }
@@ -174,10 +175,6 @@ api::DemoRunOptions to_demo_options(const ValidateArgs& args) {
         .help("give at most one checkpoint, with layer_0/weights and layer_1/weights");
   }
   if (args.html) throw Error(ErrorCode::kUsage, "a demo has no page: --html is for shards");
-  if (args.engine.is_gpu_virtual()) {
-    throw Error(ErrorCode::kUsage, "a demo has no shards for a GPU to compute with")
-        .help("leave --engine out, or give shards");
-  }
   api::DemoRunOptions options;
   if (args.ranks) {
     options.ranks = static_cast<int>(parse_count("--ranks", *args.ranks, 1, kMostRanks));
@@ -206,7 +203,6 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   if (args.graph) options.graph = api::read_graph(*args.graph);
   options.golden = args.golden;
   set_devices(args, options);
-  options.gpu_virtual = args.engine.is_gpu_virtual();
   refuse_both("--quick", args.quick, "--native", args.native);
   options.quick = args.quick;
   options.ordered = args.ordered;
@@ -239,7 +235,8 @@ Command validate_command(ValidateArgs& args) {
                    "shardtool validate out/tp4 --require-coverage 100 --json",
                    "mpirun -n 4 shardtool validate out/tp4 --reference models/llama-8b",
                    "shardtool validate out/tp4 --reference models/llama-8b --engine gpu-virtual",
-                   "shardtool validate --demo mlp"},
+                   "shardtool validate --demo mlp",
+                   "shardtool validate --demo mlp --engine gpu-virtual"},
       .arguments = source_arguments(args),
       .run = [&args](Session& session) { return run_validate(args, session); }};
   append(command.arguments, proof_arguments(args));

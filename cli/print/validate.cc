@@ -154,13 +154,6 @@ std::string bytes_text(const api::ValidateReport& report) {
   return text;
 }
 
-/// The engine and the GPUs that computed.
-std::string engine_text(const api::ValidateReport& report) {
-  const std::set<std::string> names(report.accelerators.begin(), report.accelerators.end());
-  return names.empty() ? report.engine
-                       : fmt::format("{} on {}", report.engine, fmt::join(names, ", "));
-}
-
 /// The libraries and kernels that multiplied in V4.
 std::string native_text(const api::ValidateReport& report) {
   const std::set<std::string> names(report.libraries.begin(), report.libraries.end());
@@ -177,7 +170,8 @@ void print_body(Session& session, const api::ValidateReport& report) {
     out.write(
         labelled(style, "model",
                  fmt::format("{}, {} on {} ({}), {}", report.family, plural(report.layers, "layer"),
-                             report.mesh, plural(report.ranks, "rank"), engine_text(report))));
+                             report.mesh, plural(report.ranks, "rank"),
+                             engine_text(report.engine, report.accelerators))));
   }
   print_table(out, tiers_table(report), TableFormat::kText);
   if (!report.collectives.empty()) {
@@ -251,6 +245,11 @@ std::string_view proved_text(const api::ValidateReport& report) {
 }
 
 }  // namespace
+
+std::string engine_text(const std::string& engine, const std::vector<std::string>& accelerators) {
+  const std::set<std::string> names(accelerators.begin(), accelerators.end());
+  return names.empty() ? engine : fmt::format("{} on {}", engine, fmt::join(names, ", "));
+}
 
 void print_text(Session& session, const api::ValidateReport& report) {
   if (!session.quiet()) print_body(session, report);

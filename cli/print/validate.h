@@ -1,10 +1,16 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "cli/session.h"
 #include "lib/api/reports.h"
 #include "lib/base/json_writer.h"
 
 namespace shardtool::cli {
+
+/// Names an engine and the GPUs that computed: of every process or rank; none: CPUs.
+std::string engine_text(const std::string& engine, const std::vector<std::string>& accelerators);
 
 /// Prints the tiers, faults with their places, collectives and coverage; last the verdict. With -q
 /// only faults: the exit code has the answer.

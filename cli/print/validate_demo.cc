@@ -91,9 +91,10 @@ void print_text(Session& session, const api::DemoRunReport& report) {
   Output& out = session.out();
   const Style& style = session.out_style();
   if (!session.quiet()) {
-    out.write(labelled(style, "demo",
-                       fmt::format("y = relu(x W0) W1 on {}, {}",
-                                   plural(report.demo.devices, "rank"), report.engine)));
+    out.write(
+        labelled(style, "demo",
+                 fmt::format("y = relu(x W0) W1 on {}, {}", plural(report.demo.devices, "rank"),
+                             engine_text(report.engine, report.accelerators))));
     print_table(out, systems_table(report.demo), TableFormat::kText);
     print_table(out, faults_table(report.demo), TableFormat::kText);
     for (const std::string& reason : report.demo.not_planted) {
@@ -111,6 +112,7 @@ void print_text(Session& session, const api::DemoRunReport& report) {
 
 void write_fields(JsonWriter& json, const api::DemoRunReport& report) {
   json.field("verdict", report.demo.passed ? "pass" : "fail").field("engine", report.engine);
+  json.field("backend", report.backend).list("accelerators", report.accelerators);
   json.field("ranks", report.demo.devices).field("directional", report.demo.directional);
   json.key("rows").begin_array();
   for (const DemoRow& row : report.demo.rows) write_row(json, row);

@@ -44,16 +44,24 @@ class Workbench {
   }
   /// The initial content is undefined on an accelerator.
   template <class T>
-  T* out(std::vector<T>& values) {
+  T* out(std::span<T> values) {
     static_assert(std::is_trivially_copyable_v<T>);
     if (accelerator_ == nullptr) return values.data();
-    return reinterpret_cast<T*>(reserve(std::as_writable_bytes(std::span(values))));
+    return reinterpret_cast<T*>(reserve(std::as_writable_bytes(values)));
   }
   template <class T>
-  T* in_out(std::vector<T>& values) {
+  T* out(std::vector<T>& values) {
+    return out(std::span<T>(values));
+  }
+  template <class T>
+  T* in_out(std::span<T> values) {
     T* const there = out(values);
     if (accelerator_ != nullptr) send_last();
     return there;
+  }
+  template <class T>
+  T* in_out(std::vector<T>& values) {
+    return in_out(std::span<T>(values));
   }
   /// Scratch memory for n numbers, never copied back. On the host it lives as long as the
   /// workbench.

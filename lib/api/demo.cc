@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/decode/decode.h"
+#include "lib/api/proof/process_gpu.h"
 #include "lib/base/error.h"
 #include "lib/comm/engine.h"
 #include "lib/format/checkpoint.h"
@@ -78,19 +79,52 @@ tutorial::DemoSizes sizes_of(const DemoRunOptions& options,
   return sizes;
 }
 
+/// The engine that carries the numbers.
+comm::EngineChoice carrier_of(const DemoRunOptions& options) {
+  comm::EngineChoice choice = options.engine;
+  if (!options.gpu_virtual) return choice;
+  require_one_process(choice, kGpuVirtualName);
+  choice.engine = comm::Engine::kEmbedded;
+  return choice;
+}
+
+/// Opens this rank's accelerator; null: the CPU.
+std::unique_ptr<kernels::Accelerator> accelerator_of(const DemoRunOptions& options,
+                                                     comm::Communicator& comm) {
+  if (options.open_accelerator) return options.open_accelerator(comm.rank());
+  if (options.gpu_virtual) return open_gpu_of_rank(comm.rank());
+  if (options.engine.chosen() == comm::Engine::kNccl) return open_own_gpu(comm);
+  return nullptr;
+}
+
+/// Runs a rank, and adds its view of the run to the report.
+void run_rank(const DemoRunOptions& options, const tutorial::DemoSizes& sizes,
+              const tutorial::StoredParameters& stored, comm::Communicator& comm,
+              DemoRunReport& report) {
+  const auto accelerator = accelerator_of(options, comm);
+  if (accelerator != nullptr) {
+    report.backend = accelerator->backend();
+    report.accelerators = comm.all_gather(accelerator->name());
+  }
+  report.demo = tutorial::run_mlp_demo(comm, sizes, stored, accelerator.get());
+}
+
 }  // namespace
 
 DemoRunReport run_demo(const DemoRunOptions& options) {
-  DemoRunReport report;
-  report.engine = comm::name_of(options.engine.chosen());
-  const bool embedded = options.engine.chosen() == comm::Engine::kEmbedded;
-  const int ranks = options.engine.ranks(options.ranks);
+  const comm::EngineChoice engine = carrier_of(options);
+  DemoRunReport blank;
+  blank.engine = options.gpu_virtual ? kGpuVirtualName : comm::name_of(engine.chosen());
+  const bool embedded = engine.chosen() == comm::Engine::kEmbedded;
+  const int ranks = engine.ranks(options.ranks);
   tutorial::StoredParameters stored;
   if (!options.checkpoint.empty()) stored = read_parameters(options.checkpoint);
   const tutorial::DemoSizes sizes = sizes_of(options, stored, ranks);
-  comm::run_ranks(options.engine, ranks, [&](comm::Communicator& comm) {
-    const auto demo = tutorial::run_mlp_demo(comm, sizes, stored);
-    if (!embedded || comm.rank() == 0) report.demo = demo;
+  DemoRunReport report;
+  comm::run_ranks(engine, ranks, [&](comm::Communicator& comm) {
+    DemoRunReport of_rank = blank;
+    run_rank(options, sizes, stored, comm, of_rank);
+    if (!embedded || comm.rank() == 0) report = std::move(of_rank);
   });
   return report;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <concepts>
 
+#include "lib/tutorial/layers/accelerated_product.h"
 #include "lib/tutorial/proof/faults.h"
 
 namespace shardtool::tutorial {
@@ -50,10 +51,16 @@ DemoRow row_of(const SystemCase<T>& one, CaseReport found) {
   return row;
 }
 
+/// This device's product; null is the CPU.
+template <Number T>
+Product<T> product_of(kernels::Accelerator* accelerator) {
+  return accelerator == nullptr ? times<T> : product_on<T>(*accelerator);
+}
+
 template <Number T>
 void add_systems(comm::Communicator& comm, const DemoSizes& sizes, const StoredParameters& stored,
-                 DemoReport& report) {
-  Device<T> device(comm);
+                 kernels::Accelerator* accelerator, DemoReport& report) {
+  Device<T> device(comm, product_of<T>(accelerator));
   for (const SystemCase<T>& one : all_systems<T>(sizes, comm.size(), stored)) {
     CaseReport found = report_on(device, one, one.example.parameters);
     report.rows.push_back(row_of(one, std::move(found)));
@@ -61,12 +68,14 @@ void add_systems(comm::Communicator& comm, const DemoSizes& sizes, const StoredP
 }
 
 /// Plants faults in random models: those of a given one could be hidden by its zeros.
-void add_faults(comm::Communicator& comm, const DemoSizes& sizes, DemoReport& report) {
+void add_faults(comm::Communicator& comm, const DemoSizes& sizes, kernels::Accelerator* accelerator,
+                DemoReport& report) {
+  const Product<Field> product = product_of<Field>(accelerator);
   const auto systems = all_systems<Field>(sizes, comm.size());
   for (const PlantedFault<Field>& fault : all_faults<Field>(sizes.hidden, comm.size())) {
     const auto one = std::find_if(systems.begin(), systems.end(),
                                   [&](const auto& c) { return c.name.starts_with(fault.system); });
-    DemoRow row = row_of(*one, plant(comm, fault, *one));
+    DemoRow row = row_of(*one, plant(comm, fault, *one, product));
     row.planted = fault.name;
     row.is_as_expected = !row.fault.empty();
     report.rows.push_back(std::move(row));
@@ -84,12 +93,10 @@ std::vector<std::string> not_planted(const DemoSizes& sizes, int devices) {
 }
 
 /// The gap of a random model: in a given one, a ReLU may switch between the two points.
-double directional(comm::Communicator& comm, const DemoSizes& sizes) {
-  Device<double> device(comm);
+double directional(const DemoSizes& sizes) {
   const auto example =
       random_layers<double>({sizes.in, sizes.hidden, sizes.out}, sizes.batch, sizes.seed);
-  return directional_gap(device, example, yardstick(device, example).gradients,
-                         kernels::hashed(sizes.seed, 0));
+  return directional_gap(example, yardstick(example).gradients, kernels::hashed(sizes.seed, 0));
 }
 
 void require_sizes(const DemoSizes& sizes) {
@@ -102,16 +109,16 @@ void require_sizes(const DemoSizes& sizes) {
 }  // namespace
 
 DemoReport run_mlp_demo(comm::Communicator& comm, const DemoSizes& sizes,
-                        const StoredParameters& stored) {
+                        const StoredParameters& stored, kernels::Accelerator* accelerator) {
   require_sizes(sizes);
   DemoReport report;
   report.devices = comm.size();
-  add_systems<Field>(comm, sizes, stored, report);
-  add_systems<double>(comm, sizes, stored, report);
-  add_systems<float>(comm, sizes, stored, report);
-  add_faults(comm, sizes, report);
+  add_systems<Field>(comm, sizes, stored, accelerator, report);
+  add_systems<double>(comm, sizes, stored, accelerator, report);
+  add_systems<float>(comm, sizes, stored, accelerator, report);
+  add_faults(comm, sizes, accelerator, report);
   report.not_planted = not_planted(sizes, comm.size());
-  report.directional = directional(comm, sizes);
+  report.directional = directional(sizes);
   report.passed = report.directional <= kDirectionalTolerance &&
                   std::all_of(report.rows.begin(), report.rows.end(), [](const DemoRow& row) {
                     return row.is_as_expected || !row.is_judged;

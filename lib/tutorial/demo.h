@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/device/accelerator.h"
 #include "lib/tutorial/catalogue.h"
 
 namespace shardtool::tutorial {
@@ -44,9 +45,12 @@ struct DemoReport {
 
 /// Runs every system on the devices of `comm`, in the field, in f64 and in f32, and every fault in
 /// the field. Every device gets the same report. The systems of two layers have the parameters
-/// `stored`, if there are any, whose sizes `sizes` has. Throws kUsage for a size below 1,
-/// kEmptyShard for a size below the number of devices, and the errors of the communicator.
+/// `stored`, if there are any, whose sizes `sizes` has. The systems multiply on `accelerator` of
+/// this device, or on the CPU if it is null; the results that they are compared with are the CPU's.
+/// The report does not depend on it. Throws kUsage for a size below 1, kEmptyShard for a size below
+/// the number of devices, and the errors of the communicator and the accelerator.
 DemoReport run_mlp_demo(comm::Communicator& comm, const DemoSizes& sizes,
-                        const StoredParameters& stored = {});
+                        const StoredParameters& stored = {},
+                        kernels::Accelerator* accelerator = nullptr);
 
 }  // namespace shardtool::tutorial

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/comm/communicator.h"
@@ -26,8 +27,9 @@ Matrix<T> decoded(std::string_view bytes);
 template <Number T>
 class Device {
  public:
-  /// `comm` must outlive the device.
-  explicit Device(comm::Communicator& comm) : comm_(comm) {}
+  /// `comm` must outlive the device, like what `product` computes with.
+  explicit Device(comm::Communicator& comm, Product<T> product = times<T>)
+      : comm_(comm), product_(std::move(product)) {}
   virtual ~Device() = default;
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -35,6 +37,8 @@ class Device {
   int device_id() const;
   int num_devices() const;
   void barrier();
+  /// Multiplies matrices on this device.
+  const Product<T>& product() const { return product_; }
 
   void send(int to, const Matrix<T>& matrix);
   Matrix<T> receive(int from);
@@ -76,6 +80,7 @@ class Device {
 
  private:
   comm::Communicator& comm_;
+  Product<T> product_;
 };
 
 }  // namespace shardtool::tutorial

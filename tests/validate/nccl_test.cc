@@ -5,10 +5,12 @@
 
 #include <array>
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "kernels/device/device.h"
+#include "lib/api/demo.h"
 #include "lib/comm/agreement.h"
 #include "lib/comm/engine.h"
 #include "lib/engine/validation.h"
@@ -48,13 +50,19 @@ std::vector<std::optional<Error>> errors_of_processes(int processes, const Part&
   return errors;
 }
 
+comm::EngineChoice nccl_engine(int rank, int processes, const TempFolder& folder) {
+  comm::EngineChoice engine;
+  engine.engine = comm::Engine::kNccl;
+  engine.nccl = {kFakeNccl, kFakeNccl};
+  engine.launch = launch_of(rank, processes);
+  engine.meeting.folder = folder.path();
+  return engine;
+}
+
 api::ValidateOptions on_nccl(const api::ValidateOptions& of_all, int rank, int processes,
                              const TempFolder& folder) {
   api::ValidateOptions options = of_all;
-  options.engine.engine = comm::Engine::kNccl;
-  options.engine.nccl = {kFakeNccl, kFakeNccl};
-  options.engine.launch = launch_of(rank, processes);
-  options.engine.meeting.folder = folder.path();
+  options.engine = nccl_engine(rank, processes, folder);
   return options;
 }
 
@@ -110,6 +118,52 @@ TEST_CASE("processes over NCCL's calls, one device or several each, have one pro
         CHECK(report.collectives[i].counted_elements == on_cpu.collectives[i].counted_elements);
       }
     }
+  }
+}
+
+TEST_CASE("the demo over NCCL's calls multiplies on every process' accelerator") {
+  if (!has_fake_nccl()) return;
+  const TempFolder folder;
+  api::DemoRunOptions on_cpu;
+  on_cpu.ranks = 2;
+  const api::DemoRunReport expected = api::run_demo(on_cpu);
+  std::array<api::DemoRunReport, 2> reports;
+  const auto before = turn<std::uint64_t>("fake_nccl_bytes");
+  const auto errors = errors_of_processes(2, [&](int rank) {
+    api::DemoRunOptions own;
+    own.engine = nccl_engine(rank, 2, folder);
+    own.open_accelerator = [](int) {
+      return std::make_unique<EmulatedAccelerator>(EmulatedAccelerator::Pace::kLate);
+    };
+    reports[static_cast<size_t>(rank)] = api::run_demo(own);
+  });
+  for (const auto& error : errors) CHECK_MESSAGE(!error, error->message());
+  CHECK(turn<std::uint64_t>("fake_nccl_bytes") > before);
+  for (const api::DemoRunReport& report : reports) {
+    CHECK(report.engine == "nccl");
+    CHECK(report.backend == "emulated");
+    CHECK(report.accelerators == std::vector<std::string>(2, "a thread"));
+    CHECK(report.demo.passed);
+    REQUIRE(report.demo.rows.size() == expected.demo.rows.size());
+    for (size_t i = 0; i < report.demo.rows.size(); ++i) {
+      CHECK(report.demo.rows[i].worst == expected.demo.rows[i].worst);
+      CHECK(report.demo.rows[i].collectives == expected.demo.rows[i].collectives);
+    }
+  }
+}
+
+TEST_CASE("the demo over NCCL without a GPU is an error in every process, and not the CPU's") {
+  if (!has_fake_nccl() || kernels::device_state().count > 0) return;
+  const TempFolder folder;
+  const auto errors = errors_of_processes(2, [&](int rank) {
+    api::DemoRunOptions own;
+    own.engine = nccl_engine(rank, 2, folder);
+    api::run_demo(own);
+  });
+  for (const auto& error : errors) {
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kEngineMissing);
+    CHECK(error->message().find("there is no GPU to compute on") != std::string::npos);
   }
 }
 
@@ -173,12 +227,7 @@ TEST_CASE("NCCL that stops in the midst of a validation is cut off after the dea
   const int aborts_before = turn<int>("fake_nccl_aborts");
   const auto start = steady_clock::now();
   const auto errors = errors_of_processes(2, [&](int rank) {
-    comm::EngineChoice engine;
-    engine.engine = comm::Engine::kNccl;
-    engine.nccl = {kFakeNccl, kFakeNccl};
-    engine.launch = launch_of(rank, 2);
-    engine.meeting.folder = folder.path();
-    const auto comm = comm::connect(engine);
+    const auto comm = comm::connect(nccl_engine(rank, 2, folder));
     comm->set_deadline(milliseconds(500), milliseconds(500));
     EmulatedAccelerator accelerator(EmulatedAccelerator::Pace::kEager);
     engine::ValidationOptions options;

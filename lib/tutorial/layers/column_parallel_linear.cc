@@ -36,7 +36,7 @@ Matrix<T> ColumnParallelLinear<T>::weights() const {
 
 template <Number T>
 Matrix<T> ColumnParallelLinear<T>::forward(const Matrix<T>& x) const {
-  return linear(x, weights(), bias_ ? &*bias_ : nullptr);
+  return linear(x, weights(), bias_ ? &*bias_ : nullptr, device_.product());
 }
 
 template <Number T>
@@ -48,9 +48,9 @@ template <Number T>
 typename ColumnParallelLinear<T>::Gradients ColumnParallelLinear<T>::backward(
     const Matrix<T>& x, const Matrix<T>& g_part) {
   Gradients gradients;
-  gradients.weights = times(transposed(x), g_part);
+  gradients.weights = device_.product()(transposed(x), g_part);
   if (bias_) gradients.bias = row_sum(g_part);
-  gradients.x = device_.all_reduce(times(g_part, transposed(weights())));
+  gradients.x = device_.all_reduce(device_.product()(g_part, transposed(weights())));
   return gradients;
 }
 

@@ -53,8 +53,9 @@ Matrix<T> plus_bias(Matrix<T> z, const Matrix<T>* bias) {
 }
 
 template <Number T>
-Matrix<T> linear(const Matrix<T>& x, const Matrix<T>& weights, const Matrix<T>* bias) {
-  return plus_bias(times(x, weights), bias);
+Matrix<T> linear(const Matrix<T>& x, const Matrix<T>& weights, const Matrix<T>* bias,
+                 const Product<T>& product) {
+  return plus_bias(product(x, weights), bias);
 }
 
 template <Number T>
@@ -77,9 +78,10 @@ Matrix<T> masked(Matrix<T> g, const Matrix<T>& h) {
 
 template <Number T>
 Parameters<T> layer_gradients(i64 layer, const Matrix<T>& input, const Matrix<T>& g,
-                              const Matrix<T>* bias, std::string_view prefix) {
+                              const Matrix<T>* bias, const Product<T>& product,
+                              std::string_view prefix) {
   Parameters<T> gradients;
-  gradients[std::string(prefix) + weights_name(layer)] = times(transposed(input), g);
+  gradients[std::string(prefix) + weights_name(layer)] = product(transposed(input), g);
   if (bias != nullptr) gradients[std::string(prefix) + bias_name(layer)] = row_sum(g);
   return gradients;
 }
@@ -102,10 +104,11 @@ std::vector<DenseLayer<T>> layers_of(const Parameters<T>& parameters, std::strin
 }
 
 template <Number T>
-Pass<T> run_layers(std::span<const DenseLayer<T>> layers, const Matrix<T>& x) {
+Pass<T> run_layers(std::span<const DenseLayer<T>> layers, const Matrix<T>& x,
+                   const Product<T>& product) {
   Pass<T> pass{x, {}};
   for (const DenseLayer<T>& layer : layers) {
-    Matrix<T> z = linear(pass.y, layer.weights, layer.bias_or_null());
+    Matrix<T> z = linear(pass.y, layer.weights, layer.bias_or_null(), product);
     pass.tape.push_back(std::move(pass.y));
     pass.y = layer.is_last ? std::move(z) : relu(std::move(z));
   }
@@ -114,13 +117,15 @@ Pass<T> run_layers(std::span<const DenseLayer<T>> layers, const Matrix<T>& x) {
 
 template <Number T>
 Parameters<T> pull_back_layers(std::span<const DenseLayer<T>> layers, const Tape<T>& tape,
-                               const Matrix<T>& g, std::string_view prefix) {
+                               const Matrix<T>& g, const Product<T>& product,
+                               std::string_view prefix) {
   Parameters<T> gradients;
   Matrix<T> behind = g;
   for (size_t i = layers.size(); i-- > 0;) {
     const DenseLayer<T>& layer = layers[i];
-    gradients.merge(layer_gradients(layer.number, tape[i], behind, layer.bias_or_null(), prefix));
-    behind = times(behind, transposed(layer.weights));
+    gradients.merge(
+        layer_gradients(layer.number, tape[i], behind, layer.bias_or_null(), product, prefix));
+    behind = product(behind, transposed(layer.weights));
     if (layer.number != 0) behind = masked(std::move(behind), tape[i]);
   }
   gradients[std::string(kInputGradient)] = std::move(behind);
@@ -147,14 +152,20 @@ template Matrix<Field> plus_bias(Matrix<Field>, const Matrix<Field>*);
 template Matrix<double> plus_bias(Matrix<double>, const Matrix<double>*);
 template Matrix<float> plus_bias(Matrix<float>, const Matrix<float>*);
 template Parameters<Field> layer_gradients(i64, const Matrix<Field>&, const Matrix<Field>&,
-                                           const Matrix<Field>*, std::string_view);
+                                           const Matrix<Field>*, const Product<Field>&,
+                                           std::string_view);
 template Parameters<double> layer_gradients(i64, const Matrix<double>&, const Matrix<double>&,
-                                            const Matrix<double>*, std::string_view);
+                                            const Matrix<double>*, const Product<double>&,
+                                            std::string_view);
 template Parameters<float> layer_gradients(i64, const Matrix<float>&, const Matrix<float>&,
-                                           const Matrix<float>*, std::string_view);
-template Matrix<Field> linear(const Matrix<Field>&, const Matrix<Field>&, const Matrix<Field>*);
-template Matrix<double> linear(const Matrix<double>&, const Matrix<double>&, const Matrix<double>*);
-template Matrix<float> linear(const Matrix<float>&, const Matrix<float>&, const Matrix<float>*);
+                                           const Matrix<float>*, const Product<float>&,
+                                           std::string_view);
+template Matrix<Field> linear(const Matrix<Field>&, const Matrix<Field>&, const Matrix<Field>*,
+                              const Product<Field>&);
+template Matrix<double> linear(const Matrix<double>&, const Matrix<double>&, const Matrix<double>*,
+                               const Product<double>&);
+template Matrix<float> linear(const Matrix<float>&, const Matrix<float>&, const Matrix<float>*,
+                              const Product<float>&);
 template Matrix<Field> relu(Matrix<Field>);
 template Matrix<double> relu(Matrix<double>);
 template Matrix<float> relu(Matrix<float>);
@@ -164,16 +175,21 @@ template Matrix<float> masked(Matrix<float>, const Matrix<float>&);
 template std::vector<DenseLayer<Field>> layers_of(const Parameters<Field>&, std::string_view);
 template std::vector<DenseLayer<double>> layers_of(const Parameters<double>&, std::string_view);
 template std::vector<DenseLayer<float>> layers_of(const Parameters<float>&, std::string_view);
-template Pass<Field> run_layers(std::span<const DenseLayer<Field>>, const Matrix<Field>&);
-template Pass<double> run_layers(std::span<const DenseLayer<double>>, const Matrix<double>&);
-template Pass<float> run_layers(std::span<const DenseLayer<float>>, const Matrix<float>&);
+template Pass<Field> run_layers(std::span<const DenseLayer<Field>>, const Matrix<Field>&,
+                                const Product<Field>&);
+template Pass<double> run_layers(std::span<const DenseLayer<double>>, const Matrix<double>&,
+                                 const Product<double>&);
+template Pass<float> run_layers(std::span<const DenseLayer<float>>, const Matrix<float>&,
+                                const Product<float>&);
 template Parameters<Field> pull_back_layers(std::span<const DenseLayer<Field>>, const Tape<Field>&,
-                                            const Matrix<Field>&, std::string_view);
+                                            const Matrix<Field>&, const Product<Field>&,
+                                            std::string_view);
 template Parameters<double> pull_back_layers(std::span<const DenseLayer<double>>,
                                              const Tape<double>&, const Matrix<double>&,
-                                             std::string_view);
+                                             const Product<double>&, std::string_view);
 template Parameters<float> pull_back_layers(std::span<const DenseLayer<float>>, const Tape<float>&,
-                                            const Matrix<float>&, std::string_view);
+                                            const Matrix<float>&, const Product<float>&,
+                                            std::string_view);
 template Matrix<Field> push_forward_layers(std::span<const DenseLayer<Field>>, const Tape<Field>&,
                                            const Parameters<Field>&, std::string_view);
 template Matrix<double> push_forward_layers(std::span<const DenseLayer<double>>,

@@ -30,7 +30,8 @@ const Matrix<T>* find(const Parameters<T>& parameters, const std::string& name) 
 
 /// x w, plus the bias in every row if there is one.
 template <Number T>
-Matrix<T> linear(const Matrix<T>& x, const Matrix<T>& weights, const Matrix<T>* bias);
+Matrix<T> linear(const Matrix<T>& x, const Matrix<T>& weights, const Matrix<T>* bias,
+                 const Product<T>& product = times<T>);
 /// z, plus the bias in every row if there is one. Throws kShapeMismatch.
 template <Number T>
 Matrix<T> plus_bias(Matrix<T> z, const Matrix<T>* bias);
@@ -45,7 +46,8 @@ Matrix<T> masked(Matrix<T> g, const Matrix<T>& h);
 /// includes the bias if there is one.
 template <Number T>
 Parameters<T> layer_gradients(i64 layer, const Matrix<T>& input, const Matrix<T>& g,
-                              const Matrix<T>* bias, std::string_view prefix = "");
+                              const Matrix<T>* bias, const Product<T>& product = times<T>,
+                              std::string_view prefix = "");
 
 /// y = x W + b, followed by a ReLU unless it is the model's last layer.
 template <Number T>
@@ -77,13 +79,15 @@ struct Pass {
 
 /// Runs consecutive layers on one device. O(rows * sizes of the weights), like the next two.
 template <Number T>
-Pass<T> run_layers(std::span<const DenseLayer<T>> layers, const Matrix<T>& x);
+Pass<T> run_layers(std::span<const DenseLayer<T>> layers, const Matrix<T>& x,
+                   const Product<T>& product = times<T>);
 
 /// J^T g: the gradients of <y, g> by name, and "dx". The latter is already masked if the first of
 /// these layers is not the model's first, because its input is the output of a ReLU.
 template <Number T>
 Parameters<T> pull_back_layers(std::span<const DenseLayer<T>> layers, const Tape<T>& tape,
-                               const Matrix<T>& g, std::string_view prefix = "");
+                               const Matrix<T>& g, const Product<T>& product = times<T>,
+                               std::string_view prefix = "");
 
 /// J v: the change of y when x changes by direction["dx"] and every parameter by direction[its
 /// name]. Requires the model's first layer to be the first of these.

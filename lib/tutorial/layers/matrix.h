@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -66,6 +67,10 @@ Matrix<T> times(const Matrix<T>& a, const Matrix<T>& b) {
   }
   return product;
 }
+
+/// Computes a b: times(), or an accelerator's product with the same bits.
+template <Number T>
+using Product = std::function<Matrix<T>(const Matrix<T>& a, const Matrix<T>& b)>;
 
 template <Number T>
 Matrix<T> transposed(const Matrix<T>& a) {

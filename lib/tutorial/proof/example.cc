@@ -36,12 +36,15 @@ Parameters<T> draw_layers(const std::vector<i64>& sizes, Draw& draw, const std::
   return parameters;
 }
 
-template <Number T>
-std::unique_ptr<System<T>> loaded_yardstick(Device<T>& device, const Example<T>& example) {
-  auto system = example.assignment.empty() ? unsharded(device)
-                                           : unsharded_experts(device, example.assignment);
+/// Runs `body(system)` with the model unsharded on a device of its own.
+template <Number T, class Body>
+auto on_one_device(const Example<T>& example, const Body& body) {
+  comm::SoloCommunicator solo;
+  Device<T> device(solo);
+  const auto system = example.assignment.empty() ? unsharded(device)
+                                                 : unsharded_experts(device, example.assignment);
   system->load_checkpoint(example.parameters);
-  return system;
+  return body(*system);
 }
 
 /// Moves the example by h along a direction.
@@ -53,8 +56,10 @@ Example<double> moved(Example<double> example, const Parameters<double>& directi
   return example;
 }
 
-double loss(Device<double>& device, const Example<double>& example) {
-  return inner_product(loaded_yardstick(device, example)->infer(example.x), example.g);
+double loss(const Example<double>& example) {
+  return on_one_device(example, [&](System<double>& system) {
+    return inner_product(system.infer(example.x), example.g);
+  });
 }
 
 /// <v, gradients> over all arrays.
@@ -112,12 +117,13 @@ Example<T> without_biases(Example<T> example) {
 }
 
 template <Number T>
-Yardstick<T> yardstick(Device<T>& device, const Example<T>& example) {
-  const auto system = loaded_yardstick(device, example);
-  Yardstick<T> result;
-  result.y = system->forward(example.x);
-  result.gradients = system->backward(example.g);
-  return result;
+Yardstick<T> yardstick(const Example<T>& example) {
+  return on_one_device(example, [&](System<T>& system) {
+    Yardstick<T> result;
+    result.y = system.forward(example.x);
+    result.gradients = system.backward(example.g);
+    return result;
+  });
 }
 
 template <Number T>
@@ -154,12 +160,12 @@ double adjoint_gap(const Example<T>& example, const Parameters<T>& gradients, st
   return gap / sum_of_magnitudes(direction, gradients);
 }
 
-double directional_gap(Device<double>& device, const Example<double>& example,
-                       const Parameters<double>& gradients, std::uint64_t seed) {
+double directional_gap(const Example<double>& example, const Parameters<double>& gradients,
+                       std::uint64_t seed) {
   constexpr double kStep = 1e-6;
   const Parameters<double> direction = random_direction(example, seed);
-  const double ahead = loss(device, moved(example, direction, kStep));
-  const double behind = loss(device, moved(example, direction, -kStep));
+  const double ahead = loss(moved(example, direction, kStep));
+  const double behind = loss(moved(example, direction, -kStep));
   const double difference = (ahead - behind) / (2 * kStep);
   const double derivative = along(direction, gradients);
   if (difference == derivative) return 0;
@@ -169,21 +175,21 @@ double directional_gap(Device<double>& device, const Example<double>& example,
 template Example<Field> random_layers(const std::vector<i64>&, i64, std::uint64_t);
 template Example<Field> random_experts(const TwoLayers&, i64, i64, std::uint64_t);
 template Example<Field> without_biases(Example<Field>);
-template Yardstick<Field> yardstick(Device<Field>&, const Example<Field>&);
+template Yardstick<Field> yardstick(const Example<Field>&);
 template Parameters<Field> random_direction(const Example<Field>&, std::uint64_t);
 template Matrix<Field> push_forward(const Example<Field>&, const Parameters<Field>&);
 template double adjoint_gap(const Example<Field>&, const Parameters<Field>&, std::uint64_t);
 template Example<double> random_layers(const std::vector<i64>&, i64, std::uint64_t);
 template Example<double> random_experts(const TwoLayers&, i64, i64, std::uint64_t);
 template Example<double> without_biases(Example<double>);
-template Yardstick<double> yardstick(Device<double>&, const Example<double>&);
+template Yardstick<double> yardstick(const Example<double>&);
 template Parameters<double> random_direction(const Example<double>&, std::uint64_t);
 template Matrix<double> push_forward(const Example<double>&, const Parameters<double>&);
 template double adjoint_gap(const Example<double>&, const Parameters<double>&, std::uint64_t);
 template Example<float> random_layers(const std::vector<i64>&, i64, std::uint64_t);
 template Example<float> random_experts(const TwoLayers&, i64, i64, std::uint64_t);
 template Example<float> without_biases(Example<float>);
-template Yardstick<float> yardstick(Device<float>&, const Example<float>&);
+template Yardstick<float> yardstick(const Example<float>&);
 template Parameters<float> random_direction(const Example<float>&, std::uint64_t);
 template Matrix<float> push_forward(const Example<float>&, const Parameters<float>&);
 template double adjoint_gap(const Example<float>&, const Parameters<float>&, std::uint64_t);

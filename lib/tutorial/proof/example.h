@@ -28,14 +28,14 @@ Example<T> random_experts(const TwoLayers& sizes, i64 n_experts, i64 batch, std:
 template <Number T>
 Example<T> without_biases(Example<T> example);
 
-/// Results of one device, the reference for all others.
+/// Results of one device that multiplies on the CPU, the reference for all others.
 template <Number T>
 struct Yardstick {
   Matrix<T> y;
   Parameters<T> gradients;
 };
 template <Number T>
-Yardstick<T> yardstick(Device<T>& device, const Example<T>& example);
+Yardstick<T> yardstick(const Example<T>& example);
 
 /// A direction of change for x (as "dx") and every parameter.
 template <Number T>
@@ -52,7 +52,7 @@ double adjoint_gap(const Example<T>& example, const Parameters<T>& gradients, st
 
 /// (L(p + h v) - L(p - h v)) / 2h - <v, gradients> for L = <y, g> and h = 1e-6, relative to the
 /// larger of the two. Only f64 has enough digits for it.
-double directional_gap(Device<double>& device, const Example<double>& example,
-                       const Parameters<double>& gradients, std::uint64_t seed);
+double directional_gap(const Example<double>& example, const Parameters<double>& gradients,
+                       std::uint64_t seed);
 
 }  // namespace shardtool::tutorial

@@ -8,18 +8,18 @@ namespace shardtool::tutorial {
 namespace {
 
 template <Number T>
-using MakeDevice = std::function<std::unique_ptr<Device<T>>(comm::Communicator&)>;
+using MakeDevice = std::function<std::unique_ptr<Device<T>>(comm::Communicator&, Product<T>)>;
 
 template <Number T>
 MakeDevice<T> faulty(typename FaultyDevice<T>::Fault fault, i64 nth) {
-  return [=](comm::Communicator& comm) -> std::unique_ptr<Device<T>> {
-    return std::make_unique<FaultyDevice<T>>(comm, fault, nth);
+  return [=](comm::Communicator& comm, Product<T> product) -> std::unique_ptr<Device<T>> {
+    return std::make_unique<FaultyDevice<T>>(comm, std::move(product), fault, nth);
   };
 }
 
 template <Number T>
-std::unique_ptr<Device<T>> right_device(comm::Communicator& comm) {
-  return std::make_unique<Device<T>>(comm);
+std::unique_ptr<Device<T>> right_device(comm::Communicator& comm, Product<T> product) {
+  return std::make_unique<Device<T>>(comm, std::move(product));
 }
 
 template <Number T>
@@ -100,8 +100,9 @@ std::vector<PlantedFault<T>> all_faults(i64 hidden, int devices) {
 }
 
 template <Number T>
-CaseReport plant(comm::Communicator& comm, const PlantedFault<T>& fault, const SystemCase<T>& one) {
-  const auto device = fault.device(comm);
+CaseReport plant(comm::Communicator& comm, const PlantedFault<T>& fault, const SystemCase<T>& one,
+                 const Product<T>& product) {
+  const auto device = fault.device(comm, product);
   return report_on(*device, one, fault.checkpoint(one.example.parameters));
 }
 
@@ -110,20 +111,20 @@ template Parameters<Field> with_exchanged_shards(Parameters<Field>, int);
 template Parameters<Field> without_tail(const Parameters<Field>&, int);
 template Parameters<Field> with_exchanged_experts(const Parameters<Field>&);
 template std::vector<PlantedFault<Field>> all_faults(i64, int);
-template CaseReport plant(comm::Communicator&, const PlantedFault<Field>&,
-                          const SystemCase<Field>&);
+template CaseReport plant(comm::Communicator&, const PlantedFault<Field>&, const SystemCase<Field>&,
+                          const Product<Field>&);
 template class FaultyDevice<double>;
 template Parameters<double> with_exchanged_shards(Parameters<double>, int);
 template Parameters<double> without_tail(const Parameters<double>&, int);
 template Parameters<double> with_exchanged_experts(const Parameters<double>&);
 template std::vector<PlantedFault<double>> all_faults(i64, int);
 template CaseReport plant(comm::Communicator&, const PlantedFault<double>&,
-                          const SystemCase<double>&);
+                          const SystemCase<double>&, const Product<double>&);
 template class FaultyDevice<float>;
 template Parameters<float> with_exchanged_shards(Parameters<float>, int);
 template Parameters<float> without_tail(const Parameters<float>&, int);
 template Parameters<float> with_exchanged_experts(const Parameters<float>&);
 template std::vector<PlantedFault<float>> all_faults(i64, int);
-template CaseReport plant(comm::Communicator&, const PlantedFault<float>&,
-                          const SystemCase<float>&);
+template CaseReport plant(comm::Communicator&, const PlantedFault<float>&, const SystemCase<float>&,
+                          const Product<float>&);
 }  // namespace shardtool::tutorial

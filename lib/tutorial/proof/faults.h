@@ -18,8 +18,8 @@ class FaultyDevice final : public Device<T> {
     kTwice,    ///< sums the sum again
   };
   /// `nth` counts from 0.
-  FaultyDevice(comm::Communicator& comm, Fault fault, i64 nth)
-      : Device<T>(comm), fault_(fault), nth_(nth) {}
+  FaultyDevice(comm::Communicator& comm, Product<T> product, Fault fault, i64 nth)
+      : Device<T>(comm, std::move(product)), fault_(fault), nth_(nth) {}
   Matrix<T> all_reduce(const Matrix<T>& summand) override;
 
  private:
@@ -47,7 +47,7 @@ template <Number T>
 struct PlantedFault {
   std::string name;
   std::string system;  ///< prefix of its case's name in the catalogue
-  std::function<std::unique_ptr<Device<T>>(comm::Communicator&)> device;
+  std::function<std::unique_ptr<Device<T>>(comm::Communicator&, Product<T>)> device;
   std::function<Parameters<T>(const Parameters<T>&)> checkpoint;  ///< modifies the correct one
 };
 
@@ -59,6 +59,7 @@ std::vector<PlantedFault<T>> all_faults(i64 hidden, int devices);
 
 /// Runs the fault's system with the fault. All devices call it, and get the same result.
 template <Number T>
-CaseReport plant(comm::Communicator& comm, const PlantedFault<T>& fault, const SystemCase<T>& one);
+CaseReport plant(comm::Communicator& comm, const PlantedFault<T>& fault, const SystemCase<T>& one,
+                 const Product<T>& product = times<T>);
 
 }  // namespace shardtool::tutorial

@@ -115,7 +115,7 @@ PassResults<T> run_both_ways(Device<T>& device, System<T>& system, const Example
 template <Number T>
 Proof prove(Device<T>& device, const System<T>& system, const Example<T>& example,
             const PassResults<T>& outcome, i64 divisor) {
-  const Yardstick<T> expected = yardstick(device, example);
+  const Yardstick<T> expected = yardstick(example);
   const i64 batch = example.x.rows();
   Proof proof;
   proof.arrays.push_back(judge(device, "y", expected.y, system.output(batch), outcome.y));

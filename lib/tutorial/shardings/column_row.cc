@@ -31,19 +31,21 @@ class ColumnRow : public System<T> {
 
   Pass<T> run(const Matrix<T>& part) final {
     Matrix<T> x = gathered(part);
-    Matrix<T> h = relu(linear(x, this->weights(0), this->bias(0)));
-    const Matrix<T> y = summed(times(h, this->weights(1)));
+    const Product<T>& product = this->device_.product();
+    Matrix<T> h = relu(linear(x, this->weights(0), this->bias(0), product));
+    const Matrix<T> y = summed(product(h, this->weights(1)));
     // Added after the sum; before it, the bias would count once per device.
     return {plus_bias(y, this->bias(1)), {std::move(x), std::move(h)}};
   }
 
   Parameters<T> pull_back(const Tape<T>& tape, const Matrix<T>& part) final {
+    const Product<T>& product = this->device_.product();
     const Matrix<T>& h = tape[1];
     const Matrix<T> g = gathered(part);
-    const Matrix<T> dz = masked(times(g, transposed(this->weights(1))), h);
-    Parameters<T> gradients = layer_gradients<T>(1, h, g, nullptr);
-    gradients.merge(layer_gradients(0, tape[0], dz, this->bias(0)));
-    gradients[std::string(kInputGradient)] = summed(times(dz, transposed(this->weights(0))));
+    const Matrix<T> dz = masked(product(g, transposed(this->weights(1))), h);
+    Parameters<T> gradients = layer_gradients<T>(1, h, g, nullptr, product);
+    gradients.merge(layer_gradients(0, tape[0], dz, this->bias(0), product));
+    gradients[std::string(kInputGradient)] = summed(product(dz, transposed(this->weights(0))));
     // Replicated, but each device has summed only the rows of its own part.
     if (this->bias(1) != nullptr) gradients[bias_name(1)] = over_all_rows(row_sum(part));
     return gradients;

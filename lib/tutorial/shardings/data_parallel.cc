@@ -22,10 +22,12 @@ class DataParallel final : public System<T> {
   Placements place(const Parameters<T>& whole) const override {
     return all_placed(whole, replicated());
   }
-  Pass<T> run(const Matrix<T>& x) override { return run_layers<T>(layers_, x); }
+  Pass<T> run(const Matrix<T>& x) override {
+    return run_layers<T>(layers_, x, this->device_.product());
+  }
 
   Parameters<T> pull_back(const Tape<T>& tape, const Matrix<T>& g) override {
-    Parameters<T> gradients = pull_back_layers<T>(layers_, tape, g);
+    Parameters<T> gradients = pull_back_layers<T>(layers_, tape, g, this->device_.product());
     for (auto& [name, gradient] : gradients) {
       if (name == kInputGradient) continue;
       gradient = reduced(this->device_.all_reduce(gradient), reduction_, this->num_devices());

@@ -74,11 +74,12 @@ ExpertBank<T>::ExpertBank(std::vector<std::vector<DenseLayer<T>>> models, Interv
               std::make_move_iterator(models.begin() + experts.end)) {}
 
 template <Number T>
-Pass<T> ExpertBank<T>::run(const Matrix<T>& x, const Assignment& expert_of) const {
+Pass<T> ExpertBank<T>::run(const Matrix<T>& x, const Assignment& expert_of,
+                           const Product<T>& product) const {
   Pass<T> pass{Matrix<T>(x.rows(), models_.front().back().weights.columns()), {}};
   for (size_t i = 0; i < models_.size(); ++i) {
     const std::vector<i64> rows = rows_of(expert_of, first_ + static_cast<i64>(i));
-    Pass<T> own = run_layers<T>(models_[i], picked(x, rows));
+    Pass<T> own = run_layers<T>(models_[i], picked(x, rows), product);
     pass.y = plus(std::move(pass.y), put_back(own.y, rows, x.rows()));
     std::move(own.tape.begin(), own.tape.end(), std::back_inserter(pass.tape));
   }
@@ -95,15 +96,16 @@ Tape<T> ExpertBank<T>::tape_of(const Tape<T>& tape, size_t expert) const {
 
 template <Number T>
 Parameters<T> ExpertBank<T>::pull_back(const Tape<T>& tape, const Matrix<T>& g,
-                                       const Assignment& expert_of) const {
+                                       const Assignment& expert_of,
+                                       const Product<T>& product) const {
   Parameters<T> gradients;
   const std::string input_gradient(kInputGradient);
   Matrix<T> dx(g.rows(), models_.front().front().weights.rows());
   for (size_t i = 0; i < models_.size(); ++i) {
     const i64 expert = first_ + static_cast<i64>(i);
     const std::vector<i64> rows = rows_of(expert_of, expert);
-    Parameters<T> part =
-        pull_back_layers<T>(models_[i], tape_of(tape, i), picked(g, rows), prefix_of(expert));
+    Parameters<T> part = pull_back_layers<T>(models_[i], tape_of(tape, i), picked(g, rows), product,
+                                             prefix_of(expert));
     dx = plus(std::move(dx), put_back(part.at(input_gradient), rows, g.rows()));
     part.erase(input_gradient);
     gradients.merge(std::move(part));

@@ -34,10 +34,11 @@ class ExpertBank {
   /// Keeps those of `models` in `experts`, which must not be empty.
   ExpertBank(std::vector<std::vector<DenseLayer<T>>> models, Interval experts);
 
-  Pass<T> run(const Matrix<T>& x, const Assignment& expert_of) const;
+  Pass<T> run(const Matrix<T>& x, const Assignment& expert_of,
+              const Product<T>& product = times<T>) const;
   /// Returns gradients by name, and "dx" with the rows in the order of x.
-  Parameters<T> pull_back(const Tape<T>& tape, const Matrix<T>& g,
-                          const Assignment& expert_of) const;
+  Parameters<T> pull_back(const Tape<T>& tape, const Matrix<T>& g, const Assignment& expert_of,
+                          const Product<T>& product = times<T>) const;
   /// J v, as push_forward_layers.
   Matrix<T> push_forward(const Tape<T>& tape, const Parameters<T>& direction,
                          const Assignment& expert_of) const;

@@ -47,13 +47,14 @@ class ExpertParallel final : public System<T> {
   }
 
   Pass<T> run(const Matrix<T>& x) override {
-    Pass<T> pass = bank_.run(dispatched(x), route_.expert_of);
+    Pass<T> pass = bank_.run(dispatched(x), route_.expert_of, this->device_.product());
     pass.y = returned(pass.y);
     return pass;
   }
 
   Parameters<T> pull_back(const Tape<T>& tape, const Matrix<T>& g) override {
-    Parameters<T> gradients = bank_.pull_back(tape, dispatched(g), route_.expert_of);
+    Parameters<T> gradients =
+        bank_.pull_back(tape, dispatched(g), route_.expert_of, this->device_.product());
     Matrix<T>& dx = gradients.at(std::string(kInputGradient));
     dx = returned(dx);
     return gradients;

@@ -26,11 +26,12 @@ class FullySharded final : public System<T> {
   }
 
   Pass<T> run(const Matrix<T>& x) override {
-    return run_layers<T>(layers_of(gathered(this->held())), x);
+    return run_layers<T>(layers_of(gathered(this->held())), x, this->device_.product());
   }
 
   Parameters<T> pull_back(const Tape<T>& tape, const Matrix<T>& g) override {
-    Parameters<T> gradients = pull_back_layers<T>(layers_for_backward(), tape, g);
+    Parameters<T> gradients =
+        pull_back_layers<T>(layers_for_backward(), tape, g, this->device_.product());
     for (auto& [name, gradient] : gradients) {
       if (name == kInputGradient) continue;
       const MatrixPlacement& placement = this->placements().at(name);

@@ -75,7 +75,7 @@ template <Number T>
 Pass<T> Pipeline<T>::run_microbatch(const Matrix<T>& x, i64 i) {
   const int here = this->device_id();
   const Matrix<T> input = is_first() ? microbatch(x, i) : this->device_.receive(here - 1);
-  Pass<T> pass = run_layers<T>(layers_, input);
+  Pass<T> pass = run_layers<T>(layers_, input, this->device_.product());
   if (is_last()) return pass;
   this->device_.send(here + 1, pass.y);
   pass.y = {};
@@ -86,7 +86,7 @@ template <Number T>
 Parameters<T> Pipeline<T>::pull_back_microbatch(const Tape<T>& tape, const Matrix<T>& g, i64 i) {
   const int here = this->device_id();
   const Matrix<T> behind = is_last() ? microbatch(g, i) : this->device_.receive(here + 1);
-  Parameters<T> gradients = pull_back_layers<T>(layers_, tape, behind);
+  Parameters<T> gradients = pull_back_layers<T>(layers_, tape, behind, this->device_.product());
   if (is_first()) return gradients;
   this->device_.send(here - 1, gradients.at(std::string(kInputGradient)));
   gradients.erase(std::string(kInputGradient));
@@ -157,7 +157,7 @@ void Pipeline<T>::lead(const InputStream<T>& input_stream, const OutputStream<T>
   const int last = this->num_devices() - 1;
   int under_way = 0;
   while (const std::optional<Matrix<T>> x = input_stream()) {
-    const Matrix<T> h = run_layers<T>(layers_, *x).y;
+    const Matrix<T> h = run_layers<T>(layers_, *x, this->device_.product()).y;
     if (last == 0) {
       output_stream(h);
       continue;
@@ -175,7 +175,8 @@ template <Number T>
 void Pipeline<T>::follow() {
   const int here = this->device_id();
   while (const std::optional<Matrix<T>> h = this->device_.receive_next(here - 1)) {
-    this->device_.send(is_last() ? 0 : here + 1, run_layers<T>(layers_, *h).y);
+    this->device_.send(is_last() ? 0 : here + 1,
+                       run_layers<T>(layers_, *h, this->device_.product()).y);
   }
   if (!is_last()) this->device_.send_end(here + 1);
 }

@@ -29,22 +29,24 @@ class RowColumn final : public System<T> {
 
   Pass<T> run(const Matrix<T>& x) override {
     require_extent("columns of x", x.columns(), in_.back().end);
+    const Product<T>& product = this->device_.product();
     Matrix<T> mine = slice(x, Axis::kColumns, in_[this->device_id()]);
-    const Matrix<T> z = this->device_.all_reduce(times(mine, this->weights(0)));
+    const Matrix<T> z = this->device_.all_reduce(product(mine, this->weights(0)));
     Matrix<T> h = relu(plus_bias(z, this->bias(0)));
-    const Matrix<T> y = linear(h, this->weights(1), this->bias(1));
+    const Matrix<T> y = linear(h, this->weights(1), this->bias(1), product);
     return {this->device_.all_gather(y, Axis::kColumns), {std::move(mine), std::move(h)}};
   }
 
   Parameters<T> pull_back(const Tape<T>& tape, const Matrix<T>& g) override {
+    const Product<T>& product = this->device_.product();
     const Matrix<T>& h = tape[1];
     require_extent("columns of dL/dy", g.columns(), out_.back().end);
     const Matrix<T> mine = slice(g, Axis::kColumns, out_[this->device_id()]);
     const Matrix<T> dz =
-        masked(this->device_.all_reduce(times(mine, transposed(this->weights(1)))), h);
-    Parameters<T> gradients = layer_gradients(1, h, mine, this->bias(1));
-    gradients.merge(layer_gradients(0, tape[0], dz, this->bias(0)));
-    gradients[std::string(kInputGradient)] = times(dz, transposed(this->weights(0)));
+        masked(this->device_.all_reduce(product(mine, transposed(this->weights(1)))), h);
+    Parameters<T> gradients = layer_gradients(1, h, mine, this->bias(1), product);
+    gradients.merge(layer_gradients(0, tape[0], dz, this->bias(0), product));
+    gradients[std::string(kInputGradient)] = product(dz, transposed(this->weights(0)));
     return gradients;
   }
 

@@ -19,9 +19,11 @@ class Unsharded final : public System<T> {
   Placements place(const Parameters<T>& whole) const override {
     return all_placed(whole, replicated());
   }
-  Pass<T> run(const Matrix<T>& x) override { return run_layers<T>(layers_, x); }
+  Pass<T> run(const Matrix<T>& x) override {
+    return run_layers<T>(layers_, x, this->device_.product());
+  }
   Parameters<T> pull_back(const Tape<T>& tape, const Matrix<T>& g) override {
-    return pull_back_layers<T>(layers_, tape, g);
+    return pull_back_layers<T>(layers_, tape, g, this->device_.product());
   }
 
  private:

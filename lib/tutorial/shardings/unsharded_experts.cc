@@ -26,10 +26,10 @@ class UnshardedExperts final : public System<T> {
   }
   Pass<T> run(const Matrix<T>& x) override {
     require_extent("rows of the batch", x.rows(), assignment_.size());
-    return bank_.run(x, assignment_);
+    return bank_.run(x, assignment_, this->device_.product());
   }
   Parameters<T> pull_back(const Tape<T>& tape, const Matrix<T>& g) override {
-    return bank_.pull_back(tape, g, assignment_);
+    return bank_.pull_back(tape, g, assignment_, this->device_.product());
   }
 
  private:

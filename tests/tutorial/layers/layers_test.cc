@@ -31,42 +31,33 @@ TEST_CASE("the worked example comes out in every arithmetic, forward and backwar
 
 TEST_CASE("backward is the adjoint of the derivative, exactly in the field") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    on_devices<Field>(1, [&](Device<Field>& device) {
-      for (const auto& example : {random_layers<Field>({3, 10, 4}, 5, seed),
-                                  random_layers<Field>({4, 3, 6, 5, 2}, 3, seed),
-                                  random_experts<Field>({3, 5, 2}, 4, 9, seed)}) {
-        CHECK(adjoint_gap(example, yardstick(device, example).gradients, seed) == 0);
-      }
-      return 0;
-    });
+    for (const auto& example :
+         {random_layers<Field>({3, 10, 4}, 5, seed), random_layers<Field>({4, 3, 6, 5, 2}, 3, seed),
+          random_experts<Field>({3, 5, 2}, 4, 9, seed)}) {
+      CHECK(adjoint_gap(example, yardstick(example).gradients, seed) == 0);
+    }
   }
 }
 
 TEST_CASE("one wrong element of any gradient breaks the adjoint") {
-  on_devices<Field>(1, [](Device<Field>& device) {
-    const auto example = random_layers<Field>({3, 10, 4}, 5, 1);
-    const Parameters<Field> gradients = yardstick(device, example).gradients;
-    CHECK(gradients.size() == 5);
-    for (const auto& [name, gradient] : gradients) {
-      Parameters<Field> wrong = gradients;
-      wrong.at(name).values().back() += Field{1};
-      CHECK_MESSAGE(adjoint_gap(example, wrong, 2) == 1, name);
-    }
-    return 0;
-  });
+  const auto example = random_layers<Field>({3, 10, 4}, 5, 1);
+  const Parameters<Field> gradients = yardstick(example).gradients;
+  CHECK(gradients.size() == 5);
+  for (const auto& [name, gradient] : gradients) {
+    Parameters<Field> wrong = gradients;
+    wrong.at(name).values().back() += Field{1};
+    CHECK_MESSAGE(adjoint_gap(example, wrong, 2) == 1, name);
+  }
 }
 
 TEST_CASE("in f64 the gradients are those of central differences") {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
-    on_devices<double>(1, [&](Device<double>& device) {
-      const auto example = random_layers<double>({6, 10, 5}, 4, seed);
-      Parameters<double> gradients = yardstick(device, example).gradients;
-      CHECK(directional_gap(device, example, gradients, seed) < 1e-6);
-      CHECK(adjoint_gap(example, gradients, seed) < 1e-12);
-      for (double& value : gradients.at(weights_name(1)).values()) value = -value;
-      CHECK(directional_gap(device, example, gradients, seed) > 1e-3);
-      return 0;
-    });
+    const auto example = random_layers<double>({6, 10, 5}, 4, seed);
+    Parameters<double> gradients = yardstick(example).gradients;
+    CHECK(directional_gap(example, gradients, seed) < 1e-6);
+    CHECK(adjoint_gap(example, gradients, seed) < 1e-12);
+    for (double& value : gradients.at(weights_name(1)).values()) value = -value;
+    CHECK(directional_gap(example, gradients, seed) > 1e-3);
   }
 }
 
