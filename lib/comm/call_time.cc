@@ -36,8 +36,20 @@ std::function<void()> call_of(Communicator& comm, Operation operation, i64 bytes
         comm.receive((comm.rank() + size - 1) % size);
       };
     case Operation::kAllReduce:
+      if (comm.has_native_sums(Dtype::kF32)) {
+        return [&comm, numbers]() mutable {
+          comm.native_all_reduce(Dtype::kF32, std::as_writable_bytes(std::span(numbers)));
+        };
+      }
       return [&comm, numbers]() mutable { all_reduce(comm, std::span<float>(numbers)); };
     case Operation::kReduceScatter: {
+      if (comm.has_native_sums(Dtype::kF32)) {
+        const auto unit = static_cast<i64>(sizeof(float)) * size;
+        return
+            [&comm, values = std::string(static_cast<size_t>(ceil_div(bytes, unit) * unit), '\0')] {
+              comm.native_reduce_scatter(Dtype::kF32, values);
+            };
+      }
       std::vector<size_t> counts(static_cast<size_t>(size));
       for (size_t i = 0; i < counts.size(); ++i) counts[i] = (numbers.size() + i) / counts.size();
       return [&comm, numbers, counts]() mutable {

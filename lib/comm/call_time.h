@@ -11,6 +11,8 @@ namespace shardtool::comm {
 ///     all_reduce       the buffer                 all_to_all       the parts for all processes
 ///     broadcast        the buffer                 send             one message to the next rank
 ///
+/// Sums are the engine's own where it has them.
+///
 /// Every process calls it and gets the same number. Throws the operation's errors, and kInternal
 /// for any other operation.
 double call_us(Communicator& comm, Operation operation, i64 bytes, i64 rounds);

@@ -128,6 +128,24 @@ std::vector<std::string> Communicator::all_to_all(std::vector<std::string> to_ea
   return do_all_to_all(std::move(to_each));
 }
 
+void Communicator::native_all_reduce(Dtype type, std::span<std::byte> values) {
+  begin(Operation::kAllReduce, std::ssize(values));
+  require_native_sums(type);
+  do_native_all_reduce(type, values);
+}
+
+std::string Communicator::native_reduce_scatter(Dtype type, std::string_view values) {
+  begin(Operation::kReduceScatter, std::ssize(values));
+  require_native_sums(type);
+  const auto unit = static_cast<size_t>(size_ * (bits(type) / 8));
+  if (values.size() % unit != 0) {
+    throw Error(ErrorCode::kInternal,
+                fmt::format("reduce_scatter: {} bytes do not make {} equal ranges of {}",
+                            values.size(), size_, to_string(type)));
+  }
+  return do_native_reduce_scatter(type, values);
+}
+
 std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   begin(Operation::kSplit, 0);
   const Choice mine{color, key, next_channel()};
@@ -195,6 +213,14 @@ std::unique_ptr<Communicator> Communicator::do_split(std::vector<int> members, C
   return std::make_unique<GroupCommunicator>(*this, std::move(members), first);
 }
 
+void Communicator::do_native_all_reduce(Dtype, std::span<std::byte>) {
+  throw Error(ErrorCode::kInternal, "the engine has no all_reduce of its own");
+}
+
+std::string Communicator::do_native_reduce_scatter(Dtype, std::string_view) {
+  throw Error(ErrorCode::kInternal, "the engine has no reduce_scatter of its own");
+}
+
 std::optional<Communicator::Clock::time_point> Communicator::wait_end() const {
   if (current_.patience == kForever) return std::nullopt;
   return Clock::now() + current_.patience;
@@ -215,6 +241,12 @@ void Communicator::require_rank(int rank) const {
   if (rank >= 0 && rank < size_) return;
   throw Error(ErrorCode::kInternal,
               fmt::format("{} names process {} of {}", operation_name(), rank, size_));
+}
+
+void Communicator::require_native_sums(Dtype type) const {
+  if (has_native_sums(type)) return;
+  throw Error(ErrorCode::kInternal,
+              fmt::format("the engine does not add {} itself", to_string(type)));
 }
 
 Communicator::Ticket SoloCommunicator::do_post(int, Channel, std::string) {

@@ -5,11 +5,13 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "lib/base/dtype.h"
 #include "lib/base/error.h"
 #include "lib/comm/counters.h"
 
@@ -82,6 +84,16 @@ class Communicator {
   /// Parts that all processes gave for this rank, in rank order. `to_each` has an entry per rank.
   std::vector<std::string> all_to_all(std::vector<std::string> to_each,
                                       Operation counted_as = Operation::kAllToAll);
+  /// True if the engine adds numbers of this type itself: NCCL.
+  virtual bool has_native_sums(Dtype) const { return false; }
+  /// Replaces `values` by their sum over all processes, element by element, with the engine's own
+  /// all_reduce: in its order, rounded to `type` as it rounds. Every process gives as many. Throws
+  /// kInternal without has_native_sums(type). For sums with the same bits on every engine see
+  /// reduce.h.
+  void native_all_reduce(Dtype type, std::span<std::byte> values);
+  /// Returns this process' of size() equal ranges of that sum, with the engine's own
+  /// reduce_scatter. The number of values is a multiple of size(), else kInternal.
+  std::string native_reduce_scatter(Dtype type, std::string_view values);
   /// Communicator of the processes with the same color; null for a negative color. All processes
   /// take part. This communicator must outlive the result.
   std::unique_ptr<Communicator> split(int color, int key);
@@ -128,6 +140,8 @@ class Communicator {
   virtual std::vector<std::string> do_gather(std::string_view mine);
   virtual std::string do_broadcast(int from, std::string bytes);
   virtual std::vector<std::string> do_all_to_all(std::vector<std::string> to_each);
+  virtual void do_native_all_reduce(Dtype type, std::span<std::byte> values);
+  virtual std::string do_native_reduce_scatter(Dtype type, std::string_view values);
   /// Creates the group of `members`: ranks here, in the order of the new ranks, this one among
   /// them. Channels from `first` on are free.
   virtual std::unique_ptr<Communicator> do_split(std::vector<int> members, Channel first);
@@ -155,6 +169,7 @@ class Communicator {
 
   void begin(Operation operation, i64 bytes);
   void require_rank(int rank) const;
+  void require_native_sums(Dtype type) const;
 
   const int rank_;
   const int size_;

@@ -56,7 +56,8 @@ class Tier {
     hands_on_made_ = false;
   }
   const Counts& counts() const { return fabric_.counts(); }
-  static constexpr i64 kNumberBytes = sizeof(N);  ///< size of an exchanged number
+  /// Bytes of a number as this move sends it.
+  i64 number_bytes(plan::Move move) const { return fabric_.template number_bytes<N>(move); }
   i64 rows() const { return inputs_.rows(); }
   std::uint64_t digest() const { return digest_; }
   const Run<N>& reference() const { return reference_.run(); }

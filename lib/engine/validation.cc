@@ -338,7 +338,7 @@ void Validation::predict(Verdict& verdict) {
       const Counted counted = found == tier.counts().end() ? Counted{} : found->second;
       verdict.collectives.push_back({tier.verdict().kind, key.first, key.second, row.count,
                                      counted.count, row.elements * tier.rows(), counted.elements,
-                                     tier.kNumberBytes});
+                                     tier.number_bytes(key.second)});
     }
   });
 }

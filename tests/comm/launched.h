@@ -12,8 +12,8 @@ struct Launched {
   double seconds = 0;
 };
 
-/// Starts `size` processes of the engine with this part: "tcp" by their environment, "mpi" by
-/// mpirun.
+/// Starts `size` processes of the engine with this part: "tcp" and "nccl" by their environment,
+/// "mpi" by mpirun.
 Launched launch(const std::string& engine, int size, const std::string& part, int seed = 0);
 
 /// Reason why the engine cannot be tested here; empty if it can.

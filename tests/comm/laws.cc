@@ -3,6 +3,7 @@
 #include <array>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
@@ -218,6 +219,31 @@ void reduces(Witness& witness, std::uint64_t step, const std::function<T(std::ui
   }
 }
 
+/// Sums of small integers, which have the same bits in any order. Engines without sums of their own
+/// keep the same digest.
+void sums_natively(Witness& witness) {
+  Communicator& comm = witness.comm();
+  if (!comm.has_native_sums(Dtype::kF32)) return;
+  const auto size = static_cast<size_t>(comm.size());
+  const auto given = [&](int rank, size_t i) {
+    return static_cast<float>(witness.messages().number(5000 + i, rank) % 100);
+  };
+  std::vector<float> values(3 * size);
+  std::vector<float> expected(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = given(comm.rank(), i);
+    for (int rank = 0; rank < comm.size(); ++rank) expected[i] += given(rank, i);
+  }
+  const std::string_view bytes{reinterpret_cast<const char*>(values.data()),
+                               values.size() * sizeof(float)};
+  const std::string part = comm.native_reduce_scatter(Dtype::kF32, bytes);
+  comm.native_all_reduce(Dtype::kF32, std::as_writable_bytes(std::span(values)));
+  const auto own = reinterpret_cast<const char*>(expected.data()) +
+                   static_cast<size_t>(comm.rank()) * part.size();
+  if (values == expected && part == std::string_view(own, part.size())) return;
+  throw std::logic_error("a native sum is wrong");
+}
+
 void counts(Witness& witness) {
   const Counters before = witness.comm().counters();
   Communicator& comm = witness.comm();
@@ -270,6 +296,7 @@ std::string keep_laws(Communicator& comm, std::uint64_t seed) {
       witness, 4000, [](std::uint64_t x) { return static_cast<i64>(x); }, Maximum());
   reduces<double>(witness, 2000, [](std::uint64_t x) { return 1.0 / static_cast<double>(x | 1U); });
   reduces<float>(witness, 3000, [](std::uint64_t x) { return 1.0F / static_cast<float>(x | 1U); });
+  sums_natively(witness);
   counts(witness);
   return witness.digest();
 }

@@ -4,12 +4,17 @@
 
 #include <filesystem>
 #include <iostream>
+#include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "kernels/encode/encode.h"
 #include "lib/base/error.h"
 #include "lib/comm/embedded.h"
 #include "lib/comm/engine.h"
 #include "lib/comm/machine.h"
+#include "tests/comm/launched.h"
 #include "tests/comm/laws.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/temp_folder.h"
@@ -44,6 +49,91 @@ TEST_CASE("what goes through NCCL's calls keeps the laws of a communicator, with
     CHECK_NOTHROW(check_laws(run_fake, size, static_cast<std::uint64_t>(200 + size)));
   }
   CHECK(turn<int>("fake_nccl_aborts") == 0);
+}
+
+/// Numbers of a rank that every type holds, with sums that it holds.
+std::vector<float> small_integers(int rank, size_t count) {
+  std::vector<float> numbers;
+  for (size_t i = 0; i < count; ++i) {
+    numbers.push_back(
+        static_cast<float>(static_cast<int>((i * 7 + 3 * static_cast<size_t>(rank)) % 11) - 5));
+  }
+  return numbers;
+}
+
+std::string stored(Dtype type, const std::vector<float>& numbers) {
+  std::string bytes(numbers.size() * static_cast<size_t>(bits(type) / 8), '\0');
+  kernels::from_floats(type, numbers.data(), std::ssize(numbers),
+                       reinterpret_cast<std::byte*>(bytes.data()));
+  return bytes;
+}
+
+TEST_CASE("native sums are NCCL's all_reduce and reduce_scatter, and count their bytes") {
+  if (!has_fake_nccl()) return;
+  for (int size = 1; size <= 5; ++size) {
+    for (const Dtype type : {Dtype::kF16, Dtype::kBF16, Dtype::kF32}) {
+      CAPTURE(size);
+      CAPTURE(to_string(type));
+      const size_t part = 3;
+      const size_t count = part * static_cast<size_t>(size);
+      std::vector<float> sum(count);
+      for (int rank = 0; rank < size; ++rank) {
+        const std::vector<float> of_rank = small_integers(rank, count);
+        for (size_t i = 0; i < count; ++i) sum[i] += of_rank[i];
+      }
+      const std::string expected = stored(type, sum);
+      const int sums = turn<int>("fake_nccl_sums");
+      const auto summed = turn<std::uint64_t>("fake_nccl_bytes_summed");
+      run_fake(size, [&](Communicator& comm) {
+        CHECK(comm.has_native_sums(type));
+        std::string values = stored(type, small_integers(comm.rank(), count));
+        const std::string own = comm.native_reduce_scatter(type, values);
+        CHECK(own == expected.substr(static_cast<size_t>(comm.rank()) * own.size(), own.size()));
+        CHECK(own.size() * static_cast<size_t>(size) == values.size());
+        comm.native_all_reduce(type, std::as_writable_bytes(std::span(values)));
+        CHECK(values == expected);
+        const auto bytes = static_cast<i64>(values.size());
+        CHECK(comm.counters()[Operation::kAllReduce] == Count{1, bytes});
+        CHECK(comm.counters()[Operation::kReduceScatter] == Count{1, bytes});
+      });
+      CHECK(turn<int>("fake_nccl_sums") == sums + 2 * size);
+      CHECK(turn<std::uint64_t>("fake_nccl_bytes_summed") ==
+            summed + 2 * static_cast<std::uint64_t>(size) * expected.size());
+    }
+  }
+}
+
+TEST_CASE("parts of the same length are gathered by NCCL's all_gather, others by broadcasts") {
+  if (!has_fake_nccl()) return;
+  for (const bool equal : {true, false}) {
+    const int before = turn<int>("fake_nccl_gathers");
+    run_fake(3, [&](Communicator& comm) {
+      const auto text = [&](int rank) {
+        return std::string(equal ? 4 : static_cast<size_t>(rank) + 2,
+                           static_cast<char>('a' + rank));
+      };
+      CHECK(comm.all_gather(text(comm.rank())) ==
+            std::vector<std::string>{text(0), text(1), text(2)});
+    });
+    CHECK((turn<int>("fake_nccl_gathers") > before) == equal);
+  }
+}
+
+TEST_CASE("sums of types, or in parts, that NCCL does not have are refused") {
+  if (!has_fake_nccl()) return;
+  run_fake(2, [](Communicator& comm) {
+    std::string values(6, '\0');
+    CHECK_FALSE(comm.has_native_sums(Dtype::kF8E4M3));
+    CHECK_ERROR(kInternal,
+                comm.native_all_reduce(Dtype::kF8E4M3, std::as_writable_bytes(std::span(values))));
+    CHECK_ERROR(kInternal, comm.native_reduce_scatter(Dtype::kF16, values));
+  });
+  run_embedded(2, [](Communicator& comm) {
+    std::string values(4, '\0');
+    CHECK_FALSE(comm.has_native_sums(Dtype::kF32));
+    CHECK_ERROR(kInternal,
+                comm.native_all_reduce(Dtype::kF32, std::as_writable_bytes(std::span(values))));
+  });
 }
 
 TEST_CASE("an operation of NCCL that never ends is cut off after the deadline") {
@@ -218,6 +308,24 @@ TEST_CASE("a GPU that is here carries a communicator of one") {
     return;
   }
   CHECK_NOTHROW(keep_laws(*comm, 7));
+}
+
+TEST_CASE("processes with a GPU each keep the laws, with the digest of the embedded engine") {
+  for (const int size : {2, 4, 8}) {
+    const Launched launched = launch("nccl", size, "laws", size);
+    constexpr int kEngineMissing = 6;
+    if (launched.status == kEngineMissing) {
+      std::cout << "SKIPPED: " << size << " processes: " << launched.said.front() << "\n";
+      return;
+    }
+    CHECK(launched.status == 0);
+    std::vector<std::string> expected(static_cast<size_t>(size));
+    run_embedded(size, [&](Communicator& comm) {
+      expected[static_cast<size_t>(comm.rank())] =
+          keep_laws(comm, static_cast<std::uint64_t>(size));
+    });
+    CHECK(launched.said == expected);
+  }
 }
 
 }  // namespace

@@ -10,12 +10,18 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
+
+#include "kernels/decode/decode.h"
+#include "kernels/encode/encode.h"
 
 struct ncclComm {
   std::uint64_t id;
@@ -25,12 +31,10 @@ struct ncclComm {
 
 namespace {
 
-struct Operation {
-  ncclComm* comm;
-  int from;
-  void* to_here;
-  size_t bytes;
-};
+using shardtool::Dtype;
+
+/// A queued operation: tries to end, and tells if it has.
+using Operation = std::function<bool()>;
 
 std::mutex mutex;
 std::map<std::tuple<std::uint64_t, int, int>, std::deque<std::string>> messages;
@@ -48,18 +52,83 @@ std::atomic<bool> copies_fail = false;
 std::atomic<int> aborts = 0;
 std::atomic<std::uint64_t> bytes_put = 0;
 
+std::atomic<int> sums = 0;
+std::atomic<std::uint64_t> bytes_summed = 0;
+std::atomic<int> gathers = 0;
+
 void put(const ncclComm* comm, int to, const void* bytes, size_t count) {
   bytes_put += count;
   messages[{comm->id, comm->rank, to}].emplace_back(static_cast<const char*>(bytes), count);
 }
 
-bool take(const Operation& operation) {
-  auto& waiting = messages[{operation.comm->id, operation.from, operation.comm->rank}];
-  if (waiting.empty()) return false;
-  if (waiting.front().size() != operation.bytes) std::abort();  // ranks disagree about a length
-  std::memcpy(operation.to_here, waiting.front().data(), operation.bytes);
-  waiting.pop_front();
-  return true;
+void put_to_others(const ncclComm* comm, const void* bytes, size_t count) {
+  for (int peer = 0; peer < comm->size; ++peer) {
+    if (peer != comm->rank) put(comm, peer, bytes, count);
+  }
+}
+
+/// Takes the next message from a rank.
+Operation take(ncclComm* comm, int from, void* to_here, size_t bytes) {
+  return [=] {
+    auto& waiting = messages[{comm->id, from, comm->rank}];
+    if (waiting.empty()) return false;
+    if (waiting.front().size() != bytes) std::abort();  // ranks disagree about a length
+    std::memcpy(to_here, waiting.front().data(), bytes);
+    waiting.pop_front();
+    return true;
+  };
+}
+
+std::optional<Dtype> dtype_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclFloat16:
+      return Dtype::kF16;
+    case ncclBfloat16:
+      return Dtype::kBF16;
+    case ncclFloat32:
+      return Dtype::kF32;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Adds from the last rank to the first and rounds every sum, as NCCL may and no other engine does.
+void sum_parts(Dtype type, const std::vector<std::string>& parts, size_t begin, size_t count,
+               void* to) {
+  const auto width = static_cast<size_t>(shardtool::bits(type) / 8);
+  std::vector<float> sum(count);
+  std::vector<float> part(count);
+  for (size_t rank = parts.size(); rank-- > 0;) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(parts[rank].data());
+    const auto n = static_cast<shardtool::i64>(count);
+    shardtool::kernels::to_floats(type, bytes + begin * width, n, part.data());
+    for (size_t i = 0; i < count; ++i) sum[i] += part[i];
+    shardtool::kernels::from_floats(type, sum.data(), n, static_cast<std::byte*>(to));
+    shardtool::kernels::to_floats(type, static_cast<const std::byte*>(to), n, sum.data());
+  }
+}
+
+/// Sums [begin, begin + count) of all ranks' `total` numbers into `to`.
+ncclResult_t sum(const void* from, void* to, size_t total, size_t begin, size_t count,
+                 ncclDataType_t type, ncclRedOp_t op, ncclComm* comm, cudaStream_t stream) {
+  const std::optional<Dtype> dtype = dtype_of(type);
+  if (!dtype || op != ncclSum) return ncclInvalidArgument;
+  const size_t bytes = total * static_cast<size_t>(shardtool::bits(*dtype) / 8);
+  ++sums;
+  bytes_summed += bytes;
+  const std::lock_guard lock(mutex);
+  put_to_others(comm, from, bytes);
+  const auto parts = std::make_shared<std::vector<std::string>>(
+      static_cast<size_t>(comm->size), std::string(static_cast<const char*>(from), bytes));
+  for (int peer = 0; peer < comm->size; ++peer) {
+    if (peer == comm->rank) continue;
+    streams[stream].push_back(take(comm, peer, (*parts)[static_cast<size_t>(peer)].data(), bytes));
+  }
+  streams[stream].push_back([=] {
+    sum_parts(*dtype, *parts, begin, count, to);
+    return true;
+  });
+  return ncclSuccess;
 }
 
 }  // namespace
@@ -91,6 +160,16 @@ int fake_nccl_aborts() {
 /// Aborts that were called while a group was open.
 int fake_nccl_aborts_in_groups() {
   return aborts_in_groups;
+}
+/// Calls of ncclAllReduce and ncclReduceScatter so far, by all ranks, and the bytes given to them.
+int fake_nccl_sums() {
+  return sums;
+}
+std::uint64_t fake_nccl_bytes_summed() {
+  return bytes_summed;
+}
+int fake_nccl_gathers() {
+  return gathers;
 }
 /// Bytes that ranks have sent to others so far.
 std::uint64_t fake_nccl_bytes() {
@@ -146,7 +225,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   if (stalls) return cudaErrorNotReady;
   auto& waiting = streams[stream];
-  while (!waiting.empty() && take(waiting.front())) waiting.pop_front();
+  while (!waiting.empty() && waiting.front()()) waiting.pop_front();
   return waiting.empty() ? cudaSuccess : cudaErrorNotReady;
 }
 
@@ -208,7 +287,7 @@ ncclResult_t ncclSend(const void* bytes, size_t count, ncclDataType_t, int peer,
 ncclResult_t ncclRecv(void* bytes, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
   const std::lock_guard lock(mutex);
-  streams[stream].push_back({comm, peer, bytes, count});
+  streams[stream].push_back(take(comm, peer, bytes, count));
   return ncclSuccess;
 }
 ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t, int root,
@@ -216,13 +295,38 @@ ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataTyp
   if (sends_fail) return ncclSystemError;
   const std::lock_guard lock(mutex);
   if (comm->rank != root) {
-    streams[stream].push_back({comm, root, to, count});
+    streams[stream].push_back(take(comm, root, to, count));
     return ncclSuccess;
   }
+  put_to_others(comm, from, count);
+  return ncclSuccess;
+}
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream) {
+  if (sends_fail) return ncclSystemError;
+  if (type != ncclUint8) return ncclInvalidArgument;
+  ++gathers;
+  const std::lock_guard lock(mutex);
+  put_to_others(comm, from, count);
   for (int peer = 0; peer < comm->size; ++peer) {
-    if (peer != root) put(comm, peer, from, count);
+    char* const part = static_cast<char*>(to) + static_cast<size_t>(peer) * count;
+    if (peer != comm->rank) {
+      streams[stream].push_back(take(comm, peer, part, count));
+    } else if (part != from) {
+      std::memcpy(part, from, count);
+    }
   }
   return ncclSuccess;
+}
+ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return sum(from, to, count, 0, count, type, op, comm, stream);
+}
+ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  const auto size = static_cast<size_t>(comm->size);
+  return sum(from, to, size * count, static_cast<size_t>(comm->rank) * count, count, type, op, comm,
+             stream);
 }
 
 }  // extern "C"

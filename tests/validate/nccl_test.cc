@@ -121,6 +121,72 @@ TEST_CASE("processes over NCCL's calls, one device or several each, have one pro
   }
 }
 
+/// Runs `options` in processes over NCCL's calls, each with an accelerator.
+std::vector<api::ValidateReport> reports_over_nccl(const api::ValidateOptions& options,
+                                                   int processes, const TempFolder& folder) {
+  std::vector<api::ValidateReport> reports(static_cast<size_t>(processes));
+  const auto errors = errors_of_processes(processes, [&](int rank) {
+    EmulatedAccelerator accelerator(EmulatedAccelerator::Pace::kEager);
+    api::ValidateOptions own = on_nccl(options, rank, processes, folder);
+    own.accelerator = &accelerator;
+    reports[static_cast<size_t>(rank)] = api::validate(own);
+  });
+  for (const auto& error : errors) CHECK_MESSAGE(!error, error->message());
+  return reports;
+}
+
+/// Bytes of the native run's all_reduces, as the report counts them for one group of devices.
+i64 native_bytes_reduced(const api::ValidateReport& report) {
+  i64 bytes = 0;
+  for (const engine::CollectiveRow& row : report.collectives) {
+    CHECK(row.agrees());
+    if (row.tier != engine::TierKind::kNative || row.move != plan::Move::kAllReduce) continue;
+    CHECK(row.element_bytes == bits(*parse_dtype(report.native_type)) / 8);
+    bytes += row.counted_elements * row.element_bytes;
+  }
+  return bytes;
+}
+
+TEST_CASE("the native run's sums are NCCL's own, with the bytes that the report counts") {
+  if (!has_fake_nccl()) return;
+  struct Sample {
+    const char* model;
+    const char* mesh;
+    int processes;
+    int groups;   ///< groups of devices with several processes
+    int in_each;  ///< processes in each
+  };
+  const auto samples = std::to_array<Sample>({{"prototype", "tp=4", 4, 1, 4},
+                                              {"prototype", "tp=4", 2, 1, 2},
+                                              {"phi3", "dp=2,tp=2", 4, 2, 2},
+                                              {"phi3", "dp=2,tp=2", 2, 0, 0}});
+  for (const auto& [model, mesh, processes, groups, in_each] : samples) {
+    CAPTURE(model);
+    CAPTURE(processes);
+    const TempFolder folder;
+    auto options = compared_with_model(model, split_copy(model, mesh, folder));
+    const int before = turn<int>("fake_nccl_sums");
+    const auto exact = reports_over_nccl(options, processes, folder);
+    CHECK(turn<int>("fake_nccl_sums") == before);
+    options.native = true;
+    const api::ValidateReport on_cpu = api::validate(options);
+    const auto summed = turn<std::uint64_t>("fake_nccl_bytes_summed");
+    const auto reports = reports_over_nccl(options, processes, folder);
+    const i64 bytes = native_bytes_reduced(reports[0]);
+    CHECK(bytes > 0);
+    CHECK(turn<std::uint64_t>("fake_nccl_bytes_summed") - summed ==
+          static_cast<std::uint64_t>(bytes * groups * in_each));
+    for (const api::ValidateReport& report : reports) {
+      CHECK(report.outcome == engine::Outcome::kPass);
+      CHECK(report.digest == exact[0].digest);
+      CHECK(report.tiers.back().kind == engine::TierKind::kNative);
+      CHECK(report.tiers.back().rounding < 2 * on_cpu.tiers.back().rounding);
+      CHECK(report.tiers.back().worst > 0.5 * on_cpu.tiers.back().worst);
+      CHECK(report.tiers.back().worst < 2 * on_cpu.tiers.back().worst);
+    }
+  }
+}
+
 TEST_CASE("the demo over NCCL's calls multiplies on every process' accelerator") {
   if (!has_fake_nccl()) return;
   const TempFolder folder;

@@ -13,88 +13,16 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/dynamic_library.h"
 #include "lib/base/error.h"
 #include "lib/comm/agreement.h"
 #include "lib/comm/group_communicator.h"
 #include "lib/comm/machine.h"
+#include "lib/comm/nccl/nccl_functions.h"
 
 namespace shardtool::comm {
 namespace {
 
 constexpr std::chrono::microseconds kRest{50};
-
-/// Functions in use, by their own names and types.
-struct Libraries {
-  explicit Libraries(const NcclLibraries& files)
-      : cuda("the CUDA runtime",
-             files.cuda_runtime.empty()
-                 ? std::vector<std::string>{"libcudart.so.13", "libcudart.so.12",
-                                            "libcudart.so.11.0"}
-                 : std::vector<std::string>{files.cuda_runtime}),
-        nccl("NCCL", {files.nccl.empty() ? "libnccl.so.2" : files.nccl}) {}
-
-  DynamicLibrary cuda;
-  DynamicLibrary nccl;
-
-#define SHARDTOOL_FUNCTION(library, name) \
-  decltype(&::name) name = library.function<decltype(&::name)>(#name)
-  // cudaMalloc has a C++ overload, which no library exports.
-  using Malloc = cudaError_t (*)(void**, size_t);
-  Malloc cudaMalloc = cuda.function<Malloc>("cudaMalloc");
-  SHARDTOOL_FUNCTION(cuda, cudaRuntimeGetVersion);
-  SHARDTOOL_FUNCTION(cuda, cudaGetDeviceCount);
-  SHARDTOOL_FUNCTION(cuda, cudaSetDevice);
-  SHARDTOOL_FUNCTION(cuda, cudaDeviceGetPCIBusId);
-  SHARDTOOL_FUNCTION(cuda, cudaGetErrorString);
-  SHARDTOOL_FUNCTION(cuda, cudaFree);
-  SHARDTOOL_FUNCTION(cuda, cudaMemcpyAsync);
-  SHARDTOOL_FUNCTION(cuda, cudaStreamCreateWithFlags);
-  SHARDTOOL_FUNCTION(cuda, cudaStreamDestroy);
-  SHARDTOOL_FUNCTION(cuda, cudaStreamQuery);
-  SHARDTOOL_FUNCTION(nccl, ncclGetVersion);
-  SHARDTOOL_FUNCTION(nccl, ncclGetUniqueId);
-  SHARDTOOL_FUNCTION(nccl, ncclCommInitRankConfig);
-  SHARDTOOL_FUNCTION(nccl, ncclCommGetAsyncError);
-  SHARDTOOL_FUNCTION(nccl, ncclCommFinalize);
-  SHARDTOOL_FUNCTION(nccl, ncclCommDestroy);
-  SHARDTOOL_FUNCTION(nccl, ncclCommAbort);
-  SHARDTOOL_FUNCTION(nccl, ncclGetErrorString);
-  SHARDTOOL_FUNCTION(nccl, ncclGroupStart);
-  SHARDTOOL_FUNCTION(nccl, ncclGroupEnd);
-  SHARDTOOL_FUNCTION(nccl, ncclBroadcast);
-  SHARDTOOL_FUNCTION(nccl, ncclSend);
-  SHARDTOOL_FUNCTION(nccl, ncclRecv);
-#undef SHARDTOOL_FUNCTION
-
-  void check(cudaError_t result, const char* call) const {
-    if (result == cudaSuccess) return;
-    throw Error(ErrorCode::kDeviceFailed, fmt::format("{}: {}", call, cudaGetErrorString(result)));
-  }
-};
-
-/// Device memory that grows to the requested size.
-class DeviceBuffer {
- public:
-  explicit DeviceBuffer(const Libraries& api) : api_(api) {}
-  ~DeviceBuffer() { api_.cudaFree(data_); }
-  DeviceBuffer(const DeviceBuffer&) = delete;
-  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-
-  char* of(size_t bytes) {
-    if (bytes <= bytes_) return static_cast<char*>(data_);
-    api_.check(api_.cudaFree(std::exchange(data_, nullptr)), "cudaFree");
-    bytes_ = 0;
-    api_.check(api_.cudaMalloc(&data_, bytes), "cudaMalloc");
-    bytes_ = bytes;
-    return static_cast<char*>(data_);
-  }
-
- private:
-  const Libraries& api_;
-  void* data_ = nullptr;
-  size_t bytes_ = 0;
-};
 
 /// Lengths as messages, and the offsets of ranges of these lengths in one buffer, followed by the
 /// total.
@@ -111,6 +39,31 @@ std::vector<size_t> offsets_of(const std::vector<std::string>& lengths) {
   std::vector<size_t> offsets{0};
   for (const std::string& length : lengths) offsets.push_back(offsets.back() + length_in(length));
   return offsets;
+}
+
+/// True if all ranges between these offsets have the same length.
+bool are_equal(const std::vector<size_t>& offsets) {
+  const size_t first = offsets[1];
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    if (offsets[i] != i * first) return false;
+  }
+  return true;
+}
+
+/// NCCL's type for sums; nullopt if it has none.
+std::optional<ncclDataType_t> sum_type_of(Dtype type) {
+  switch (type) {
+    case Dtype::kF16:
+      return ncclFloat16;
+    case Dtype::kBF16:
+      return ncclBfloat16;
+    case Dtype::kF32:
+      return ncclFloat32;
+    case Dtype::kF64:
+      return ncclFloat64;
+    default:
+      return std::nullopt;
+  }
 }
 
 /// Group of all processes of `control` that sends large collectives over NCCL.
@@ -134,6 +87,8 @@ class NcclCommunicator final : public GroupCommunicator {
 
   ~NcclCommunicator() override { end_nccl(); }
 
+  bool has_native_sums(Dtype type) const override { return sum_type_of(type).has_value(); }
+
  protected:
   std::vector<std::string> do_all_gather(std::string_view mine) override {
     use_device();
@@ -143,6 +98,11 @@ class NcclCommunicator final : public GroupCommunicator {
     const auto at = [&](int rank) { return offsets[static_cast<size_t>(rank)]; };
     copy(device + at(rank()), mine.data(), mine.size(), cudaMemcpyHostToDevice);
     group([&] {
+      if (are_equal(offsets)) {
+        return check(api().ncclAllGather(device + at(rank()), device, mine.size(), ncclUint8, comm_,
+                                         stream_));
+      }
+      // NCCL gathers equal parts only.
       for (int root = 0; root < size(); ++root) {
         const size_t bytes = at(root + 1) - at(root);
         char* const part = device + at(root);
@@ -195,6 +155,37 @@ class NcclCommunicator final : public GroupCommunicator {
     return fetch(receiving, in);
   }
 
+  void do_native_all_reduce(Dtype type, std::span<std::byte> values) override {
+    if (values.empty()) return;
+    use_device();
+    char* const device = received_.of(values.size());
+    copy(device, values.data(), values.size(), cudaMemcpyHostToDevice);
+    group([&] {
+      check(api().ncclAllReduce(device, device, count_of(type, values.size()), *sum_type_of(type),
+                                ncclSum, comm_, stream_));
+    });
+    wait_for_stream();
+    copy(values.data(), device, values.size(), cudaMemcpyDeviceToHost);
+    wait_for_stream();
+  }
+
+  std::string do_native_reduce_scatter(Dtype type, std::string_view values) override {
+    std::string part(values.size() / static_cast<size_t>(size()), '\0');
+    if (part.empty()) return part;
+    use_device();
+    char* const sending = sent_.of(values.size());
+    char* const receiving = received_.of(part.size());
+    copy(sending, values.data(), values.size(), cudaMemcpyHostToDevice);
+    group([&] {
+      check(api().ncclReduceScatter(sending, receiving, count_of(type, part.size()),
+                                    *sum_type_of(type), ncclSum, comm_, stream_));
+    });
+    wait_for_stream();
+    copy(part.data(), receiving, part.size(), cudaMemcpyDeviceToHost);
+    wait_for_stream();
+    return part;
+  }
+
   std::unique_ptr<Communicator> do_split(std::vector<int> members, Channel first) override {
     auto control = std::make_unique<GroupCommunicator>(*this, std::move(members), first);
     return std::make_unique<NcclCommunicator>(libraries_, device_, std::move(control));
@@ -202,6 +193,10 @@ class NcclCommunicator final : public GroupCommunicator {
 
  private:
   const Libraries& api() const { return *libraries_; }
+
+  static size_t count_of(Dtype type, size_t bytes) {
+    return bytes / static_cast<size_t>(bits(type) / 8);
+  }
 
   /// The current device is per thread.
   void use_device() const { api().check(api().cudaSetDevice(device_), "cudaSetDevice"); }

@@ -13,9 +13,14 @@ namespace shardtool::comm {
 std::string found_nccl(const NcclLibraries& libraries);
 
 /// Connects the processes of `control` so that they exchange large messages over NCCL, each with a
-/// GPU of its own, gpu_of(). all_gather, broadcast and
-/// all_to_all go through device memory; point-to-point messages, sizes, and the end of a run go
-/// over `control`.
+/// GPU of its own, gpu_of(). all_gather, broadcast, all_to_all and the native sums go through
+/// device memory; point-to-point messages, sizes, and the end of a run go over `control`.
+///
+///     all_gather              ncclAllGather of equal parts, else a group of ncclBroadcast
+///     broadcast               ncclBroadcast
+///     all_to_all              a group of ncclSend and ncclRecv, as NCCL itself does it
+///     native_all_reduce       ncclAllReduce of F16, BF16, F32 or F64
+///     native_reduce_scatter   ncclReduceScatter
 ///
 /// All processes call this. If one lacks the libraries or a GPU, all throw kEngineMissing and name
 /// it, as in a build without NCCL. No wait for NCCL exceeds the deadline.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/field/field.h"
 #include "lib/base/error.h"
@@ -26,15 +27,49 @@ std::vector<i64> ranks_of(const Placed<N>& parts) {
   return ranks;
 }
 
+/// Returns parts that have the same features and no numbers.
+template <class N>
+Placed<N> without_numbers(const Placed<N>& parts) {
+  Placed<N> headers;
+  for (const auto& [rank, part] : parts) headers[rank] = {part.features, {}};
+  return headers;
+}
+
+/// Throws kUnsupported if two summands have different features.
+template <class N>
+void require_same(i64 rank, const Part<N>& part, i64 member, const Part<N>& summand) {
+  if (summand.features == part.features) return;
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("ranks {} and {} add up different features", rank, member))
+      .note("one has", to_string(part.features))
+      .note("the other", to_string(summand.features));
+}
+
 }  // namespace
 
-Fabric::Fabric(mesh::Mesh mesh, comm::Communicator* comm) : mesh_(std::move(mesh)), comm_(comm) {
+Fabric::Fabric(mesh::Mesh mesh, comm::Communicator* comm, std::optional<Dtype> native)
+    : mesh_(std::move(mesh)), comm_(comm) {
   const i64 processes = comm == nullptr ? 1 : comm->size();
   const i64 process = comm == nullptr ? 0 : comm->rank();
   for (i64 rank = mesh_.size() * process / processes;
        rank < mesh_.size() * (process + 1) / processes; ++rank) {
     own_.push_back(rank);
   }
+  if (native && processes > 1 && comm->has_native_sums(*native)) {
+    native_ = std::make_unique<NativeExchange>(*comm, *native);
+  }
+}
+
+template <class N>
+NativeExchange* Fabric::native() const {
+  return std::is_same_v<N, float> ? native_.get() : nullptr;
+}
+
+template <class N>
+i64 Fabric::number_bytes(plan::Move move) const {
+  const NativeExchange* const own = native<N>();
+  const bool is_native = own != nullptr && move != plan::Move::kPermute;
+  return is_native ? bits(own->type()) / 8 : static_cast<i64>(sizeof(N));
 }
 
 template <class N>
@@ -73,12 +108,7 @@ i64 Fabric::sum_over(const std::vector<std::string>& along, Placed<N>& value) {
     for (const i64 member : members) {
       if (!is_new) break;
       const Part<N>& summand = all.at(member);
-      if (!(summand.features == part.features)) {
-        throw Error(ErrorCode::kUnsupported,
-                    fmt::format("ranks {} and {} add up different features", rank, member))
-            .note("one has", to_string(part.features))
-            .note("the other", to_string(summand.features));
-      }
+      require_same(rank, part, member, summand);
       sum->second.resize(summand.data.size());
       for (size_t i = 0; i < summand.data.size(); ++i) {
         sum->second[i] =
@@ -110,19 +140,64 @@ i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Place
   return all.empty() ? 0 : all.begin()->second.features.global_size() * tokens;
 }
 
+std::vector<ExchangeGroup> Fabric::groups_of(const std::vector<i64>& all,
+                                             const std::vector<std::string>& along) const {
+  std::vector<ExchangeGroup> groups;
+  for (const i64 rank : all) {
+    ExchangeGroup one{group(all, rank, along), {}};
+    if (one.ranks.front() != rank) continue;
+    for (const i64 member : one.ranks) {
+      const int process = process_of(member);
+      if (one.processes.empty() || one.processes.back() != process)
+        one.processes.push_back(process);
+    }
+    groups.push_back(std::move(one));
+  }
+  return groups;
+}
+
+i64 Fabric::sum_natively(const std::vector<std::string>& along, i64 tokens, Placed<float>& value) {
+  const Placed<float> all = with_others(without_numbers(value));
+  i64 most = 0;
+  for (const auto& [rank, part] : all) most = std::max(most, part.width() * tokens);
+  for (const ExchangeGroup& group : groups_of(ranks_of(all), along)) {
+    for (const i64 member : group.ranks) {
+      require_same(group.ranks.front(), all.at(group.ranks.front()), member, all.at(member));
+    }
+    native_->sum(group, value);
+  }
+  return most;
+}
+
+i64 Fabric::gather_natively(const std::vector<std::string>& along, i64 tokens,
+                            Placed<float>& value) {
+  const Placed<float> all = with_others(without_numbers(value));
+  for (const ExchangeGroup& group : groups_of(ranks_of(all), along)) {
+    const Placed<float> parts = native_->gathered(group, all, tokens, value);
+    if (parts.empty()) continue;
+    const Part<float> whole = joined(parts, tokens);
+    for (const i64 rank : group.ranks) {
+      if (const auto own = value.find(rank); own != value.end()) own->second = whole;
+    }
+  }
+  return all.empty() ? 0 : all.begin()->second.features.global_size() * tokens;
+}
+
 template <class N>
 void Fabric::exchange(const ops::Exchange& exchange, i64 tokens, Placed<N>& value) {
   const std::vector<std::string> along = names_of(exchange.over);
-  i64 elements = 0;
-  if (exchange.move == plan::Move::kAllReduce) {
-    elements = sum_over(along, value);
-  } else if (exchange.move == plan::Move::kAllGather) {
-    elements = gather_over(along, tokens, value);
-  } else {
+  const bool sums = exchange.move == plan::Move::kAllReduce;
+  if (!sums && exchange.move != plan::Move::kAllGather) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("the engine has no {}", plan::to_string(exchange.move)));
   }
-  count(exchange, elements);
+  if constexpr (std::is_same_v<N, float>) {
+    if (native_ != nullptr) {
+      return count(exchange, sums ? sum_natively(along, tokens, value)
+                                  : gather_natively(along, tokens, value));
+    }
+  }
+  count(exchange, sums ? sum_over(along, value) : gather_over(along, tokens, value));
 }
 
 void Fabric::count(const ops::Exchange& exchange, i64 elements) {
@@ -202,6 +277,7 @@ void Fabric::broadcast(Placed<N>& parts) {
 
 #define SHARDTOOL_INSTANTIATE(N)                                                   \
   template void Fabric::exchange(const ops::Exchange&, i64, Placed<N>&);           \
+  template i64 Fabric::number_bytes<N>(plan::Move) const;                          \
   template Placed<N> Fabric::hand_over(const ops::Exchange&, std::span<const i64>, \
                                        std::span<const i64>, const Placed<N>&);    \
   template void Fabric::reduce(const std::vector<plan::Placement>&, Placed<N>&);   \
