@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# usage: action_test.sh SHARDTOOL SAMPLES
+# Runs the steps of samples/ci/action.yml in a repository whose last commit changes a mapping, and on a broken checkpoint.
+set -euo pipefail
+samples=$(realpath "$2")
+if ! command -v git >/dev/null; then
+  echo "SKIPPED: no git here"
+  exit 77
+fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+mkdir "$scratch/bin" "$scratch/repository"
+ln -s "$(realpath "$1")" "$scratch/bin/shardtool"
+export LC_ALL=C PATH="$scratch/bin:$PATH" HOME="$scratch" GIT_CONFIG_NOSYSTEM=1
+unset GIT_DIR GIT_WORK_TREE PULL_REQUEST FORCE_COLOR CLICOLOR_FORCE SHARDTOOL_COLOR
+cd "$scratch/repository"
+
+commit() {
+  git add --all
+  git -c user.name=test -c user.email=test@example.invalid commit --quiet --message "$1"
+}
+git init --quiet
+cp -r "$samples/tiny-llama" model
+cp "$samples/mappings/llama-gqa-tp4.json" mapping.json
+commit base
+BASE=$(git rev-parse HEAD)
+export BASE SHARDTOOL_PATHS=model SHARDTOOL_PLAN='model --mapping mapping.json'
+
+bash "$samples/ci/action.sh" check >"$scratch/checked" 2>&1
+grep -q '0 findings' "$scratch/checked"
+bash "$samples/ci/action.sh" plan >"$scratch/comment"
+grep -qx same "$scratch/comment"
+
+sed -i 's/"size": 4/"size": 2/' mapping.json
+commit mapping
+bash "$samples/ci/action.sh" plan >"$scratch/comment"
+grep -E "mesh/tp/size +4 +2" "$scratch/comment"
+git worktree list >"$scratch/worktrees"
+[[ $(wc -l <"$scratch/worktrees") == 1 ]]
+
+truncate --size=-1 model/model-00002-of-00002.safetensors
+if bash "$samples/ci/action.sh" check >"$scratch/checked"; then echo "a broken checkpoint passes"; exit 1; fi
+grep '^::error' "$scratch/checked"
+grep -q '"ruleId"' shardtool.sarif
