@@ -15,6 +15,7 @@ ExitCode run_version(Session& session) {
         .begin_object()
         .field("documents", "1.0")
         .field("manifest", "1.0")
+        .field("mapping", "1")
         .end_object();
   });
   return ExitCode::kSuccess;
