@@ -34,7 +34,8 @@ command -v ccache >/dev/null && launcher=(-C cmake.define.CMAKE_CXX_COMPILER_LAU
   -C build-dir="$root/build/wheel/$tag" "${launcher[@]}"
 "$python" -m venv "$venv"
 mapfile -t moto < <(grep -E '^(moto|boto3)' "$root/tests/stores/requirements.txt")
-"$venv/bin/pip" install --quiet "$root/build/wheel/$tag-dist"/shardtool-*.whl pytest numpy ml_dtypes safetensors "${moto[@]}"
+wheel=$(echo "$root/build/wheel/$tag-dist"/shardtool-*.whl)
+"$venv/bin/pip" install --quiet "$wheel[mpi]" pytest numpy ml_dtypes safetensors "${moto[@]}"
 if [[ ${SHARDTOOL_PYTHON_PATH-} ]]; then
   echo "$SHARDTOOL_PYTHON_PATH" > "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/more.pth"
 fi
