@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <memory>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/format/chunks.h"
 #include "lib/format/folder_listing.h"
 #include "lib/format/names.h"
@@ -74,6 +76,25 @@ void read_rank_file(Checkpoint& checkpoint, SourceFile& source, const store::Rea
   }
 }
 
+/// Joins warnings that several ranks' files give alike.
+void join_equal_warnings(std::vector<Warning>& warnings) {
+  std::vector<Warning> joined;
+  std::map<std::string, i64> others;
+  for (Warning& warning : warnings) {
+    const auto [found, is_new] = others.try_emplace(warning.message, 0);
+    if (is_new) joined.push_back(std::move(warning));
+    if (!is_new) ++found->second;
+  }
+  for (Warning& warning : joined) {
+    const i64 count = others.at(warning.message);
+    if (count > 0) {
+      warning.message += fmt::format("; {} the same",
+                                     plural(count, "other file") + (count == 1 ? " has" : " have"));
+    }
+  }
+  warnings = std::move(joined);
+}
+
 /// Trainers put config.json and the tokenizer beside the rank files or into a folder of their own.
 void find_side_folder(Checkpoint& checkpoint) {
   const std::string inner = checkpoint.folder() + "/huggingface";
@@ -107,6 +128,7 @@ void open_rank_files(Checkpoint& checkpoint, Location& location, const ProblemSi
     files.push_back(fmt::format("model_world_size_{}_rank_{}.pt", world_size, rank));
   }
   read_files(checkpoint, files, read_rank_file, report);
+  join_equal_warnings(checkpoint.warnings);
   std::vector<std::string> others = names;
   std::erase_if(others, is_training_state);
   warn_of_unlisted(checkpoint, others, "the model's rank files");

@@ -274,6 +274,25 @@ TEST_CASE("files with the state of the trainer are named in one warning") {
   CHECK(opened.warnings[0].message.find("extra_state_world_size_2_rank_0.pt") != std::string::npos);
 }
 
+TEST_CASE("entries without a tensor that all ranks have are named in one warning") {
+  const TempFolder folder;
+  for (i64 rank = 0; rank < 3; ++rank) {
+    const std::string own = rank == 2 ? member("last", "N") : "";
+    const std::string tensor = dtensor({{6}, {3}, {{0, 0}}}, {rank}, {2});
+    const std::string pickle =
+        PickleWriter()
+            .raw("}(" + member("w", tensor) + member("epoch", integer(7)) + own + "u")
+            .finished();
+    folder.write(file_name(3, rank), test::torch_zip(pickle, {{"0", std::string(8, 'x')}}));
+  }
+  const Checkpoint opened = open_checkpoint(folder.path());
+  REQUIRE(opened.warnings.size() == 2);
+  CHECK(opened.warnings[0].file == file_name(3, 0));
+  CHECK(opened.warnings[0].message ==
+        "one entry is no tensor and is left out: 'epoch' (an integer); 1 other file has the same");
+  CHECK(opened.warnings[1].file == file_name(3, 2));
+}
+
 TEST_CASE("config and tokenizer files come from the folder huggingface") {
   const TempFolder folder;
   write_rank_files(folder, kRows);
