@@ -50,20 +50,6 @@ std::string requests_text(const api::SourceRequests& requests) {
                      format_bytes(requests.bytes), requests.read_amplification);
 }
 
-/// "8+8+7+7"; only the first few of many devices.
-std::string sizes_text(const std::vector<i64>& sizes) {
-  constexpr size_t kShown = 16;
-  const auto shown = static_cast<std::ptrdiff_t>(std::min(sizes.size(), kShown));
-  const auto text = fmt::format("{}", fmt::join(sizes.begin(), sizes.begin() + shown, "+"));
-  return sizes.size() <= kShown ? text : fmt::format("{}+... ({} ranks)", text, sizes.size());
-}
-
-std::string uneven_text(const api::UnevenAxis& uneven) {
-  return fmt::format("axis '{}' does not divide: {} ({}, e.g. {})", quote_for_message(uneven.axis),
-                     sizes_text(uneven.sizes), plural(uneven.tensors, "tensor"),
-                     quote_for_message(uneven.example_tensor));
-}
-
 std::string alteration_text(const api::Alteration& alteration) {
   return fmt::format("{} ({}, e.g. {})", quote_for_message(alteration.what),
                      plural(alteration.tensors, "tensor"),
@@ -213,9 +199,6 @@ void print_text(Session& session, const api::TransformReport& report) {
     }
     if (const auto& requests = report.plan.requests) {
       session.out().write(labelled(style, "store", requests_text(*requests)));
-    }
-    for (const auto& uneven : report.plan.uneven) {
-      session.out().write(labelled(style, "uneven", uneven_text(uneven)));
     }
     for (const auto& alteration : report.plan.alterations) {
       session.out().write(labelled(style, "alters", alteration_text(alteration)));

@@ -85,18 +85,14 @@ void check_doubts(const std::vector<mapping::DoubtfulCut>& doubts, const std::st
 void check_resolution(const mapping::Resolution& resolution, const std::string& file,
                       Findings& findings) {
   for (const mapping::UnevenCut& cut : resolution.uneven) {
-    constexpr size_t kShown = 16;
-    const auto shown = static_cast<std::ptrdiff_t>(std::min(cut.sizes.size(), kShown));
     findings.add({.rule = CheckRule::kUneven,
                   .message = fmt::format("axis '{}' does not divide over {} ranks ({} tensors)",
                                          cut.axis, cut.sizes.size(), cut.tensors),
                   .file = file,
                   .tensor = cut.example_tensor,
-                  .found = fmt::format("shards of {}{}",
-                                       fmt::join(cut.sizes.begin(), cut.sizes.begin() + shown, "+"),
-                                       cut.sizes.size() > kShown ? "+..." : ""),
-                  .fix = mapping::uneven_warning(cut.axis, cut.sizes)
-                             .value_or("use a mesh size that divides the axis, or pad it")});
+                  .found = "shards of " + mapping::sum_text(cut.sizes),
+                  .fix = fmt::format("most engines need equal shards: {}; or pad the axis",
+                                     mapping::even_counts(cut.sizes))});
   }
   for (const std::string& warning : resolution.warnings) {
     findings.add({.rule = CheckRule::kMappingWarning, .message = warning, .file = file});

@@ -58,14 +58,11 @@ TEST_CASE("an axis that nothing defines is an error, or whole where the mapping 
       fault(R"("default": "replicate", )" + axes + rule, {spec("w", {4, 4})}, over("tp=2")));
 }
 
-TEST_CASE("an uneven cut of heads, experts or the vocabulary is a warning with what divides") {
-  CHECK(uneven_warning("heads", {4, 2, 2}) ==
-        "axis 'heads' is cut unevenly: 4+2+2 on 3 devices, and most engines need equal shards; 8 "
-        "divides "
-        "over 1, 2, 4, 8 devices (--require-even refuses the cut)");
-  CHECK(uneven_warning("vocab", {171, 171, 170}));
-  CHECK(uneven_warning("experts", {2, 1}));
-  CHECK_FALSE(uneven_warning("mlp", {2, 1}));
+TEST_CASE("an uneven cut is told with the nearest numbers of devices that divide") {
+  CHECK(even_counts({3, 3, 2}) == "8 divides over 2 or 4 devices");
+  CHECK(even_counts({1, 1, 1, 0}) == "3 divides over 3 devices");
+  CHECK(sum_text({334, 333, 333}) == "334+333+333");
+  CHECK(sum_text(std::vector<i64>(17, 1)) == "1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+...");
 }
 
 TEST_CASE("require_even refuses what is uneven and nothing else") {

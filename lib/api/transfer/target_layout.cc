@@ -274,8 +274,11 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   target.left_out = applied.left_out;
   for (const mapping::UnevenCut& cut : resolution.uneven) {
     target.uneven.push_back({cut.axis, cut.sizes, cut.example_tensor, cut.tensors});
-    if (const auto warning = mapping::uneven_warning(cut.axis, cut.sizes))
-      target.warnings.push_back(*warning);
+    target.warnings.push_back(fmt::format(
+        "axis '{}' is cut unevenly, {} ({}, e.g. {}), and most engines need equal shards: {} "
+        "(--require-even refuses the cut)",
+        cut.axis, mapping::sum_text(cut.sizes), plural(cut.tensors, "tensor"), cut.example_tensor,
+        mapping::even_counts(cut.sizes)));
   }
   if (std::any_of(resolution.tensors.begin(), resolution.tensors.end(), is_refined)) {
     target.warnings.emplace_back(

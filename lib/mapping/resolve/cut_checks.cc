@@ -131,20 +131,21 @@ Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes) {
   return e;
 }
 
-std::optional<std::string> uneven_warning(const std::string& axis, const std::vector<i64>& sizes) {
+std::string sum_text(const std::vector<i64>& sizes) {
   constexpr size_t kShown = 16;
-  const auto counts = [&](std::string_view word) { return axis.find(word) != axis.npos; };
-  if (!counts("head") && !counts("expert") && !counts("vocab")) return std::nullopt;
-  const i64 units = std::accumulate(sizes.begin(), sizes.end(), i64{0});
-  std::vector<i64> even = divisors(units);
-  if (even.size() > kShown) even.resize(kShown);
   const auto shown = sizes.begin() + static_cast<std::ptrdiff_t>(std::min(sizes.size(), kShown));
-  return fmt::format(
-      "axis '{}' is cut unevenly: {}{} on {} devices, and most engines need equal shards; {} "
-      "divides over "
-      "{} devices (--require-even refuses the cut)",
-      axis, fmt::join(sizes.begin(), shown, "+"), shown == sizes.end() ? "" : "+...", sizes.size(),
-      units, fmt::join(even, ", "));
+  return fmt::format("{}{}", fmt::join(sizes.begin(), shown, "+"),
+                     shown == sizes.end() ? "" : "+...");
+}
+
+std::string even_counts(const std::vector<i64>& sizes) {
+  const i64 units = std::accumulate(sizes.begin(), sizes.end(), i64{0});
+  const std::vector<i64> even = divisors(units);
+  const auto above = std::lower_bound(even.begin(), even.end(), std::ssize(sizes));
+  std::vector<i64> nearest;
+  if (above != even.begin()) nearest.push_back(*std::prev(above));
+  if (above != even.end()) nearest.push_back(*above);
+  return fmt::format("{} divides over {} devices", units, fmt::join(nearest, " or "));
 }
 
 namespace {

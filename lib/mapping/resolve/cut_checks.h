@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,9 +31,11 @@ std::shared_ptr<const layout::Layout> checked(layout::Layout layout, Dtype dtype
 /// Returns kNotDivisible for a cut with unequal parts, with a number of parts that would divide.
 Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes);
 
-/// Returns a warning for an uneven cut of heads, experts or a vocabulary, which most engines cannot
-/// load; nullopt for other axes. `sizes` are the units of each part.
-std::optional<std::string> uneven_warning(const std::string& axis, const std::vector<i64>& sizes);
+/// Formats as "334+333+333"; of many parts the first ones and "+...".
+std::string sum_text(const std::vector<i64>& sizes);
+/// Names the nearest numbers of devices for equal parts: "1000 divides over 2 or 4 devices".
+/// `sizes` are the units of each part.
+std::string even_counts(const std::vector<i64>& sizes);
 
 /// Lists changes beside cutting, in words: "pad axis 0 'vocab' from 50257 to 50304 with zeros",
 /// "refine axis 0: blocks of 128 become 2 of 64, each with a copy".
