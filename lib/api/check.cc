@@ -167,6 +167,7 @@ class Check {
       options.report = [&](const Error& error) { add_rule_error(error, logical); };
       std::vector<TensorSpec> specs;
       for (const check::DataTensor& tensor : data) {
+        report_.bytes += check::stored_bytes(tensor);
         if (specs.empty() || specs.back().name != tensor.spec.name) specs.push_back(tensor.spec);
       }
       resolve(specs);
@@ -221,14 +222,16 @@ class Check {
   }
 
   /// Returns the readable holders of each tensor: their bytes are inside an opened file. A tensor
-  /// with an unreadable part has no digest.
-  std::vector<check::DataTensor> readable(const Surveyed& surveyed) const {
+  /// with an unreadable part has no digest. Counts the bytes of all holders.
+  std::vector<check::DataTensor> readable(const Surveyed& surveyed) {
     std::vector<check::DataTensor> tensors;
     for (const LogicalConstant& constant : surveyed.logical.constants) {
       tensors.push_back(stored_data(constant));
+      report_.bytes += check::stored_bytes(tensors.back());
     }
     for (const LogicalTensor& tensor : surveyed.logical.tensors) {
       check::DataTensor data = stored_data(surveyed.logical, tensor);
+      report_.bytes += check::stored_bytes(data);
       std::vector<int> holders;
       for (int h = 0; h < data.side.holders->size(); ++h) {
         const exec::Slot& slot = data.side.slots[static_cast<size_t>(h)];
@@ -257,7 +260,6 @@ class Check {
   }
 
   void read_data(const Surveyed& surveyed, std::vector<check::DataTensor> tensors) {
-    for (const check::DataTensor& tensor : tensors) report_.bytes += check::stored_bytes(tensor);
     if (!options_.data) return;
     const std::vector<bool> chosen = check::choose(*options_.data, tensors);
     std::vector<check::DataTensor> wanted;

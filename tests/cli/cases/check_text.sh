@@ -18,3 +18,4 @@ check parts --read-data
 check parts --read-data-subset 50%
 truncate -s -1 parts/model-rank-0-part-0.safetensors
 check parts
+check parts --read-data
