@@ -44,7 +44,9 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
        .target = &args.preset},
       {.name = std::string(flags.mesh),
        .value = "AXIS=N,...",
-       .help = "the devices, first axis slowest; replaces the mapping's mesh",
+       .help = "the devices, first axis slowest (dp=2,tp=2), also with the ranks of the cells "
+               "(tp=2:1,0); "
+               "replaces the mapping's mesh",
        .target = &args.mesh},
       {.name = "--tp",
        .value = "N",

@@ -162,6 +162,7 @@ void write_mesh(JsonWriter& json, const mesh::Mesh& mesh) {
     json.begin_object().field("axis", axis.name).field("size", axis.size).end_object();
   }
   json.end_array();
+  if (!mesh.device_order().empty()) json.list("device_order", mesh.device_order());
 }
 
 void write_fields(JsonWriter& json, const api::TransformReport& report) {

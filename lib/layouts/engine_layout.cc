@@ -271,7 +271,7 @@ mesh::Mesh with_axes(const FileNames& names, const mesh::Mesh& mesh) {
     const auto is_it = [&name](const mesh::MeshAxis& axis) { return axis.name == name; };
     if (std::none_of(axes.begin(), axes.end(), is_it)) axes.push_back({name, 1});
   }
-  return mesh::Mesh(std::move(axes));
+  return {std::move(axes), {mesh.device_order().begin(), mesh.device_order().end()}};
 }
 
 std::string file_name(const FileNames& names, const mesh::Mesh& mesh, i64 rank, size_t part,

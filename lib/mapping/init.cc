@@ -154,6 +154,8 @@ InitialMapping init_mapping(const ModelConfig* config, std::string_view preset,
                             const mesh::Mesh& mesh, std::span<const TensorSpec> tensors) {
   std::vector<std::string> parts = head(config, preset);
   if (!mesh.axes().empty()) parts.push_back(mesh_block(mesh));
+  if (!mesh.device_order().empty())
+    parts.push_back(fmt::format("  \"device_order\": {}", json(mesh.device_order()).dump()));
   InitialMapping initial;
   if (preset.empty()) {
     add_proposal(propose(config, tensors, mesh), mesh, parts, initial);

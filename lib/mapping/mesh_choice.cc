@@ -7,9 +7,9 @@
 namespace shardtool::mapping {
 namespace {
 
-const std::vector<MeshAxisSpec>& nearest_mesh(const Mapping& mapping) {
+const Document& nearest_mesh(const Mapping& mapping) {
   for (const Document& document : mapping.documents()) {
-    if (!document.mesh.empty()) return document.mesh;
+    if (!document.mesh.empty()) return document;
   }
   throw Error(ErrorCode::kMesh, "neither the mapping nor the command line has a mesh")
       .help("give one with --mesh tp=4, or write \"mesh\": [{\"axis\": \"tp\", \"size\": 4}]");
@@ -31,7 +31,8 @@ i64 auto_size(const MeshAxisSpec& axis, i64 others, std::optional<i64> devices) 
   return *devices / others;
 }
 
-mesh::Mesh fill(const std::vector<MeshAxisSpec>& specs, std::optional<i64> devices) {
+mesh::Mesh fill(const Document& document, std::optional<i64> devices) {
+  const std::vector<MeshAxisSpec>& specs = document.mesh;
   i64 others = 1;
   const MeshAxisSpec* automatic = nullptr;
   for (const MeshAxisSpec& spec : specs) {
@@ -49,7 +50,7 @@ mesh::Mesh fill(const std::vector<MeshAxisSpec>& specs, std::optional<i64> devic
     axes.push_back({spec.axis, spec.size ? *spec.size : auto_size(spec, others, devices)});
   }
   try {
-    return mesh::Mesh(std::move(axes));
+    return {std::move(axes), document.device_order};
   } catch (Error& e) {
     throw e.at(specs.front().place);
   }

@@ -20,11 +20,10 @@ Indices no_indices(const mesh::Mesh& mesh) {
 }
 
 void add_indices(const mesh::Mesh& mesh, std::span<const i64> ranks, Indices& indices) {
-  for (i64 rank : ranks) {
-    for (size_t a = indices.size(); a-- > 0;) {  // the last axis is the fastest
-      indices[a][static_cast<size_t>(rank % mesh.axes()[a].size)] = true;
-      rank /= mesh.axes()[a].size;
-    }
+  for (const i64 rank : ranks) {
+    const mesh::Coordinate coordinate = mesh.coordinate(rank);
+    for (size_t a = 0; a < indices.size(); ++a)
+      indices[a][static_cast<size_t>(coordinate[a])] = true;
   }
 }
 

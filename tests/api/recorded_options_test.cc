@@ -2,6 +2,7 @@
 // that is on disk.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <rapidcheck.h>
 
 #include <filesystem>
@@ -40,7 +41,9 @@ json random_axis_map() {
 }
 
 std::string random_mesh() {
-  return fmt::format("a={},b={}", *gen::between(1, 3), *gen::between(1, 3));
+  const i64 a = *gen::between(1, 3);
+  const i64 b = *gen::between(1, 3);
+  return fmt::format("a={},b={}:{}", a, b, fmt::join(*gen::permutation(a * b), ","));
 }
 
 std::string random_uneven() {

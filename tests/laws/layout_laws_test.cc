@@ -43,6 +43,17 @@ bool can_join(const AxisExpr& expr, const std::string& axis) {
 
 }  // namespace
 
+TEST_CASE("a device order renames the holders and changes nothing else") {
+  CHECK(rc::check("device order", [] {
+    const auto [mesh, expr] = any_expr();
+    const Mesh ordinary({mesh.axes().begin(), mesh.axes().end()});
+    for (i64 rank = 0; rank < mesh.size(); ++rank) {
+      const i64 cell = ordinary.rank(mesh.coordinate(rank));
+      RC_ASSERT(evaluate(expr, mesh, rank) == evaluate(expr, ordinary, cell));
+    }
+  }));
+}
+
 TEST_CASE("gathered along a mesh axis an expression is that over one device along it") {
   CHECK(rc::check("gathered", [] {
     const auto [mesh, expr] = any_expr();

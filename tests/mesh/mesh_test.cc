@@ -9,15 +9,17 @@ using namespace shardtool;
 using mesh::Coordinate;
 using mesh::Mesh;
 
-TEST_CASE("ranks are row-major: rank and coordinate are inverses") {
+TEST_CASE("cells are row-major: rank and coordinate are inverses") {
   CHECK(rc::check("rank(coordinate(r)) = r, index_on is one of its digits", [] {
     const Mesh mesh = *gen::mesh();
     std::vector<i64> sizes;
     for (const auto& axis : mesh.axes()) sizes.push_back(axis.size);
     const auto coordinates = reference::tuples(sizes);
     RC_ASSERT(mesh.size() == static_cast<i64>(coordinates.size()));
-    for (i64 rank = 0; rank < mesh.size(); ++rank) {
-      const Coordinate& expected = coordinates[static_cast<size_t>(rank)];
+    const auto order = mesh.device_order();
+    for (i64 cell = 0; cell < mesh.size(); ++cell) {
+      const Coordinate& expected = coordinates[static_cast<size_t>(cell)];
+      const i64 rank = order.empty() ? cell : order[static_cast<size_t>(cell)];
       RC_ASSERT(mesh.coordinate(rank) == expected);
       RC_ASSERT(mesh.rank(expected) == rank);
       for (size_t a = 0; a < sizes.size(); ++a) {
@@ -25,6 +27,23 @@ TEST_CASE("ranks are row-major: rank and coordinate are inverses") {
       }
     }
   }));
+}
+
+TEST_CASE("a mesh may list the ranks of its cells") {
+  const Mesh mesh({{"dp", 2}, {"tp", 2}}, {0, 2, 1, 3});
+  CHECK(mesh.coordinate(2) == Coordinate{0, 1});
+  CHECK(mesh.rank({1, 0}) == 1);
+  CHECK(to_string(mesh) == "dp=2,tp=2:0,2,1,3");
+  CHECK(Mesh({{"tp", 2}}, {0, 1}) == Mesh({{"tp", 2}}));
+  CHECK(Mesh({{"tp", 2}}, {1, 0}) != Mesh({{"tp", 2}}));
+}
+
+TEST_CASE("M4: listed ranks that are no permutation are refused with kMesh") {
+  const std::vector<i64> refused[] = {{0}, {0, 1, 2}, {0, 0}, {1, 2}, {-1, 0}};
+  for (const auto& order : refused) {
+    CAPTURE(order.size());
+    CHECK_ERROR(kMesh, Mesh({{"tp", 2}}, order));
+  }
 }
 
 TEST_CASE("a 2 x 3 mesh puts device 4 at (1, 1)") {
@@ -86,7 +105,8 @@ TEST_CASE("a mesh is read as it is printed") {
 
 TEST_CASE("malformed meshes are refused") {
   for (const char* text : {"", "tp", "tp=", "=4", "tp=0", "tp=-1", "tp=4x", "tp=+4", "tp= 4",
-                           "tp=4,", ",tp=4", "tp=4,,ep=2", "tp=99999999999999999999"}) {
+                           "tp=4,", ",tp=4", "tp=4,,ep=2", "tp=99999999999999999999", ":0",
+                           "tp=2:", "tp=2:0,", "tp=2:0,x", "tp=2:0:1"}) {
     CAPTURE(text);
     CHECK_ERROR(kUsage, mesh::parse_mesh(text));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace shardtool::gen {
 namespace {
@@ -171,6 +172,14 @@ rc::Gen<index::AxisMap> axis_map() {
   });
 }
 
+rc::Gen<std::vector<i64>> permutation(i64 n) {
+  return rc::gen::exec([n] {
+    std::vector<i64> numbers(static_cast<size_t>(n));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    return shuffled(numbers);
+  });
+}
+
 rc::Gen<Mesh> mesh() {
   return rc::gen::exec([] {
     std::vector<mesh::MeshAxis> axes;
@@ -183,7 +192,8 @@ rc::Gen<Mesh> mesh() {
       axes.push_back({name, size});
       devices *= size;
     }
-    return Mesh(shuffled(axes));
+    const bool is_ordered = *between(0, 3) == 0;
+    return Mesh(shuffled(axes), is_ordered ? *permutation(devices) : std::vector<i64>{});
   });
 }
 

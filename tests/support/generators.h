@@ -21,7 +21,10 @@ rc::Gen<index::AxisMap> axis_map(i64 local_size, i64 global_size);
 /// Any map with extents of at most 16.
 rc::Gen<index::AxisMap> axis_map();
 
-/// A mesh of 0 to 4 axes and at most 24 devices.
+/// The numbers 0 to n - 1 in any order.
+rc::Gen<std::vector<i64>> permutation(i64 n);
+
+/// A mesh of 0 to 4 axes and at most 24 devices, a quarter of them with a device order.
 rc::Gen<mesh::Mesh> mesh();
 
 /// Disjoint pieces of the mesh's axes, whole or cut into sub-axes, in any order. Their product is

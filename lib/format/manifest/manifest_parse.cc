@@ -35,6 +35,8 @@ class ManifestParser {
          {"tool", [this] { read_tool(); }},
          {"source", [this] { manifest_.source = read_files(is_inside_path); }},
          {"mesh", [this] { read_mesh(); }},
+         {"device_order",
+          [this] { each_element([this] { device_order_.push_back(in_.integer()); }); }, false},
          {"layout", [this] { manifest_.layout = in_.string(); }},
          {"format", [this] { manifest_.format = in_.string(); }, false},
          {"chunks", [this] { manifest_.has_chunks = in_.boolean(); }, false},
@@ -47,6 +49,7 @@ class ManifestParser {
          {"axes", [this] { manifest_.axes = in_.string(); }, false},
          {"allow_empty_shards", [this] { manifest_.allows_empty_shards = in_.boolean(); }, false},
          {"mapping", [this] { manifest_.mapping = in_.raw(); }, false}});
+    set_mesh();
     in_.finish();
     return std::move(manifest_);
   }
@@ -141,14 +144,16 @@ class ManifestParser {
   }
 
   void read_mesh() {
-    std::vector<mesh::MeshAxis> axes;
-    each_element([&] {
-      mesh::MeshAxis& axis = axes.emplace_back();
+    each_element([this] {
+      mesh::MeshAxis& axis = axes_.emplace_back();
       in_.object({{"axis", [&] { axis.name = in_.string(); }},
                   {"size", [&] { axis.size = in_.integer(); }}});
     });
+  }
+
+  void set_mesh() {
     try {
-      manifest_.mesh = mesh::Mesh(std::move(axes));
+      manifest_.mesh = mesh::Mesh(std::move(axes_), std::move(device_order_));
     } catch (const Error& error) {
       throw in_.error("the mesh is not valid", quote_for_message(error.message()), "a valid mesh");
     }
@@ -371,6 +376,8 @@ class ManifestParser {
 
   JsonReader in_;
   Manifest manifest_;
+  std::vector<mesh::MeshAxis> axes_;
+  std::vector<i64> device_order_;       ///< ranks of the mesh's cells
   std::vector<index::Region> regions_;  ///< of the shards of the current tensor
   index::HolderSetPool holder_sets_;
   std::map<CutRecord, std::shared_ptr<const CutRecord>> cuts_;

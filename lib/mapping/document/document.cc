@@ -206,6 +206,10 @@ std::vector<JsonValue::Field> document_fields(Document& d, ReadLast& last) {
       {"quantization", [&](const JsonValue& v) { d.quantization = decode_texts(v, 1); }},
       {"refuse", [&](const JsonValue& v) { d.refuse = v.nonempty_text(); }},
       {"mesh", [&](const JsonValue& v) { d.mesh = decode_mesh(v); }},
+      {"device_order",
+       [&](const JsonValue& v) {
+         for (const JsonValue& rank : v.elements(1)) d.device_order.push_back(rank.integer(0));
+       }},
       {"axes", [&](const JsonValue& v) { d.axes = decode_axes(v); }},
       {"layouts", [&](const JsonValue& v) { d.layouts = decode_layouts(v); }},
       {"layer_sets", [&](const JsonValue& v) { last.layer_sets = decode_layer_sets(v); }},

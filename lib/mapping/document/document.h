@@ -219,6 +219,8 @@ struct Document {
   std::vector<std::string> quantization;
   std::string refuse;              ///< why these models are not supported; empty if they are
   std::vector<MeshAxisSpec> mesh;  ///< empty if absent
+  /// Ranks of the mesh's cells in row-major order; empty if they are 0, 1, 2, ...
+  std::vector<i64> device_order;
   std::map<std::string, AxisSpec> axes;
   std::map<std::string, std::map<std::string, MeshRef>> layouts;
   std::vector<Rule> rules;
