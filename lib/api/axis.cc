@@ -42,12 +42,7 @@ AxisReport axis(const AxisOptions& options) {
       over.empty() ? layout::whole(size) : axes.cut(options.name, size).units;
   AxisReport report;
   report.mesh = mesh;
-  report.axis = {options.name,
-                 to_string(cut),
-                 to_string(over),
-                 size,
-                 mapping::physical_axis_size(mesh, over),
-                 mapping::round_axis_for_partitioning(size, mesh, over)};
+  report.axis = explain_axis(options.name, cut, over, size, mesh);
   for (i64 rank = 0; rank < mesh.size(); ++rank) {
     report.slices.push_back(index::to_string(layout::evaluate(cut, mesh, rank)));
   }

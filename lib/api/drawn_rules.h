@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "lib/api/inspect.h"
-#include "lib/mapping/resolve/resolve.h"
+#include "lib/mapping/resolve/resolution.h"
 
 namespace shardtool::api {
 

@@ -26,16 +26,6 @@ size_t find_tensor(const LogicalCheckpoint& source, const std::string& name) {
   throw error;
 }
 
-ExplainAxis explain_axis(const layout::LayoutAxis& axis, i64 extent, const mesh::Mesh& mesh) {
-  const mesh::Over over = axes_used(axis.expr);
-  return {axis.logical,
-          to_string(axis.expr),
-          to_string(over),
-          extent,
-          mapping::physical_axis_size(mesh, over),
-          mapping::round_axis_for_partitioning(extent, mesh, over)};
-}
-
 std::string describe(const Place& place) {
   std::string text = place.file;
   if (place.line > 0) text += fmt::format(":{}:{}", place.line, place.column);
@@ -44,6 +34,13 @@ std::string describe(const Place& place) {
 }
 
 }  // namespace
+
+ExplainAxis explain_axis(std::string logical, const layout::AxisExpr& expr, const mesh::Over& over,
+                         i64 extent, const mesh::Mesh& mesh) {
+  const i64 devices = mesh::extent(mesh, over);
+  return {std::move(logical),       to_string(expr), to_string(over), extent, devices,
+          round_up(extent, devices)};
+}
 
 ExplainReport explain(const ExplainOptions& options) {
   const LogicalCheckpoint source = open_logical({options.source});
@@ -71,7 +68,9 @@ ExplainReport explain(const ExplainOptions& options) {
   report.alterations = resolved->by->transforms;
   const auto& axes = resolved->layout->axes();
   for (size_t a = 0; a < axes.size(); ++a) {
-    report.axes.push_back(explain_axis(axes[a], report.tensor.shape[a], report.mesh));
+    const layout::AxisExpr& expr = axes[a].expr;
+    report.axes.push_back(
+        explain_axis(axes[a].logical, expr, axes_used(expr), report.tensor.shape[a], report.mesh));
   }
   return report;
 }

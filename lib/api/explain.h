@@ -22,6 +22,10 @@ struct ExplainAxis {
   i64 rounded = 0;        ///< extent rounded up to it (Haliax: round_axis_for_partitioning)
 };
 
+/// Describes an axis that `expr` cuts over these mesh axes.
+ExplainAxis explain_axis(std::string logical, const layout::AxisExpr& expr, const mesh::Over& over,
+                         i64 extent, const mesh::Mesh& mesh);
+
 struct ExplainReport {
   InspectTensor tensor;
   mesh::Mesh mesh;

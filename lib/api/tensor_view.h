@@ -2,7 +2,7 @@
 
 #include "lib/api/inspect.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
-#include "lib/mapping/resolve/resolve.h"
+#include "lib/mapping/resolve/resolution.h"
 
 namespace shardtool::api {
 

@@ -14,7 +14,7 @@
 #include "lib/check/findings.h"
 #include "lib/check/rank_names.h"
 #include "lib/format/checkpoint.h"
-#include "lib/mapping/resolve/resolve.h"
+#include "lib/mapping/resolve/resolution.h"
 
 namespace shardtool::check {
 

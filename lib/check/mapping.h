@@ -5,7 +5,7 @@
 #include "lib/base/error.h"
 #include "lib/check/findings.h"
 #include "lib/mapping/propose/doubtful_cuts.h"
-#include "lib/mapping/resolve/resolve.h"
+#include "lib/mapping/resolve/resolution.h"
 
 namespace shardtool::check {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "lib/base/tensor_spec.h"
-#include "lib/mapping/resolve/assignment.h"
+#include "lib/mapping/match/assignment.h"
+#include "lib/mapping/match/rule_matcher.h"
 #include "lib/mapping/resolve/axis_table.h"
-#include "lib/mapping/resolve/rule_matcher.h"
 
 namespace shardtool::mapping {
 

@@ -6,11 +6,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "lib/mapping/match/companions.h"
+#include "lib/mapping/match/rule_matcher.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/propose/kinds.h"
 #include "lib/mapping/propose/propose.h"
-#include "lib/mapping/resolve/companions.h"
-#include "lib/mapping/resolve/rule_matcher.h"
 
 namespace shardtool::mapping {
 namespace {

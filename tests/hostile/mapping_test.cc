@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/mapping/resolve/assignment.h"
+#include "lib/mapping/match/assignment.h"
 #include "tests/hostile/verdict.h"
 #include "tests/mapping/fixtures.h"
 #include "tests/support/colliding_names.h"

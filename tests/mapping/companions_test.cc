@@ -1,4 +1,4 @@
-#include "lib/mapping/resolve/companions.h"
+#include "lib/mapping/match/companions.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

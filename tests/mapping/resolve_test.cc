@@ -376,14 +376,5 @@ TEST_CASE("every element of every tensor is on some device, whatever the mesh an
   }));
 }
 
-TEST_CASE("axes round up to the devices that they lie over") {
-  const mesh::Mesh mesh = mesh::parse_mesh("replica=2,data=4");
-  CHECK(physical_axis_size(mesh, {}) == 1);
-  CHECK(physical_axis_size(mesh, {{"replica"}, {"data"}}) == 8);
-  CHECK(round_axis_for_partitioning(50257, mesh, {{"replica"}, {"data"}}) == 50264);
-  CHECK(round_axis_for_partitioning(151674, mesh, {{"data"}}) == 151676);
-  CHECK(round_axis_for_partitioning(7, mesh, {}) == 7);
-}
-
 }  // namespace
 }  // namespace shardtool::mapping

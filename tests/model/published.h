@@ -5,7 +5,7 @@
 
 #include "lib/base/tensor_spec.h"
 #include "lib/mapping/document/config.h"
-#include "lib/mapping/resolve/resolve.h"
+#include "lib/mapping/resolve/resolution.h"
 #include "lib/model/bind.h"
 #include "lib/model/flow/flow.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/mapping/resolve/resolve.h"
+#include "lib/mapping/resolve/resolution.h"
 
 namespace shardtool::mapping {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "lib/mapping/mapping.h"
+#include "lib/mapping/match/rule_matcher.h"
 #include "lib/mapping/resolve/axis_table.h"
-#include "lib/mapping/resolve/resolve.h"
-#include "lib/mapping/resolve/rule_matcher.h"
+#include "lib/mapping/resolve/resolution.h"
 
 namespace shardtool::mapping {
 

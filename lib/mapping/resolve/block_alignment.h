@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "lib/base/tensor_spec.h"
-#include "lib/mapping/resolve/assignment.h"
+#include "lib/mapping/match/assignment.h"
+#include "lib/mapping/match/companions.h"
 #include "lib/mapping/resolve/axis_table.h"
-#include "lib/mapping/resolve/companions.h"
 
 namespace shardtool::mapping {
 

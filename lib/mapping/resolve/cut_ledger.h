@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/mapping/resolve/axis_table.h"
-#include "lib/mapping/resolve/resolve.h"
+#include "lib/mapping/resolve/resolution.h"
 
 namespace shardtool::mapping {
 

@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "lib/base/tensor_spec.h"
-#include "lib/mapping/resolve/companions.h"
-#include "lib/mapping/resolve/resolve.h"
+#include "lib/mapping/match/companions.h"
+#include "lib/mapping/resolve/resolution.h"
 
 namespace shardtool::mapping {
 

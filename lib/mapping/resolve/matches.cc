@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-#include "lib/mapping/resolve/packed_weights.h"
+#include "lib/mapping/match/packed_weights.h"
 
 namespace shardtool::mapping {
 namespace {

@@ -6,12 +6,12 @@
 
 #include "lib/base/tensor_spec.h"
 #include "lib/mapping/document/config.h"
-#include "lib/mapping/document/index_numbers.h"
 #include "lib/mapping/mapping.h"
-#include "lib/mapping/resolve/assignment.h"
+#include "lib/mapping/match/assignment.h"
+#include "lib/mapping/match/companions.h"
+#include "lib/mapping/match/rule_matcher.h"
 #include "lib/mapping/resolve/axis_table.h"
-#include "lib/mapping/resolve/companions.h"
-#include "lib/mapping/resolve/rule_matcher.h"
+#include "lib/mapping/resolve/index_numbers.h"
 
 namespace shardtool::mapping {
 
@@ -21,8 +21,8 @@ struct IndexNumber {
   i64 value = 0;
 };
 
-/// Contents of the names of tensors under a mapping, whatever the mesh. Points into the mapping, the
-/// tensors and the config, which must outlive it.
+/// Contents of the names of tensors under a mapping, whatever the mesh. Points into the mapping,
+/// the tensors and the config, which must outlive it.
 class Matches {
  public:
   /// Throws the errors of packed_weights and assign; those about one tensor go to `report`, if set.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "lib/layout/gathered.h"
 #include "lib/mapping/assertions.h"
 #include "lib/mapping/mesh_choice.h"
 #include "lib/mapping/resolve/axis_table.h"
@@ -18,6 +17,7 @@
 #include "lib/mapping/resolve/matches.h"
 #include "lib/mapping/resolve/reduced_bias.h"
 #include "lib/mapping/resolve/tensor_cut.h"
+#include "lib/mapping/resolve/tensor_numbers.h"
 #include "lib/mapping/resolve/tied.h"
 
 namespace shardtool::mapping {
@@ -95,22 +95,6 @@ Error& advise_on_empty(Error& e, const std::vector<UnitCut>& units, const Rule& 
   return e.help("or allow it with --allow-empty-shards");
 }
 
-/// Returns for each index of the expression the first one that the same ranks hold.
-std::vector<i64> first_with_same_ranks(const layout::AxisExpr& expr, const mesh::Mesh& mesh) {
-  std::vector<std::vector<i64>> ranks_of(static_cast<size_t>(expr.size()));
-  for (i64 rank = 0; rank < mesh.size(); ++rank) {
-    const index::AxisMap map = layout::evaluate(expr, mesh, rank);
-    for (i64 local = 0; local < map.local_size(); ++local) {
-      if (const auto index = map(local)) ranks_of[static_cast<size_t>(*index)].push_back(rank);
-    }
-  }
-  std::map<std::vector<i64>, i64> first;
-  std::vector<i64> homes;
-  for (std::vector<i64>& ranks : ranks_of)
-    homes.push_back(first.emplace(std::move(ranks), std::ssize(homes)).first->second);
-  return homes;
-}
-
 class Resolver {
  public:
   Resolver(const Mapping& mapping, std::span<const TensorSpec> tensors, const ModelConfig* config,
@@ -128,7 +112,7 @@ class Resolver {
         rules_(matches_->rules()),
         tensors_(matches_->tensors()),
         assigned_(matches_->assigned()),
-        numbers_(matches_->numbers()),
+        numbers_(matches_->numbers(), axes_),
         ledger_(axes_, options.require_even),
         followers_(matches_->companions(), sizes_, straddle_, options.allow_empty_shards) {
     result_.mesh = mesh_;
@@ -147,7 +131,8 @@ class Resolver {
   Resolution run() && {
     attempt([this] { check_assertions(tensors_, assigned_, rules_, axes_); });
     attempt([this] { align_axes(); });
-    read_index_numbers();
+    matches_->read_numbers(axes_);
+    numbers_.read(*matches_);
     decide_all();
     attempt([this] {
       result_.tied = tied_groups(mapping_, tensors_, matches_->by_name(), result_.tensors);
@@ -159,7 +144,7 @@ class Resolver {
     for (std::string& warning : unused_axes(mapping_))
       result_.warnings.push_back(std::move(warning));
     result_.axis_sizes = axes_.known_sizes();
-    for (std::string& warning : numbers_.gaps(axes_))
+    for (std::string& warning : matches_->numbers().gaps(axes_))
       result_.warnings.push_back(std::move(warning));
     for (std::string& warning : axes_without_tensors(rules_, axes_))
       result_.warnings.push_back(std::move(warning));
@@ -192,37 +177,6 @@ class Resolver {
                 straddle_ == Straddle::kPad);
   }
 
-  void read_index_numbers() {
-    matches_->read_numbers(axes_);
-    numbers_of_.resize(tensors_.size());
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      for (const IndexNumber& number : matches_->numbers_of(i)) {
-        if (!axes_.over(*number.axis).empty()) numbers_of_[i].push_back(number);
-      }
-    }
-    numbers_.check_complete(axes_);
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (assigned_[i].kind == Kind::kRule) place_at(i, *rule_of(i).rule);
-    }
-  }
-
-  /// Adds the numbers of the rule's "at", once the sizes of the axes are known.
-  void place_at(size_t tensor, const Rule& rule) {
-    for (const auto& [axis, number] : rule.at) {
-      axes_.require(axis, rule.place);
-      const i64 size = numbers_.size(axis, axes_);
-      const i64 index = number < 0 ? number + size : number;
-      if (index < 0 || index >= size) {
-        throw Error(
-            ErrorCode::kShapeMismatch,
-            fmt::format("\"at\" is {} for axis '{}', which has {} indices", number, axis, size))
-            .at(rule.place)
-            .tensor(tensors_[tensor].name);
-      }
-      if (!axes_.over(axis).empty()) numbers_of_[tensor].push_back({&axis, index});
-    }
-  }
-
   /// Fills result_.tensors in the order of the specs, leaders before their followers. A dropped
   /// tensor has no layout.
   void decide_all() {
@@ -242,24 +196,6 @@ class Resolver {
     }
   }
 
-  std::vector<layout::IndexAxis> index_axes(size_t tensor, std::vector<UnitCut>& units) {
-    std::vector<layout::IndexAxis> found;
-    for (const auto& [name, number] : numbers_of_[tensor]) {
-      const std::string& axis = *name;
-      const i64 size = numbers_.size(axis, axes_);
-      if (number >= size) {
-        throw Error(ErrorCode::kShapeMismatch,
-                    fmt::format("index {} is outside axis '{}' of size {}", number, axis, size))
-            .note("config", axes_.size_origin(axis))
-            .help("take config.json and the tensors from one model, or correct the axis' \"size\"");
-      }
-      const UnitCut& cut = axes_.cut(axis, size);
-      found.push_back({axis, cut.units, number});
-      units.push_back(cut);
-    }
-    return found;
-  }
-
   Decision decide(size_t tensor) {
     const PlacedRule& placed = rule_of(tensor);
     const TensorSpec& spec = tensors_[tensor];
@@ -269,7 +205,7 @@ class Resolver {
                         ? cut_by_dims(*dims, spec.shape, axes_)
                         : cut_by_strategy(std::get<StrategySpec>(placed.rule->cut), *placed.rule,
                                           placed.document->is_preset, spec.shape, axes_);
-    auto index = index_axes(tensor, cut.units);
+    auto index = numbers_.axes_of(tensor, cut.units);
     Decision decision{nullptr, cut.strategy, {}, nullptr};
     for (const UnitCut& units : cut.units) decision.cuts.push_back(ledger_.enter(units));
     try {
@@ -298,32 +234,10 @@ class Resolver {
         .help("use a smaller mesh: replicas along an axis are equal, so one of them is enough");
   }
 
-  /// Returns for each of the tensor's numbers the first one that lies on the same devices.
-  std::vector<i64> homes_of(size_t tensor) {
-    std::vector<i64> homes;
-    for (const auto& [axis, number] : numbers_of_[tensor]) {
-      auto found = homes_.find(*axis);
-      if (found == homes_.end()) found = homes_.emplace(*axis, homes_on(*axis)).first;
-      const std::vector<i64>& all = found->second;
-      homes.push_back(number < std::ssize(all) ? all[static_cast<size_t>(number)] : number);
-    }
-    return homes;
-  }
-
-  /// Returns the homes of all numbers of an index axis; empty, so that each number is its own home,
-  /// if the axis cannot be cut: `decide` throws that error, with the tensor.
-  std::vector<i64> homes_on(const std::string& axis) {
-    try {
-      return first_with_same_ranks(axes_.cut(axis, numbers_.size(axis, axes_)).units, mesh_);
-    } catch (const Error&) {
-      return {};
-    }
-  }
-
   Decision& decision_of(size_t tensor) {
     const TensorSpec& spec = tensors_[tensor];
     const auto key =
-        std::tuple(assigned_[tensor].match.rule, spec.dtype, spec.shape, homes_of(tensor));
+        std::tuple(assigned_[tensor].match.rule, spec.dtype, spec.shape, numbers_.homes_of(tensor));
     const auto found = decisions_.find(key);
     if (found != decisions_.end()) return found->second;
     try {
@@ -339,7 +253,7 @@ class Resolver {
     for (const size_t cut : decision.cuts) ledger_.count(cut, tensors_[tensor].name);
     if (decision.layout && !decision.by) decide_bias(decision, tensor);
     ResolvedTensor resolved{tensor, decision.layout, decision.by};
-    for (const IndexNumber& number : numbers_of_[tensor]) resolved.numbers.push_back(number.value);
+    for (const IndexNumber& number : numbers_.of(tensor)) resolved.numbers.push_back(number.value);
     return resolved;
   }
 
@@ -382,11 +296,9 @@ class Resolver {
   const RuleMatcher& rules_;
   std::span<const TensorSpec> tensors_;
   const std::vector<Assignment>& assigned_;
-  const IndexNumbers& numbers_;
+  TensorNumbers numbers_;
   CutLedger ledger_;
-  i64 places_ = 0;                                    ///< sum over all layouts of their devices
-  std::vector<std::vector<IndexNumber>> numbers_of_;  ///< by tensor, on axes that are cut
-  std::map<std::string, std::vector<i64>> homes_;     ///< by index axis and number
+  i64 places_ = 0;  ///< sum over all layouts of their devices
   std::map<std::tuple<size_t, Dtype, Shape, std::vector<i64>>, Decision> decisions_;
   std::map<Shape, std::shared_ptr<const Layout>> replicated_;
   std::shared_ptr<const TensorDecision> unknown_;
@@ -421,59 +333,6 @@ std::shared_ptr<Matches> Resolutions::matches_on(const ResolveOptions& options) 
   const std::lock_guard guard(mutex_);
   if (!matches_) matches_ = Resolver(mapping_, tensors_, config_, options).matches();
   return matches_;
-}
-
-std::vector<layout::IndexAxis> index_axes(const ResolvedTensor& tensor) {
-  std::vector<layout::IndexAxis> axes = tensor.layout->index_axes();
-  for (size_t i = 0; i < tensor.numbers.size(); ++i) axes[i].index = tensor.numbers[i];
-  return axes;
-}
-
-std::string why(const ResolvedTensor& tensor) {
-  const Place& place = tensor.by->rule_place;
-  const std::string where =
-      place.line > 0 ? fmt::format("{}:{}", place.file, place.line) : place.file;
-  const std::string& layers = tensor.by->where;
-  std::string text =
-      fmt::format("rule '{}' ({}){} ", tensor.by->rule, where,
-                  layers.empty() ? "" : fmt::format(", for layers of which {},", layers));
-  std::vector<std::string> cuts;
-  for (size_t a = 0; a < tensor.layout->axes().size(); ++a) {
-    const layout::LayoutAxis& axis = tensor.layout->axes()[a];
-    if (axis.expr.is_sharded())
-      cuts.push_back(fmt::format("cuts {} as {}", axis_name(axis, a), to_string(axis.expr)));
-  }
-  for (const layout::IndexAxis& axis : index_axes(tensor)) {
-    cuts.push_back(fmt::format("puts it where index {} of '{}' lives, {}", axis.index, axis.logical,
-                               to_string(axis.expr)));
-  }
-  return text + (cuts.empty() ? "keeps it whole on every device"
-                              : fmt::format("{}", fmt::join(cuts, ", and ")));
-}
-
-std::vector<std::shared_ptr<const layout::Layout>> computed_layouts(const Resolution& resolution) {
-  std::map<const layout::Layout*, std::shared_ptr<const layout::Layout>> computed;
-  std::vector<std::shared_ptr<const layout::Layout>> layouts;
-  for (const ResolvedTensor& tensor : resolution.tensors) {
-    const bool is_gathered = std::ranges::any_of(resolution.gathered, [&](const std::string& axis) {
-      return is_cut_along(*tensor.layout, axis);
-    });
-    auto& layout = computed[tensor.layout.get()];
-    if (!layout && !is_gathered) layout = tensor.layout;
-    if (!layout)
-      layout =
-          std::make_shared<const layout::Layout>(gathered(*tensor.layout, resolution.gathered));
-    layouts.push_back(layout);
-  }
-  return layouts;
-}
-
-i64 physical_axis_size(const mesh::Mesh& mesh, const mesh::Over& over) {
-  return extent(mesh, over);
-}
-
-i64 round_axis_for_partitioning(i64 size, const mesh::Mesh& mesh, const mesh::Over& over) {
-  return round_up(size, physical_axis_size(mesh, over));
 }
 
 }  // namespace shardtool::mapping

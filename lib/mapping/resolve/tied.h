@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "lib/base/tensor_spec.h"
-#include "lib/mapping/resolve/assignment.h"
-#include "lib/mapping/resolve/resolve.h"
+#include "lib/mapping/match/assignment.h"
+#include "lib/mapping/resolve/resolution.h"
 
 namespace shardtool::mapping {
 

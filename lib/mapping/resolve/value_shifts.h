@@ -4,7 +4,7 @@
 
 #include "lib/index/value_shift.h"
 #include "lib/layout/layout.h"
-#include "lib/mapping/resolve/companions.h"
+#include "lib/mapping/match/companions.h"
 
 namespace shardtool::mapping {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/mapping/match/rule_matcher.h"
 #include "lib/mapping/resolve/axis_table.h"
-#include "lib/mapping/resolve/rule_matcher.h"
 
 namespace shardtool::mapping {
 

@@ -11,8 +11,8 @@
 #include "lib/base/tensor_spec.h"
 #include "lib/mapping/document/config.h"
 #include "lib/mapping/mapping.h"
-#include "lib/mapping/resolve/companions.h"
-#include "lib/mapping/resolve/rule_matcher.h"
+#include "lib/mapping/match/companions.h"
+#include "lib/mapping/match/rule_matcher.h"
 
 namespace shardtool::mapping {
 

@@ -1,4 +1,4 @@
-#include "lib/mapping/resolve/packed_weights.h"
+#include "lib/mapping/match/packed_weights.h"
 
 #include <fmt/format.h>
 

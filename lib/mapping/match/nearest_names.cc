@@ -1,4 +1,4 @@
-#include "lib/mapping/resolve/nearest_names.h"
+#include "lib/mapping/match/nearest_names.h"
 
 #include <algorithm>
 #include <numeric>

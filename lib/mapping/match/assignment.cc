@@ -1,4 +1,4 @@
-#include "lib/mapping/resolve/assignment.h"
+#include "lib/mapping/match/assignment.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,8 +10,8 @@
 #include "lib/base/text.h"
 #include "lib/mapping/document/glob_matcher.h"
 #include "lib/mapping/document/name_form.h"
+#include "lib/mapping/match/nearest_names.h"
 #include "lib/mapping/presets.h"
-#include "lib/mapping/resolve/nearest_names.h"
 
 namespace shardtool::mapping {
 namespace {

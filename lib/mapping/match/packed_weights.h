@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/base/tensor_spec.h"
-#include "lib/mapping/resolve/companions.h"
+#include "lib/mapping/match/companions.h"
 
 namespace shardtool::mapping {
 

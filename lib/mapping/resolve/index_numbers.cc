@@ -1,4 +1,4 @@
-#include "lib/mapping/document/index_numbers.h"
+#include "lib/mapping/resolve/index_numbers.h"
 
 #include <fmt/format.h>
 

@@ -13,7 +13,7 @@
 #include "lib/layout/bundle.h"
 #include "lib/mapping/document/config.h"
 #include "lib/mapping/mapping.h"
-#include "lib/mapping/resolve/rule_matcher.h"
+#include "lib/mapping/match/rule_matcher.h"
 
 namespace re2 {
 class RE2;

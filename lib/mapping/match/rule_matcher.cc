@@ -1,4 +1,4 @@
-#include "lib/mapping/resolve/rule_matcher.h"
+#include "lib/mapping/match/rule_matcher.h"
 
 #include <fmt/format.h>
 #include <re2/re2.h>

@@ -1,0 +1,100 @@
+#include "lib/mapping/resolve/tensor_numbers.h"
+
+#include <fmt/format.h>
+
+#include "lib/base/error.h"
+
+namespace shardtool::mapping {
+namespace {
+
+/// Returns for each index of the expression the first one that the same ranks hold.
+std::vector<i64> first_with_same_ranks(const layout::AxisExpr& expr, const mesh::Mesh& mesh) {
+  std::vector<std::vector<i64>> ranks_of(static_cast<size_t>(expr.size()));
+  for (i64 rank = 0; rank < mesh.size(); ++rank) {
+    const index::AxisMap map = layout::evaluate(expr, mesh, rank);
+    for (i64 local = 0; local < map.local_size(); ++local) {
+      if (const auto index = map(local)) ranks_of[static_cast<size_t>(*index)].push_back(rank);
+    }
+  }
+  std::map<std::vector<i64>, i64> first;
+  std::vector<i64> homes;
+  for (std::vector<i64>& ranks : ranks_of)
+    homes.push_back(first.emplace(std::move(ranks), std::ssize(homes)).first->second);
+  return homes;
+}
+
+}  // namespace
+
+void TensorNumbers::read(const Matches& matches) {
+  const auto tensors = matches.tensors();
+  of_.resize(tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    for (const IndexNumber& number : matches.numbers_of(i)) {
+      if (!axes_.over(*number.axis).empty()) of_[i].push_back(number);
+    }
+  }
+  numbers_.check_complete(axes_);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Assignment& assigned = matches.assigned()[i];
+    if (assigned.kind != Assignment::Kind::kRule) continue;
+    place_at(i, *matches.rules().rules()[assigned.match.rule].rule, tensors[i].name);
+  }
+}
+
+/// Adds the numbers of the rule's "at", once the sizes of the axes are known.
+void TensorNumbers::place_at(size_t tensor, const Rule& rule, const std::string& name) {
+  for (const auto& [axis, number] : rule.at) {
+    axes_.require(axis, rule.place);
+    const i64 size = numbers_.size(axis, axes_);
+    const i64 index = number < 0 ? number + size : number;
+    if (index < 0 || index >= size) {
+      throw Error(
+          ErrorCode::kShapeMismatch,
+          fmt::format("\"at\" is {} for axis '{}', which has {} indices", number, axis, size))
+          .at(rule.place)
+          .tensor(name);
+    }
+    if (!axes_.over(axis).empty()) of_[tensor].push_back({&axis, index});
+  }
+}
+
+std::vector<layout::IndexAxis> TensorNumbers::axes_of(size_t tensor, std::vector<UnitCut>& units) {
+  std::vector<layout::IndexAxis> found;
+  for (const auto& [name, number] : of_[tensor]) {
+    const std::string& axis = *name;
+    const i64 size = numbers_.size(axis, axes_);
+    if (number >= size) {
+      throw Error(ErrorCode::kShapeMismatch,
+                  fmt::format("index {} is outside axis '{}' of size {}", number, axis, size))
+          .note("config", axes_.size_origin(axis))
+          .help("take config.json and the tensors from one model, or correct the axis' \"size\"");
+    }
+    const UnitCut& cut = axes_.cut(axis, size);
+    found.push_back({axis, cut.units, number});
+    units.push_back(cut);
+  }
+  return found;
+}
+
+std::vector<i64> TensorNumbers::homes_of(size_t tensor) {
+  std::vector<i64> homes;
+  for (const auto& [axis, number] : of_[tensor]) {
+    auto found = homes_.find(*axis);
+    if (found == homes_.end()) found = homes_.emplace(*axis, homes_on(*axis)).first;
+    const std::vector<i64>& all = found->second;
+    homes.push_back(number < std::ssize(all) ? all[static_cast<size_t>(number)] : number);
+  }
+  return homes;
+}
+
+/// Returns the homes of all numbers of an index axis; empty, so that each number is its own home,
+/// if the axis cannot be cut: `axes_of` throws that error, for the tensor.
+std::vector<i64> TensorNumbers::homes_on(const std::string& axis) {
+  try {
+    return first_with_same_ranks(axes_.cut(axis, numbers_.size(axis, axes_)).units, axes_.mesh());
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+}  // namespace shardtool::mapping

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/layout/layout.h"
+#include "lib/mapping/resolve/axis_table.h"
+#include "lib/mapping/resolve/matches.h"
+
+namespace shardtool::mapping {
+
+/// Places tensors along the index axes that a mesh cuts, such as layers and experts, by the numbers
+/// in their names and in the "at" of their rules.
+class TensorNumbers {
+ public:
+  /// `numbers` and `axes` must outlive it.
+  TensorNumbers(const IndexNumbers& numbers, AxisTable& axes) : numbers_(numbers), axes_(axes) {}
+
+  /// Collects the numbers of every tensor, which `matches` has read. Throws kAssertion for a
+  /// missing or repeated number, and kUnknownName or kShapeMismatch for an "at" outside of its
+  /// axis.
+  void read(const Matches& matches);
+
+  /// The tensor's numbers on axes that are cut.
+  const std::vector<IndexNumber>& of(size_t tensor) const { return of_[tensor]; }
+  /// Returns where the tensor lies on these axes, and adds their cuts to `units`. Throws
+  /// kShapeMismatch for a number outside of its axis, and the errors of AxisTable::cut.
+  std::vector<layout::IndexAxis> axes_of(size_t tensor, std::vector<UnitCut>& units);
+  /// Returns for each of the tensor's numbers the first one that lies on the same devices. Tensors
+  /// with equal homes have equal layouts.
+  std::vector<i64> homes_of(size_t tensor);
+
+ private:
+  void place_at(size_t tensor, const Rule& rule, const std::string& name);
+  std::vector<i64> homes_on(const std::string& axis);
+
+  const IndexNumbers& numbers_;
+  AxisTable& axes_;
+  std::vector<std::vector<IndexNumber>> of_;       ///< by tensor
+  std::map<std::string, std::vector<i64>> homes_;  ///< by index axis and number
+};
+
+}  // namespace shardtool::mapping
