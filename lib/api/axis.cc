@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/base/error.h"
 #include "lib/mapping/mesh_choice.h"
 #include "lib/mapping/resolve/axis_table.h"

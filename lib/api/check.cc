@@ -5,7 +5,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/transfer/sources/stored_data.h"

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/tensor_view.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/base/error.h"

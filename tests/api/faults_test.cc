@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/transfer/transfer.h"
 #include "lib/store/local/syscalls.h"
 #include "tests/support/checkpoint_files.h"

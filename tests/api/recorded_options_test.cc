@@ -11,7 +11,8 @@
 #include <sstream>
 
 #include "lib/api/explain.h"
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/plan.h"
 #include "lib/api/transform.h"
 #include "tests/support/checkpoint_files.h"

@@ -1,6 +1,6 @@
 #include "lib/api/catalogue/presets.h"
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/mapping/init.h"
 #include "lib/mapping/mapping.h"

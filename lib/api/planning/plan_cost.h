@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/planning/cost_report.h"
 #include "lib/api/transfer/placed_tensors.h"
 #include "lib/mapping/document/config.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transfer/target_layout.h"
 #include "lib/format/manifest/manifest.h"

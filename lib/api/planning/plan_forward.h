@@ -1,6 +1,6 @@
 #pragma once
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/plan.h"
 
 namespace shardtool::api {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/plan.h"
 #include "lib/api/planning/planned_model.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"

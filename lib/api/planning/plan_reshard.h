@@ -1,6 +1,7 @@
 #pragma once
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/plan.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 

@@ -6,7 +6,8 @@
 #include <map>
 #include <set>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/proof/unpacked_files.h"
 #include "lib/api/proof/weight_files.h"
 #include "lib/base/error.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/transform.h"
 #include "lib/api/transfer/sources/foreign_checkpoint.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/engine/side.h"

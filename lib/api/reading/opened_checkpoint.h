@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/reading/tensor_reader.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/base/name_map.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
 #include "lib/base/error.h"
 #include "lib/ops/placed_value.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/exec/shifted.h"
 #include "lib/format/manifest/manifest.h"

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/plan_memory.h"
 #include "lib/api/planning/plan_reshard.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/transform.h"
 #include "lib/api/transfer/sources/foreign_source.h"
 #include "lib/check/finding.h"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "lib/api/mapping_choice.h"
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/transfer/sources/chunk_source.h"
 #include "lib/api/transfer/sources/foreign_checkpoint.h"
 #include "lib/api/transfer/sources/rank_source.h"

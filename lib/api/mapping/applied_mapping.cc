@@ -1,0 +1,109 @@
+#include "lib/api/mapping/applied_mapping.h"
+
+#include <fmt/format.h>
+
+#include <variant>
+
+#include "lib/api/mapping/full_places.h"
+#include "lib/api/mapping/mapping_choice.h"
+#include "lib/api/mapping/recorded_mapping.h"
+#include "lib/base/error.h"
+#include "lib/mapping/mesh_choice.h"
+#include "lib/mapping/resolve/resolve.h"
+
+namespace shardtool::api {
+namespace {
+
+bool is_engine_layout(const MappingChoice& choice) {
+  return !choice.engine_layout.empty() && choice.engine_layout != kPlainLayout;
+}
+
+/// Adds the documents of the chosen layout in place of those in a manifest's mapping.
+mapping::Mapping with_chosen_layout(const mapping::Mapping& mapping, const MappingChoice& choice,
+                                    const mapping::ModelConfig* model) {
+  if (choice.engine_layout.empty()) return mapping;
+  if (!is_engine_layout(choice)) return mapping::with_layout(mapping, {});
+  const layouts::EngineLayout& layout = layouts::find_layout(choice.engine_layout);
+  return mapping::with_layout(mapping, layouts::documents_for(layout, model));
+}
+
+/// Throws kNotDivisible if an axis that is padded to a multiple of m does not divide over its
+/// devices then. split pads further; engines do not.
+void check_padding(const AppliedMapping& applied, const layouts::EngineLayout& layout) {
+  for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors) {
+    for (const layout::LayoutAxis& axis : tensor.layout->axes()) {
+      const auto* split = std::get_if<layout::Split>(&axis.expr.node());
+      if (split == nullptr || split->rule.kind != layout::SplitRule::Kind::kPadded) continue;
+      const i64 padded =
+          (split->n + split->rule.multiple - 1) / split->rule.multiple * split->rule.multiple;
+      const i64 parts = extent(applied.resolution.mesh, split->over);
+      if (padded % parts == 0) continue;
+      throw Error(ErrorCode::kNotDivisible,
+                  fmt::format("{} rounds '{}' from {} up to {}, which does not divide by {}",
+                              layout.label(), axis.logical, split->n, padded, parts))
+          .tensor(applied.specs[tensor.tensor].name)
+          .help("the engine refuses this number of devices, too: choose one that divides");
+    }
+  }
+}
+
+/// Adds the form in which files hold the tensors.
+void add_output(AppliedMapping& applied, const MappingChoice& choice,
+                const mapping::ModelConfig* model) {
+  std::vector<bool> is_stored(applied.specs.size(), true);
+  for (const size_t dropped : applied.resolution.dropped) is_stored[dropped] = false;
+  auto output = mapping::output_tensors(applied.mapping, applied.specs, is_stored, model,
+                                        applied.resolution.axis_sizes);
+  if (output) {
+    applied.output =
+        std::make_shared<const std::vector<mapping::OutputTensor>>(std::move(output->tensors));
+    applied.left_out = std::move(output->left_out);
+  }
+  if (!is_engine_layout(choice)) return;
+  const layouts::EngineLayout& layout = layouts::find_layout(choice.engine_layout);
+  if (model != nullptr) layouts::check_expressible(layout, *model, applied.resolution.mesh);
+  if (layout.is_even) check_padding(applied, layout);
+  applied.layout = layout.label();
+  applied.form = layout.form;
+  applied.engine_files = layouts::names_for(layout, applied.resolution.mesh);
+}
+
+AppliedMapping applied_mapping(const MappingChoice& typed, const LogicalCheckpoint& source,
+                               const std::function<void(Error)>& report) {
+  const MappingChoice choice = with_recorded_options(typed, source);
+  const auto config = model_config(choice, source);
+  const mapping::ModelConfig* model = config ? &*config : nullptr;
+  const mapping::Mapping chosen = choose_mapping(choice, source);
+  mapping::Mapping mapping = with_chosen_layout(chosen, choice, model);
+  const bool keeps_documents = mapping.texts().size() == chosen.texts().size() &&
+                               choice.settings.empty() && choice.axis_mapping.empty();
+  mapping = with_typed_documents(std::move(mapping), choice);
+  mapping::ResolveOptions options = resolve_options(choice);
+  if (is_engine_layout(choice)) {
+    const layouts::EngineLayout& layout = layouts::find_layout(choice.engine_layout);
+    const mesh::Mesh mesh = mapping::choose_mesh(mapping, options);
+    options.mesh = layouts::with_axes(layouts::names_for(layout, mesh), mesh);
+    options.require_even = options.require_even || layout.is_even;
+  }
+  options.report = report;
+  std::vector<TensorSpec> specs = source.specs();
+  mapping::Resolution resolution = mapping::resolve(mapping, specs, model, options);
+  if (is_recorded(typed, source) && source.is_sharded() && typed.layout.empty()) {
+    const bool is_same = keeps_documents && resolution.mesh == source.parts.front().manifest->mesh;
+    refuse_contradiction(source, chosen, model, is_same ? &resolution : nullptr);
+  }
+  AppliedMapping applied{std::move(mapping), std::move(resolution),     std::move(specs),
+                         choice.layout,      choice.allow_empty_shards, choice.config};
+  applied.doubts = mapping::doubtful_cuts(applied.resolution, applied.specs, model);
+  if (report == nullptr) add_output(applied, choice, model);
+  return applied;
+}
+
+}  // namespace
+
+AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
+                             const std::function<void(Error)>& report) {
+  return with_full_places(choice, [&] { return applied_mapping(choice, source, report); });
+}
+
+}  // namespace shardtool::api
