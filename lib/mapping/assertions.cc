@@ -10,10 +10,8 @@
 namespace shardtool::mapping {
 namespace {
 
-using Kind = Assignment::Kind;
-
 bool has_rule(const Assignment& a, size_t rule) {
-  return a.kind == Kind::kRule && a.match.rule == rule;
+  return a.kind == Assignment::Kind::kRule && a.match.rule == rule;
 }
 
 Error wrong_dtype(const PlacedRule& placed, Dtype found) {
@@ -61,7 +59,7 @@ void check_assertions(std::span<const TensorSpec> tensors, const std::vector<Ass
                       const RuleMatcher& rules, AxisTable& axes) {
   std::vector<i64> counts(rules.rules().size());
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (assigned[i].kind != Kind::kRule) continue;
+    if (assigned[i].kind != Assignment::Kind::kRule) continue;
     const PlacedRule& placed = rules.rules()[assigned[i].match.rule];
     ++counts[assigned[i].match.rule];
     const auto& dtypes = placed.rule->dtypes;

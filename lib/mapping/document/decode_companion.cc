@@ -7,7 +7,6 @@
 namespace shardtool::mapping {
 namespace {
 
-using Kind = CompanionKind;
 using Form = std::vector<MemberAxisSpec>;
 
 void decode_block(const JsonValue& value, CompanionSpec& spec) {
@@ -75,15 +74,15 @@ void check_fields(const JsonValue& value, const CompanionSpec& spec) {
         ErrorCode::kMappingSchema,
         fmt::format("{}: {} to kind \"{}\" and to no other", value.name(), field, kind));
   };
-  if (value.has("block") != (spec.kind == Kind::kBlockScale))
+  if (value.has("block") != (spec.kind == CompanionKind::kBlockScale))
     throw belongs("\"block\" belongs", "block_scale");
   const bool has_axes = value.has("axes");
   const bool has_forms = value.has("forms");
-  if (spec.kind == Kind::kMember ? has_axes == has_forms : has_axes || has_forms)
+  if (spec.kind == CompanionKind::kMember ? has_axes == has_forms : has_axes || has_forms)
     throw belongs("one of \"axes\" and \"forms\" belongs", "member");
-  if (value.has("values") && spec.kind != Kind::kMember)
+  if (value.has("values") && spec.kind != CompanionKind::kMember)
     throw belongs("\"values\" belong", "member");
-  if (value.has("leads") && spec.kind != Kind::kMember)
+  if (value.has("leads") && spec.kind != CompanionKind::kMember)
     throw belongs("\"leads\" belongs", "member");
   if (spec.leads && spec.forms.size() != 1) value.refuse("one form for a member that leads");
 }
@@ -97,12 +96,12 @@ CompanionSpec decode_companion(const JsonValue& value) {
       {"is", [&](const JsonValue& v) { spec.is = decode_glob(v); }, true},
       {"kind",
        [&](const JsonValue& v) {
-         spec.kind = v.one_of<Kind>({{"block_scale", Kind::kBlockScale},
-                                     {"per_row", Kind::kPerRow},
-                                     {"per_column", Kind::kPerColumn},
-                                     {"per_tensor", Kind::kPerTensor},
-                                     {"same_dims", Kind::kSameDims},
-                                     {"member", Kind::kMember}});
+         spec.kind = v.one_of<CompanionKind>({{"block_scale", CompanionKind::kBlockScale},
+                                              {"per_row", CompanionKind::kPerRow},
+                                              {"per_column", CompanionKind::kPerColumn},
+                                              {"per_tensor", CompanionKind::kPerTensor},
+                                              {"same_dims", CompanionKind::kSameDims},
+                                              {"member", CompanionKind::kMember}});
        },
        true},
       {"block", [&](const JsonValue& v) { decode_block(v, spec); }},

@@ -11,7 +11,7 @@
 namespace shardtool::mapping {
 namespace {
 
-[[noreturn]] void refuse(std::string_view dim, const std::string& why) {
+[[noreturn]] void refuse_dim(std::string_view dim, const std::string& why) {
   throw Error(ErrorCode::kMappingSchema,
               fmt::format("'{}' is not an axis of a tensor: {}", quote_for_message(dim), why))
       .help(
@@ -27,13 +27,13 @@ bool is_name_char(char c) {
 }
 
 Factor factor_of(std::string_view dim, std::string_view text) {
-  if (text.empty()) refuse(dim, "a factor is missing");
+  if (text.empty()) refuse_dim(dim, "a factor is missing");
   if (!std::all_of(text.begin(), text.end(), is_name_char)) {
-    refuse(dim, fmt::format("'{}' is neither a name nor an integer", text));
+    refuse_dim(dim, fmt::format("'{}' is neither a name nor an integer", text));
   }
   if (!is_digit(text[0])) return {std::string(text), 1};
   const auto value = positive_integer(text);
-  if (!value) refuse(dim, fmt::format("'{}' is not a positive integer", text));
+  if (!value) refuse_dim(dim, fmt::format("'{}' is not a positive integer", text));
   return {"", *value};
 }
 

@@ -14,9 +14,7 @@
 namespace shardtool::mapping {
 namespace {
 
-using Kind = GlobToken::Kind;
-
-[[noreturn]] void refuse(std::string_view glob, const std::string& why) {
+[[noreturn]] void refuse_glob(std::string_view glob, const std::string& why) {
   throw Error(ErrorCode::kMappingSchema,
               fmt::format("the pattern '{}' {}", quote_for_message(glob), why))
       .help(
@@ -26,9 +24,9 @@ using Kind = GlobToken::Kind;
 
 GlobToken parse_choice(std::string_view glob, std::string_view inside) {
   if (inside.find_first_of("{*<>") != inside.npos) {
-    refuse(glob, "has a wildcard or a brace inside braces");
+    refuse_glob(glob, "has a wildcard or a brace inside braces");
   }
-  GlobToken token{Kind::kChoice, {}, {}};
+  GlobToken token{GlobToken::Kind::kChoice, {}, {}};
   while (true) {
     const size_t comma = inside.find(',');
     token.choices.emplace_back(inside.substr(0, comma));
@@ -39,15 +37,16 @@ GlobToken parse_choice(std::string_view glob, std::string_view inside) {
 
 GlobToken parse_number(std::string_view glob, std::string_view name) {
   if (!is_identifier(name))
-    refuse(glob, fmt::format("captures a number without a proper name, <{}>", name));
-  return {Kind::kNumber, std::string(name), {}};
+    refuse_glob(glob, fmt::format("captures a number without a proper name, <{}>", name));
+  return {GlobToken::Kind::kNumber, std::string(name), {}};
 }
 
 /// Returns the text between the opening bracket at the front and `close`, and removes all three
 /// from `rest`.
 std::string_view take_bracketed(std::string_view glob, std::string_view& rest, char close) {
   const size_t end = rest.find(close);
-  if (end == rest.npos) refuse(glob, fmt::format("has a '{}' without '{}'", rest.front(), close));
+  if (end == rest.npos)
+    refuse_glob(glob, fmt::format("has a '{}' without '{}'", rest.front(), close));
   const std::string_view inside = rest.substr(1, end - 1);
   rest.remove_prefix(end + 1);
   return inside;
@@ -58,7 +57,7 @@ GlobToken take_token(std::string_view glob, std::string_view& rest) {
     case '*': {
       const bool any = rest.starts_with("**");
       rest.remove_prefix(any ? 2 : 1);
-      return {any ? Kind::kAny : Kind::kPart, {}, {}};
+      return {any ? GlobToken::Kind::kAny : GlobToken::Kind::kPart, {}, {}};
     }
     case '{':
       return parse_choice(glob, take_bracketed(glob, rest, '}'));
@@ -66,27 +65,27 @@ GlobToken take_token(std::string_view glob, std::string_view& rest) {
       return parse_number(glob, take_bracketed(glob, rest, '>'));
     case '}':
     case '>':
-      refuse(glob, fmt::format("has a '{}' that nothing opens", rest.front()));
+      refuse_glob(glob, fmt::format("has a '{}' that nothing opens", rest.front()));
     default:
       break;
   }
   const std::string_view literal = rest.substr(0, rest.find_first_of("*{<}>"));
   rest.remove_prefix(literal.size());
-  return {Kind::kLiteral, std::string(literal), {}};
+  return {GlobToken::Kind::kLiteral, std::string(literal), {}};
 }
 
 /// Returns the token in RE2 syntax, without a group around it.
 std::string language(const GlobToken& token) {
   switch (token.kind) {
-    case Kind::kLiteral:
+    case GlobToken::Kind::kLiteral:
       return RE2::QuoteMeta(token.text);
-    case Kind::kPart:
+    case GlobToken::Kind::kPart:
       return "[^.]*";
-    case Kind::kAny:
+    case GlobToken::Kind::kAny:
       return "(?s:.*)";
-    case Kind::kNumber:
+    case GlobToken::Kind::kNumber:
       return "[0-9]{1,18}";
-    case Kind::kChoice:
+    case GlobToken::Kind::kChoice:
       break;
   }
   std::string alternatives;
@@ -118,10 +117,10 @@ Glob::Glob(std::string_view text) : text_(text) {
   std::vector<std::string> numbers;
   for (std::string_view rest = text_; !rest.empty();) {
     tokens_.push_back(take_token(text_, rest));
-    if (tokens_.back().kind != Kind::kNumber) continue;
+    if (tokens_.back().kind != GlobToken::Kind::kNumber) continue;
     const std::string& name = tokens_.back().text;
     if (std::find(numbers.begin(), numbers.end(), name) != numbers.end()) {
-      refuse(text_, fmt::format("captures <{}> twice", name));
+      refuse_glob(text_, fmt::format("captures <{}> twice", name));
     }
     numbers.push_back(name);
   }
@@ -130,14 +129,14 @@ Glob::Glob(std::string_view text) : text_(text) {
 std::vector<GlobToken> Glob::wildcards() const {
   std::vector<GlobToken> found;
   std::copy_if(tokens_.begin(), tokens_.end(), std::back_inserter(found),
-               [](const GlobToken& token) { return token.kind != Kind::kLiteral; });
+               [](const GlobToken& token) { return token.kind != GlobToken::Kind::kLiteral; });
   return found;
 }
 
 std::string Glob::regex() const {
   std::string text;
   for (const GlobToken& token : tokens_) {
-    const bool number = token.kind == Kind::kNumber;
+    const bool number = token.kind == GlobToken::Kind::kNumber;
     text += number ? fmt::format("(?P<{}>{})", token.text, language(token)) : language(token);
   }
   return text;
@@ -146,7 +145,7 @@ std::string Glob::regex() const {
 std::string Glob::regex_of_groups() const {
   std::string text;
   for (const GlobToken& token : tokens_) {
-    const bool literal = token.kind == Kind::kLiteral;
+    const bool literal = token.kind == GlobToken::Kind::kLiteral;
     text += literal ? language(token) : "(" + language(token) + ")";
   }
   return text;
@@ -155,8 +154,8 @@ std::string Glob::regex_of_groups() const {
 bool Glob::takes_any_number() const {
   bool follows_number = false;  // two tokens without a literal between may share a part's digits
   for (const GlobToken& token : tokens_) {
-    if (token.kind == Kind::kNumber && std::exchange(follows_number, true)) return false;
-    if (token.kind != Kind::kLiteral) continue;
+    if (token.kind == GlobToken::Kind::kNumber && std::exchange(follows_number, true)) return false;
+    if (token.kind != GlobToken::Kind::kLiteral) continue;
     if (may_be_in_number(token.text)) return false;
     follows_number = false;
   }
@@ -169,7 +168,7 @@ std::string Glob::fill(std::span<const std::string> wildcard_texts) const {
   std::string name;
   size_t next = 0;
   for (const GlobToken& token : tokens_) {
-    name += token.kind == Kind::kLiteral ? token.text : wildcard_texts[next++];
+    name += token.kind == GlobToken::Kind::kLiteral ? token.text : wildcard_texts[next++];
   }
   return name;
 }

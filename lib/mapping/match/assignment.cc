@@ -16,8 +16,6 @@
 namespace shardtool::mapping {
 namespace {
 
-using Kind = Assignment::Kind;
-
 UnknownPolicy unknown_policy(const Mapping& mapping) {
   for (const Document& document : mapping.documents()) {
     if (document.unknown) return *document.unknown;
@@ -36,7 +34,7 @@ std::map<std::string, i64> count_forms(std::span<const TensorSpec> tensors,
                                        const std::vector<Assignment>& assignments) {
   std::map<std::string, i64> forms;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (assignments[i].kind == Kind::kUnknown) ++forms[name_form(tensors[i].name)];
+    if (assignments[i].kind == Assignment::Kind::kUnknown) ++forms[name_form(tensors[i].name)];
   }
   return forms;
 }
@@ -119,11 +117,13 @@ Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors,
               Companions& companions, const std::vector<Assignment>& assignments) {
   constexpr size_t kForms = 5;
   const auto forms = count_forms(tensors, assignments);
-  const auto first = std::find_if(assignments.begin(), assignments.end(),
-                                  [](const Assignment& a) { return a.kind == Kind::kUnknown; });
+  const auto first = std::find_if(assignments.begin(), assignments.end(), [](const Assignment& a) {
+    return a.kind == Assignment::Kind::kUnknown;
+  });
   const TensorSpec& tensor = tensors[static_cast<size_t>(first - assignments.begin())];
-  const auto count = std::count_if(first, assignments.end(),
-                                   [](const Assignment& a) { return a.kind == Kind::kUnknown; });
+  const auto count = std::count_if(first, assignments.end(), [](const Assignment& a) {
+    return a.kind == Assignment::Kind::kUnknown;
+  });
   Error e(ErrorCode::kNoRule, fmt::format("{} {} no rule, the first is '{}'", count,
                                           count == 1 ? "tensor matches" : "tensors match",
                                           quote_for_message(tensor.name)));
@@ -263,10 +263,10 @@ class Assigner {
 
   std::vector<Assignment> run() && {
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (dropped_.has(tensors_[i].name)) assigned_[i].kind = Kind::kDropped;
+      if (dropped_.has(tensors_[i].name)) assigned_[i].kind = Assignment::Kind::kDropped;
     }
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (assigned_[i].kind != Kind::kDropped && !follow(i)) apply_rule(i);
+      if (assigned_[i].kind != Assignment::Kind::kDropped && !follow(i)) apply_rule(i);
     }
     for (const Assignment& a : assigned_) check_leader(a);
     return std::move(assigned_);
@@ -277,8 +277,8 @@ class Assigner {
     for (const CompanionMatch& match : companions_.find(tensors_[i])) {
       const auto leader = by_name_.find(match.leader);
       if (leader == by_name_.end() || leader->second == i) continue;
-      if (assigned_[leader->second].kind == Kind::kDropped) continue;
-      assigned_[i] = {Kind::kCompanion, {}, match.companion, leader->second};
+      if (assigned_[leader->second].kind == Assignment::Kind::kDropped) continue;
+      assigned_[i] = {Assignment::Kind::kCompanion, {}, match.companion, leader->second};
       return true;
     }
     return false;
@@ -287,15 +287,17 @@ class Assigner {
   void apply_rule(size_t i) {
     try {
       if (const auto match = rules_.find(tensors_[i].name))
-        assigned_[i] = {Kind::kRule, *match, 0, 0};
+        assigned_[i] = {Assignment::Kind::kRule, *match, 0, 0};
     } catch (const Error& ambiguous) {
       raise(ambiguous, report_);
-      assigned_[i].kind = Kind::kDropped;
+      assigned_[i].kind = Assignment::Kind::kDropped;
     }
   }
 
   void check_leader(const Assignment& a) const {
-    if (a.kind != Kind::kCompanion || assigned_[a.leader].kind != Kind::kCompanion) return;
+    if (a.kind != Assignment::Kind::kCompanion ||
+        assigned_[a.leader].kind != Assignment::Kind::kCompanion)
+      return;
     throw Error(ErrorCode::kMappingSchema,
                 fmt::format("the companion of '{}' follows a tensor that is a companion itself",
                             quote_for_message(tensors_[a.leader].name)))
@@ -329,8 +331,9 @@ std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpe
   auto assigned = Assigner(mapping, tensors, by_name, config, rules, companions, report).run();
   use_rules_of_absent_twins(mapping, by_name, rules);
   const UnknownPolicy policy = unknown_policy(mapping);
-  const auto unknown = std::count_if(assigned.begin(), assigned.end(),
-                                     [](const Assignment& a) { return a.kind == Kind::kUnknown; });
+  const auto unknown = std::count_if(assigned.begin(), assigned.end(), [](const Assignment& a) {
+    return a.kind == Assignment::Kind::kUnknown;
+  });
   if (unknown > 0 && policy == UnknownPolicy::kError)
     raise(no_rule(mapping, tensors, by_name, config, rules, companions, assigned), report);
   if (unknown > 0 && policy == UnknownPolicy::kWarn) {

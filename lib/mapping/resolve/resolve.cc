@@ -24,7 +24,6 @@ namespace shardtool::mapping {
 namespace {
 
 using layout::Layout;
-using Kind = Assignment::Kind;
 
 /// A decision shared by all tensors with the same rule, dtype, shape and devices of their numbers.
 struct Decision {
@@ -182,12 +181,13 @@ class Resolver {
   void decide_all() {
     result_.tensors.resize(tensors_.size());
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (assigned_[i].kind == Kind::kRule) attempt([&] { result_.tensors[i] = by_rule(i); });
-      if (assigned_[i].kind == Kind::kUnknown) result_.tensors[i] = replicated(i);
-      if (assigned_[i].kind == Kind::kDropped) result_.dropped.push_back(i);
+      if (assigned_[i].kind == Assignment::Kind::kRule)
+        attempt([&] { result_.tensors[i] = by_rule(i); });
+      if (assigned_[i].kind == Assignment::Kind::kUnknown) result_.tensors[i] = replicated(i);
+      if (assigned_[i].kind == Assignment::Kind::kDropped) result_.dropped.push_back(i);
     }
     for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (assigned_[i].kind != Kind::kCompanion) continue;
+      if (assigned_[i].kind != Assignment::Kind::kCompanion) continue;
       const ResolvedTensor& leader = result_.tensors[assigned_[i].leader];
       if (leader.layout)
         attempt([&] {
