@@ -22,6 +22,7 @@
 #include "lib/format/folder_listing.h"
 #include "lib/format/gguf/model.h"
 #include "lib/format/typed_location.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::api {

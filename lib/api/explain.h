@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lib/api/inspect.h"
+#include "lib/layout/axis_expr.h"
 
 namespace shardtool::api {
 

@@ -7,6 +7,9 @@
 #include <map>
 
 #include "lib/api/drawn_rules.h"
+#include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/mapping/mapping_choice.h"
+#include "lib/api/mapping/recorded_mapping.h"
 #include "lib/api/planning/plan_file.h"
 #include "lib/api/planning/plan_forward.h"
 #include "lib/api/planning/plan_memory.h"

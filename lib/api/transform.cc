@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "lib/api/dequantize/dequantize.h"
+#include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/planning/plan_file.h"
 #include "lib/api/transfer/cast_values.h"
 #include "lib/api/transfer/sources/layout_source.h"

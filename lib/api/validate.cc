@@ -13,6 +13,7 @@
 #include "kernels/encode/encode.h"
 #include "lib/api/check.h"
 #include "lib/api/dequantize/recorded_values.h"
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/proof/bound_side.h"
 #include "lib/api/proof/golden_file.h"
 #include "lib/api/proof/reference_headers.h"

@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/mapping/mapping.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "tests/presets/fixture.h"
 
 namespace shardtool::test {

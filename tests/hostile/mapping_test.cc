@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/mapping/match/assignment.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "tests/hostile/verdict.h"
 #include "tests/mapping/fixtures.h"
 #include "tests/support/colliding_names.h"

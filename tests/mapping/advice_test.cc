@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lib/mapping/presets.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "tests/mapping/fixtures.h"
 
 /// Follows the advice ("help:") of every error of a mapping: what it says to write gets past it.

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "lib/mapping/resolve/resolve.h"
 #include "tests/mapping/fixtures.h"
 
 namespace shardtool::mapping {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "lib/mapping/resolve/cut_checks.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "tests/mapping/fixtures.h"
 
 namespace shardtool::mapping {

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "lib/mapping/resolve/resolve.h"
 #include "tests/mapping/fixtures.h"
 #include "tests/mapping/models.h"
 

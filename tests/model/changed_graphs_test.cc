@@ -5,6 +5,7 @@
 #include <random>
 
 #include "lib/mapping/presets.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "lib/model/graph/graph_list.h"
 #include "lib/model/price.h"
 #include "tests/model/published.h"

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "lib/mapping/presets.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "lib/model/graph/graph_list.h"
 #include "lib/model/price.h"
 #include "lib/plan/placement/chain.h"

@@ -5,6 +5,7 @@
 
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "lib/model/flow/token_axes.h"
 #include "lib/model/graph/graph_list.h"
 #include "lib/plan/collective/profile_list.h"

@@ -7,6 +7,7 @@
 
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/presets.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "lib/model/graph/graph_list.h"
 
 namespace shardtool::model {

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "lib/mapping/mapping.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "lib/model/graph/graph_list.h"
 #include "lib/model/price.h"
 #include "tests/model/published.h"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "lib/mapping/presets.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "lib/model/flow/flow.h"
 #include "lib/model/graph/graph_list.h"
 #include "lib/ops/mesh_cuts.h"

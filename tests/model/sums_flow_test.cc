@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "lib/mapping/resolve/resolve.h"
 #include "lib/model/graph/graph_list.h"
 #include "lib/model/price.h"
 #include "tests/golden/models.h"

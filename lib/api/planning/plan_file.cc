@@ -9,10 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/xxh3/xxh3.h"
+#include "lib/api/mapping/recorded_mapping.h"
 #include "lib/api/plan.h"
 #include "lib/base/error.h"
 #include "lib/base/strict_json.h"
 #include "lib/base/text.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "lib/store/local/file.h"
 
 namespace shardtool::api {

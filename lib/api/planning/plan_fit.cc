@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/planning/plan_forward.h"
 #include "lib/api/planning/plan_memory.h"
 #include "lib/base/error.h"

@@ -7,6 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/plan_reshard.h"
 #include "lib/api/transfer/placed_tensors.h"

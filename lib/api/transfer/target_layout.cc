@@ -9,6 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "lib/api/mapping/recorded_mapping.h"
 #include "lib/api/transfer/sources/boxes.h"
 #include "lib/api/transfer/sources/chunks.h"
 #include "lib/base/error.h"

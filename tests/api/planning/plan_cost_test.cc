@@ -8,6 +8,7 @@
 #include "lib/api/planning/planned_model.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "tests/mapping/models.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"

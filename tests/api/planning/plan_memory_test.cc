@@ -11,6 +11,7 @@
 #include "lib/api/planning/planned_model.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "lib/store/local/file.h"
 #include "tests/api/published_models.h"
 #include "tests/golden/models.h"

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "lib/api/mapping/applied_mapping.h"
 #include "lib/base/error.h"
 #include "lib/format/typed_location.h"
 #include "lib/store/reader.h"

@@ -14,6 +14,7 @@
 #include "lib/base/error.h"
 #include "lib/layouts/engine_layout.h"
 #include "lib/mapping/resolve/output_tensors.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "lib/mapping/resolve/stored_names.h"
 
 namespace shardtool::api {
