@@ -9,6 +9,7 @@
 #include "lib/api/plan_search.h"
 #include "lib/api/planning/planned_model.h"
 #include "lib/api/planning/search/layout_space.h"
+#include "lib/mapping/resolve/resolve.h"
 #include "lib/model/price.h"
 
 namespace shardtool::api {
