@@ -62,8 +62,8 @@ std::vector<Value> parse_list(std::string_view text, Value (*parse)(std::string_
 /// - 1.
 std::vector<i64> inverse(std::span<const i64> order, i64 size) {
   if (std::ssize(order) != size) {
-    throw Error(ErrorCode::kMesh, fmt::format("{} devices are listed for a mesh of {}",
-                                              order.size(), format_count(size)));
+    throw Error(ErrorCode::kMesh, fmt::format("the order of devices has {}, and the mesh {}",
+                                              plural(std::ssize(order), "rank"), size));
   }
   constexpr i64 kNone = -1;
   std::vector<i64> cells(order.size(), kNone);
