@@ -6,6 +6,7 @@
 
 #include "lib/api/transform.h"
 #include "lib/api/transfer/sources/foreign_source.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/check/finding.h"
 
 namespace shardtool::api {
