@@ -18,7 +18,7 @@ i64 config_number(const mapping::ModelConfig* config, const std::string& path) {
   const auto value = config == nullptr ? std::nullopt : config->size(path);
   if (value) return *value;
   throw Error(ErrorCode::kConfig, fmt::format("config.json has no number '{}'", path))
-      .help("give the model's config.json with --config");
+      .help("give the model's config.json with --model-config");
 }
 
 /// Name of a part: stacked numbers are those of the index, other wildcards those of the name.

@@ -212,4 +212,14 @@ TEST_CASE("tensors that no rule takes, other sizes and writing are refused") {
   CHECK_ERROR(kUnsupported, read_rules_for(find_layout("megatron"), &other));
 }
 
+TEST_CASE("a number that config.json lacks is asked for by the flag that gives the file") {
+  const ReadRule rule =
+      decode_read_rule({{"name", "a"}, {"of", {"q", "k"}}, {"groups", "num_query_groups"}});
+  const auto error = testing::error_of([&] { parts_at(rule, {}, {}, 8, nullptr); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kConfig);
+  REQUIRE_FALSE(error->help_lines().empty());
+  CHECK(error->help_lines().front() == "give the model's config.json with --model-config");
+}
+
 }  // namespace shardtool::layouts
