@@ -165,8 +165,8 @@ AxisParts parts_of(const LayoutAxis& axis, AxisMap stored, i64 refinement) {
 }
 
 bool holds(const IndexAxis& axis, const Mesh& mesh, i64 rank) {
-  const AxisMap to_local = inverse(evaluate(axis.expr, mesh, rank));
-  return axis.index < to_local.local_size() && to_local(axis.index).has_value();
+  return std::ranges::any_of(axis.indices(),
+                             [&](i64 index) { return has_index(axis, index, mesh, rank); });
 }
 
 /// Checks L2 for one axis: the union of the maps' images is [0, n).
@@ -185,6 +185,17 @@ void check_complete(std::span<const AxisMap> maps, const LayoutAxis& axis, size_
 }
 
 }  // namespace
+
+std::vector<i64> IndexAxis::indices() const {
+  std::vector<i64> all{index};
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
+bool has_index(const IndexAxis& axis, i64 index, const Mesh& mesh, i64 rank) {
+  const AxisMap to_local = inverse(evaluate(axis.expr, mesh, rank));
+  return index < to_local.local_size() && to_local(index).has_value();
+}
 
 std::string axis_name(const LayoutAxis& axis, size_t position) {
   return axis.logical.empty() ? fmt::format("axis {}", position)

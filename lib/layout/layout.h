@@ -40,7 +40,15 @@ struct IndexAxis {
   std::string logical;
   AxisExpr expr;
   i64 index = 0;
+  /// Further indices that are the same tensor: tied embeddings are on the devices of the first
+  /// layer and on those of the last one.
+  std::vector<i64> others = {};
+
+  std::vector<i64> indices() const;
 };
+
+/// True if the device has index `index` of the axis.
+bool has_index(const IndexAxis& axis, i64 index, const mesh::Mesh& mesh, i64 rank);
 
 /// Distribution of one tensor over the devices of a mesh.
 ///

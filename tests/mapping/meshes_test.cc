@@ -296,6 +296,11 @@ TEST_CASE("embeddings and heads can be put on the first and the last stage") {
   CHECK(ranks("model.embed_tokens.weight") == Ranks{0, 1});
   CHECK(ranks("lm_head.weight") == Ranks{2, 3});
   CHECK(ranks("model.norm.weight") == Ranks{2, 3});
+  const auto tied = resolve(with("[0, -1]"), model.tensors, &config, over("pp=4,tp=2"));
+  const auto& ends = at(tied, model.tensors, "model.embed_tokens.weight");
+  CHECK(ends.layout->ranks() == Ranks{0, 1, 6, 7});
+  CHECK(why(ends).find("puts it where index 0 or 3 of 'layers' lives") != std::string::npos);
+  CHECK_ERROR(kShapeMismatch, resolve(with("[0, 4]"), model.tensors, &config, over("pp=2")));
   CHECK_ERROR(kShapeMismatch, resolve(with("4"), model.tensors, &config, over("pp=2")));
   CHECK_ERROR(kShapeMismatch, resolve(with("-5"), model.tensors, &config, over("pp=2")));
 }

@@ -53,7 +53,7 @@ void add_output(AppliedMapping& applied, const MappingChoice& choice,
   std::vector<bool> is_stored(applied.specs.size(), true);
   for (const size_t dropped : applied.resolution.dropped) is_stored[dropped] = false;
   auto output = mapping::output_tensors(applied.mapping, applied.specs, is_stored, model,
-                                        applied.resolution.axis_sizes);
+                                        applied.resolution.axis_sizes, &applied.resolution);
   if (output) {
     applied.output =
         std::make_shared<const std::vector<mapping::OutputTensor>>(std::move(output->tensors));

@@ -25,6 +25,9 @@ class Entries {
     std::vector<FileEntry> entries;
     for (size_t o = 0; o < target_.output->size(); ++o) {
       const mapping::OutputTensor& output = (*target_.output)[o];
+      const bool is_elsewhere =
+          !output.ranks.empty() && !std::ranges::binary_search(output.ranks, rank);
+      if (is_elsewhere) continue;
       FileEntry entry{o, Dtype::kF32, {}, {}};
       const auto shape = add(output, output.content, rank, entry);
       if (!shape) continue;

@@ -455,6 +455,7 @@ format::TensorRecord tensor_record(const LogicalCheckpoint& source, const Target
   record.shape = spec.shape;
   record.cut = wanted.cut;
   record.stored = wanted.stored_as;
+  record.stored_on = wanted.stored_on;
   if (copied.is_whole) record.digest = copied.digest;
   record.casts = cast_records(source.tensors[wanted.source], copied);
   record.dequantized = dequantize_record(source.tensors[wanted.source], copied);

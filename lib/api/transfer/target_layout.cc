@@ -1,6 +1,7 @@
 #include "lib/api/transfer/target_layout.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -155,7 +156,8 @@ std::vector<format::AxisRecord> axis_records(const mapping::ResolvedTensor& tens
   }
   for (const layout::IndexAxis& axis : mapping::index_axes(tensor)) {
     if (!axis.expr.is_sharded()) continue;
-    records.push_back({fmt::format("{}={}", axis.logical, axis.index), to_string(axis.expr)});
+    records.push_back(
+        {fmt::format("{}={}", axis.logical, fmt::join(axis.indices(), ",")), to_string(axis.expr)});
   }
   return records;
 }
@@ -219,7 +221,17 @@ class Interleaving {
       known_;
 };
 
-/// Sets TargetTensor::stored_as, and interleaves the holders' rows where the files have them so.
+/// Sets the names of the shards on the devices of an output tensor that has only some.
+void name_shards(const mapping::OutputTensor& output, TargetTensor& tensor) {
+  const auto name = std::make_shared<const std::string>(output.name);
+  tensor.stored_on.resize(tensor.ranks.size());
+  for (size_t h = 0; h < tensor.ranks.size(); ++h) {
+    if (std::ranges::binary_search(output.ranks, tensor.ranks[h])) tensor.stored_on[h] = name;
+  }
+}
+
+/// Sets TargetTensor::stored_as and stored_on, and interleaves the holders' rows where the files
+/// have them so.
 void name_storage(const LogicalCheckpoint& source, TargetLayout& target) {
   std::unordered_map<size_t, std::shared_ptr<const std::string>> stored_as;
   std::unordered_map<size_t, i64> units;
@@ -229,12 +241,17 @@ void name_storage(const LogicalCheckpoint& source, TargetLayout& target) {
         if (content.interleaved > 0) units[content.tensor] = content.interleaved;
         for (const mapping::Content& part : content.parts) visit(part, name);
       };
+  std::unordered_multimap<size_t, const mapping::OutputTensor*> divided;
   for (const mapping::OutputTensor& output : *target.output) {
-    if (!output.constant) visit(output.content, std::make_shared<const std::string>(output.name));
+    if (output.constant) continue;
+    visit(output.content, std::make_shared<const std::string>(output.name));
+    if (!output.ranks.empty()) divided.emplace(output.content.tensor, &output);
   }
   Interleaving interleaving;
   for (TargetTensor& tensor : target.tensors) {
     tensor.stored_as = stored_as[tensor.source];
+    const auto [first, last] = divided.equal_range(tensor.source);
+    for (auto output = first; output != last; ++output) name_shards(*output->second, tensor);
     const auto unit = units.find(tensor.source);
     if (unit == units.end()) continue;
     interleaving.apply(tensor, unit->second, source.tensors[tensor.source].spec.name);

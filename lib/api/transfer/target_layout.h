@@ -32,6 +32,8 @@ struct TargetTensor {
   std::vector<index::ValueShift> shifts = {};           ///< per holder; empty: plain values
   /// Name of the output tensor that holds the shards; empty: the tensor's own.
   std::shared_ptr<const std::string> stored_as = {};
+  /// The same per holder, if their names differ; else empty.
+  std::vector<std::shared_ptr<const std::string>> stored_on = {};
 };
 
 /// The layout that a run writes. A merged checkpoint is the layout of a mesh of one device.

@@ -93,6 +93,8 @@ struct TensorRecord {
   std::string name;
   /// Name in the files' headers; null: `name`. Then the shard's bytes are a part of that tensor.
   std::shared_ptr<const std::string> stored = {};
+  /// The same per shard, if their names differ; else empty. JSON: `stored` of a shard.
+  std::vector<std::shared_ptr<const std::string>> stored_on = {};
   Dtype dtype = Dtype::kF32;
   Shape shape;
   std::shared_ptr<const CutRecord> cut;  ///< shared by tensors with the same cut
@@ -107,6 +109,12 @@ struct TensorRecord {
   /// Shift per shard; empty: all have plain values. JSON: `shift`, its addends, and `halvings`; the
   /// range of stored values is not recorded.
   std::vector<index::ValueShift> shifts = {};
+
+  /// Name of a shard in its file's header.
+  const std::string& stored_name(size_t shard) const {
+    const auto& own = stored_on.empty() ? stored : stored_on[shard];
+    return own ? *own : name;
+  }
 };
 
 /// Tensor of the files that is not in the checkpoint: every element has one value. Its dtype is

@@ -115,8 +115,7 @@ class Comparison {
     const SourceFile& source = checkpoint_.files[static_cast<size_t>(shard.file)];
     if (source.state != FileState::kRead) return 0;
     const std::string& file = source.name;
-    const StoredTensor* found =
-        stored_.find(shard.file, tensor.stored ? *tensor.stored : tensor.name, shard.offset);
+    const StoredTensor* found = stored_.find(shard.file, tensor.stored_name(s), shard.offset);
     if (found == nullptr) {
       report_({ProblemKind::kShardMissing,
                differs(ErrorCode::kManifestInvalid,
@@ -237,8 +236,9 @@ class Comparison {
   void report_unrecorded() const {
     std::vector<std::pair<int, std::string>> recorded;
     for (const TensorRecord& tensor : manifest_.tensors) {
-      const std::string& name = tensor.stored ? *tensor.stored : tensor.name;
-      for (const ShardRecord& shard : tensor.shards) recorded.emplace_back(shard.file, name);
+      for (size_t s = 0; s < tensor.shards.size(); ++s) {
+        recorded.emplace_back(tensor.shards[s].file, tensor.stored_name(s));
+      }
     }
     std::sort(recorded.begin(), recorded.end());
     for (const StoredTensor& tensor : checkpoint_.tensors) {

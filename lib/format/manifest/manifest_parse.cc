@@ -236,6 +236,7 @@ class ManifestParser {
                 {"shards", read_shards}});
     check_casts(tensor);
     tensor.shards.shrink_to_fit();
+    if (!tensor.stored_on.empty()) tensor.stored_on.resize(tensor.shards.size());
     tensor.cut = shared(std::move(cut));
     tensor.holders = holder_sets_.of(tensor.shape, regions_);
   }
@@ -310,6 +311,7 @@ class ManifestParser {
     ShardRecord& shard = tensor.shards.emplace_back();
     index::Region& region = regions_.emplace_back();
     index::ValueShift shift;
+    std::shared_ptr<const std::string> stored;
     Shape shape;
     const auto read_slices = [&] {
       each_element([&] {
@@ -317,7 +319,8 @@ class ManifestParser {
         region.push_back(read_axis_map(axis < tensor.shape.size() ? tensor.shape[axis] : 0));
       });
     };
-    in_.object({{"rank", [&] { shard.rank = in_.integer(); }},
+    in_.object({{"stored", [&] { stored = shared_name(in_.string()); }, false},
+                {"rank", [&] { shard.rank = in_.integer(); }},
                 {"file", [&] { shard.file = read_file_number(); }},
                 {"offset", [&] { shard.offset = read_size(); }},
                 {"bytes", [&] { shard.bytes = read_size(); }},
@@ -332,6 +335,8 @@ class ManifestParser {
                                   to_string(tensor.shape)),
                       to_string(shape));
     }
+    if (stored) tensor.stored_on.resize(tensor.shards.size());
+    if (stored) tensor.stored_on.back() = std::move(stored);
     if (shift.is_plain() && tensor.shifts.empty()) return;
     tensor.shifts.resize(tensor.shards.size());
     tensor.shifts.back() = std::move(shift);

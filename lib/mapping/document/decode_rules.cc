@@ -217,11 +217,17 @@ std::map<std::string, std::string> decode_index(const JsonValue& value) {
   return index;
 }
 
-std::map<std::string, i64> decode_at(const JsonValue& value) {
-  std::map<std::string, i64> at;
-  for (const auto& [axis, number] : value.members()) {
-    if (!is_identifier(axis)) number.refuse("the name of an axis as its key");
-    at[axis] = number.integer();
+/// Decodes {"layers": 0} or {"layers": [0, -1]}.
+std::map<std::string, std::vector<i64>> decode_at(const JsonValue& value) {
+  std::map<std::string, std::vector<i64>> at;
+  for (const auto& [axis, numbers] : value.members()) {
+    if (!is_identifier(axis)) numbers.refuse("the name of an axis as its key");
+    if (!numbers.is_array()) {
+      at[axis] = {numbers.integer()};
+      continue;
+    }
+    for (const JsonValue& number : numbers.elements()) at[axis].push_back(number.integer());
+    if (at[axis].empty()) numbers.refuse("at least one number");
   }
   return at;
 }

@@ -73,6 +73,13 @@ StoreRule decode_store_rule(const JsonValue& value) {
        },
        true},
       {"stack", [&](const JsonValue& v) { rule.stack = v.identifier(); }},
+      {"at",
+       [&](const JsonValue& v) {
+         for (const auto& [axis, number] : v.members()) {
+           if (!is_identifier(axis)) number.refuse("the name of an axis as its key");
+           rule.at[axis] = number.integer();
+         }
+       }},
       {"interleave", [&](const JsonValue& v) { rule.interleave = v.identifier(); }},
       {"same", [&](const JsonValue& v) { rule.same = decode_glob(v); }},
       {"constant", [&](const JsonValue& v) { rule.constant = decode_constant(v); }},

@@ -100,7 +100,8 @@ struct Rule {
   std::vector<Pattern> patterns;
   std::variant<std::vector<Dim>, StrategySpec> cut;
   std::map<std::string, std::string> index;  ///< captured number -> logical axis
-  std::map<std::string, i64> at;             ///< logical axis -> number, negative from its end
+  /// Logical axis -> numbers, negative from its end: the tensor is where any of them is.
+  std::map<std::string, std::vector<i64>> at;
   std::map<std::string, LayerSet> where;  ///< captured number -> the layers in which the rule holds
   std::optional<SizeExpression> count;
   std::vector<Dtype> dtypes;  ///< empty: all dtypes
@@ -181,9 +182,13 @@ struct StoreRule {
   /// Axis with the rows of one unit, such as head_dim: each unit is stored with its first and
   /// second half alternating (index/interleave.h); empty: in order.
   std::string interleave;
+  /// Logical axis -> number, negative from its end: the rule takes the shards on the devices where
+  /// the number is, and leaves the others to later rules.
+  std::map<std::string, i64> at;
   /// Tensor with the wildcards of "of" that must be equal to it and is left out.
   std::optional<Glob> same;
   /// The tensor is this constant, on the devices that have the tensor of "of".
+  size_t join = 0;  ///< number of last axes that the files have as one; 0: none. Of a scalar, 1.
   std::optional<StoredConstant> constant;
   std::vector<ConfigCondition> config;  ///< conditions on config.json; all must hold
   Place place;

@@ -19,6 +19,7 @@ namespace shardtool::mapping {
 struct IndexNumber {
   const std::string* axis = nullptr;
   i64 value = 0;
+  std::vector<i64> others = {};  ///< further numbers of the same tensor
 };
 
 /// Contents of the names of tensors under a mapping, whatever the mesh. Points into the mapping,

@@ -20,8 +20,11 @@ using Join = Content::Kind;
 class Arranger {
  public:
   Arranger(std::span<const TensorSpec> tensors, std::vector<bool> is_stored,
-           const std::map<std::string, i64>& axis_sizes)
-      : tensors_(tensors), is_free_(std::move(is_stored)), axis_sizes_(axis_sizes) {
+           const std::map<std::string, i64>& axis_sizes, const Resolution* layouts)
+      : tensors_(tensors),
+        is_free_(std::move(is_stored)),
+        axis_sizes_(axis_sizes),
+        layouts_(layouts) {
     for (size_t t = 0; t < tensors.size(); ++t) {
       if (is_free_[t]) by_name_.emplace(tensors[t].name, t);
     }
@@ -39,10 +42,12 @@ class Arranger {
         continue;
       }
       if (rule.same) leave_out(rule, t, rule.same->fill(*texts));
+      if (!rule.at.empty() && take_at(rule, t, rule.name.fill(*texts))) continue;
       Content content = joined(rule, t, *texts);
       if (!rule.interleave.empty()) content.interleaved = rows_of_unit(rule);
       if (rule.stack.empty()) {
-        result_.push_back({rule.name.fill(*texts), std::move(content), std::nullopt});
+        result_.push_back(
+            {rule.name.fill(*texts), std::move(content), std::nullopt, free_ranks(t)});
         continue;
       }
       const auto number =
@@ -63,7 +68,8 @@ class Arranger {
   OutputTensors finish(const Document* names_all) && {
     for (size_t t = 0; t < tensors_.size(); ++t) {
       if (is_free_[t] && names_all != nullptr) throw without_name(tensors_[t], *names_all);
-      if (is_free_[t]) result_.push_back({tensors_[t].name, {Join::kTensor, t, {}}, std::nullopt});
+      if (!is_free_[t]) continue;
+      result_.push_back({tensors_[t].name, {Join::kTensor, t, {}}, std::nullopt, free_ranks(t)});
     }
     std::sort(result_.begin(), result_.end(),
               [](const OutputTensor& a, const OutputTensor& b) { return a.name < b.name; });
@@ -78,6 +84,44 @@ class Arranger {
 
  private:
   /// Takes a tensor that must be equal to `kept`, if the checkpoint has it.
+  /// Devices of a tensor that no rule with "at" has taken; empty: all.
+  std::vector<i64> free_ranks(size_t tensor) const {
+    const auto found = free_ranks_.find(tensor);
+    return found == free_ranks_.end() ? std::vector<i64>{} : found->second;
+  }
+
+  /// Gives the name to the shards where the rule's numbers are, if other devices have the tensor,
+  /// too. Returns false if the rule takes all that is left of the tensor.
+  bool take_at(const StoreRule& rule, size_t tensor, std::string name) {
+    const layout::Layout* const resolved = layouts_ == nullptr ? nullptr : find_layout(tensor);
+    if (resolved == nullptr) return false;
+    std::vector<i64> all = free_ranks(tensor);
+    if (all.empty()) all = resolved->ranks();
+    std::vector<i64> taken, others;
+    for (const i64 rank : all) (is_at(rule, *resolved, rank) ? taken : others).push_back(rank);
+    if (others.empty()) return false;
+    if (!taken.empty()) {
+      result_.push_back(
+          {std::move(name), {Join::kTensor, tensor, {}}, std::nullopt, std::move(taken)});
+    }
+    free_ranks_[tensor] = std::move(others);
+    return true;
+  }
+
+  const layout::Layout* find_layout(size_t tensor) const {
+    const auto found = std::ranges::find(layouts_->tensors, tensor, &ResolvedTensor::tensor);
+    return found == layouts_->tensors.end() ? nullptr : found->layout.get();
+  }
+
+  static bool is_at(const StoreRule& rule, const layout::Layout& layout, i64 rank) {
+    return std::ranges::all_of(layout.index_axes(), [&](const layout::IndexAxis& axis) {
+      const auto number = rule.at.find(axis.logical);
+      if (number == rule.at.end()) return true;
+      const i64 size = number->second < 0 ? axis.expr.size() : 0;
+      return has_index(axis, number->second + size, layout.mesh(), rank);
+    });
+  }
+
   void leave_out(const StoreRule& rule, size_t kept, const std::string& name) {
     const auto found = by_name_.find(name);
     if (found == by_name_.end() || !is_free_[found->second]) return;
@@ -131,6 +175,8 @@ class Arranger {
                     fmt::format("'{}' is to be stored together with '{}', which is not there",
                                 quote_for_message(tensors_[first].name), quote_for_message(name)))
             .at(rule.place);
+    const bool is_alone = rule.of.size() == 1 && rule.stack.empty();
+    if (!is_alone) check_undivided(rule, first);
       }
       check_joinable(rule, tensors_[first], tensors_[part->second]);
       is_free_[part->second] = false;
@@ -143,12 +189,23 @@ class Arranger {
                              const TensorSpec& part) {
     const auto inner = [](const Shape& shape) {
       return Shape(shape.begin() + (shape.empty() ? 0 : 1), shape.end());
+      check_undivided(rule, part->second);
     };
     if (first.dtype == part.dtype && first.shape.size() == part.shape.size() &&
         inner(first.shape) == inner(part.shape)) {
       return;
     }
     throw Error(ErrorCode::kStrategy,
+  /// Throws if the tensor has another name on some devices.
+  void check_undivided(const StoreRule& rule, size_t tensor) const {
+    if (!free_ranks_.contains(tensor)) return;
+    throw Error(ErrorCode::kStrategy,
+                "a tensor that is stored together with others has another name on some devices")
+        .at(rule.place)
+        .tensor(quote_for_message(tensors_[tensor].name))
+        .help("give the tensor one rule of \"store\" with \"at\", or one without");
+  }
+
                 fmt::format("'{}' cannot be concatenated with '{}' along axis 0",
                             quote_for_message(part.name), quote_for_message(first.name)))
         .at(rule.place)
@@ -187,18 +244,21 @@ bool holds_for(const StoreRule& rule, const ModelConfig* config) {
   return std::all_of(rule.config.begin(), rule.config.end(), [&](const ConfigCondition& condition) {
     return config != nullptr && holds(condition, *config);
   });
+  const Resolution* layouts_;
+  std::map<size_t, std::vector<i64>> free_ranks_;  ///< of tensors that rules with "at" took in part
 }
 
 std::optional<OutputTensors> output_tensors(const Mapping& mapping,
                                             std::span<const TensorSpec> tensors,
                                             const std::vector<bool>& is_stored,
                                             const ModelConfig* config,
-                                            const std::map<std::string, i64>& axis_sizes) {
+                                            const std::map<std::string, i64>& axis_sizes,
+                                            const Resolution* layouts) {
   const auto documents = mapping.documents();
   const bool has_rules = std::any_of(documents.begin(), documents.end(),
                                      [](const Document& d) { return !d.store.empty(); });
   if (!has_rules) return std::nullopt;
-  Arranger arranger(tensors, is_stored, axis_sizes);
+  Arranger arranger(tensors, is_stored, axis_sizes, layouts);
   for (const Document& document : documents) {
     for (const StoreRule& rule : document.store) {
       if (holds_for(rule, config)) arranger.apply(rule);

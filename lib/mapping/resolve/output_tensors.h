@@ -9,6 +9,7 @@
 #include "lib/base/tensor_spec.h"
 #include "lib/mapping/document/config.h"
 #include "lib/mapping/mapping.h"
+#include "lib/mapping/resolve/resolve.h"
 
 namespace shardtool::mapping {
 
@@ -39,6 +40,8 @@ struct OutputTensor {
   /// If set, the output tensor is this constant, on the devices that hold `content`, a kTensor.
   std::optional<StoredConstant> constant;
 };
+  /// Devices whose shards have this name, ascending; empty: all. Only of kTensor.
+  std::vector<i64> ranks = {};
 
 /// Tensor that is left out because it must be equal to another one; indices into the specs.
 struct LeftOut {
@@ -57,14 +60,17 @@ bool holds_for(const StoreRule& rule, const ModelConfig* config);
 
 /// Applies the rules in "store" of all documents, nearest first; the first rule that takes a tensor
 /// wins. Every tensor with `is_stored` is left out or in exactly one output tensor without a
-/// constant; those that no rule takes keep their names. `axis_sizes` are those of the resolution.
-/// Returns nullopt if there are no rules. Throws kStrategy with the rule's place if a part is
-/// missing or names collide; kTied if tensors that must be equal have other shapes; kNoRule for a
-/// tensor that no rule takes if a document says "unstored": "error".
+/// constant; those that no rule takes keep their names. Rules with "at" give a tensor several
+/// output tensors, each on other devices. `axis_sizes` are those of the resolution, and `layouts`
+/// the tensors' layouts; null: all tensors are on one device. Returns nullopt if there are no
+/// rules. Throws kStrategy with the rule's place if a part is missing or names collide; kTied if
+/// tensors that must be equal have other shapes; kNoRule for a tensor that no rule takes if a
+/// document says "unstored": "error".
 std::optional<OutputTensors> output_tensors(const Mapping& mapping,
                                             std::span<const TensorSpec> tensors,
                                             const std::vector<bool>& is_stored,
                                             const ModelConfig* config,
-                                            const std::map<std::string, i64>& axis_sizes);
+                                            const std::map<std::string, i64>& axis_sizes,
+                                            const Resolution* layouts);
 
 }  // namespace shardtool::mapping

@@ -30,7 +30,8 @@ std::string why(const ResolvedTensor& tensor) {
       cuts.push_back(fmt::format("cuts {} as {}", axis_name(axis, a), to_string(axis.expr)));
   }
   for (const layout::IndexAxis& axis : index_axes(tensor)) {
-    cuts.push_back(fmt::format("puts it where index {} of '{}' lives, {}", axis.index, axis.logical,
+    cuts.push_back(fmt::format("puts it where index {} of '{}' lives, {}",
+                               fmt::join(axis.indices(), " or "), axis.logical,
                                to_string(axis.expr)));
   }
   return text + (cuts.empty() ? "keeps it whole on every device"

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lib/base/error.h"
 
 namespace shardtool::mapping {
@@ -43,24 +45,30 @@ void TensorNumbers::read(const Matches& matches) {
 
 /// Adds the numbers of the rule's "at", once the sizes of the axes are known.
 void TensorNumbers::place_at(size_t tensor, const Rule& rule, const std::string& name) {
-  for (const auto& [axis, number] : rule.at) {
+  for (const auto& [axis, numbers] : rule.at) {
     axes_.require(axis, rule.place);
     const i64 size = numbers_.size(axis, axes_);
-    const i64 index = number < 0 ? number + size : number;
-    if (index < 0 || index >= size) {
+    std::vector<i64> indices;
+    for (const i64 number : numbers) {
+      const i64 index = number < 0 ? number + size : number;
+      if (index >= 0 && index < size) {
+        indices.push_back(index);
+        continue;
+      }
       throw Error(
           ErrorCode::kShapeMismatch,
           fmt::format("\"at\" is {} for axis '{}', which has {} indices", number, axis, size))
           .at(rule.place)
           .tensor(name);
     }
-    if (!axes_.over(axis).empty()) of_[tensor].push_back({&axis, index});
+    if (axes_.over(axis).empty()) continue;
+    of_[tensor].push_back({&axis, indices.front(), {indices.begin() + 1, indices.end()}});
   }
 }
 
 std::vector<layout::IndexAxis> TensorNumbers::axes_of(size_t tensor, std::vector<UnitCut>& units) {
   std::vector<layout::IndexAxis> found;
-  for (const auto& [name, number] : of_[tensor]) {
+  for (const auto& [name, number, others] : of_[tensor]) {
     const std::string& axis = *name;
     const i64 size = numbers_.size(axis, axes_);
     if (number >= size) {
@@ -70,7 +78,7 @@ std::vector<layout::IndexAxis> TensorNumbers::axes_of(size_t tensor, std::vector
           .help("take config.json and the tensors from one model, or correct the axis' \"size\"");
     }
     const UnitCut& cut = axes_.cut(axis, size);
-    found.push_back({axis, cut.units, number});
+    found.push_back({axis, cut.units, number, others});
     units.push_back(cut);
   }
   return found;
@@ -78,11 +86,15 @@ std::vector<layout::IndexAxis> TensorNumbers::axes_of(size_t tensor, std::vector
 
 std::vector<i64> TensorNumbers::homes_of(size_t tensor) {
   std::vector<i64> homes;
-  for (const auto& [axis, number] : of_[tensor]) {
+  for (const auto& [axis, number, others] : of_[tensor]) {
     auto found = homes_.find(*axis);
     if (found == homes_.end()) found = homes_.emplace(*axis, homes_on(*axis)).first;
     const std::vector<i64>& all = found->second;
-    homes.push_back(number < std::ssize(all) ? all[static_cast<size_t>(number)] : number);
+    const auto add = [&](i64 index) {
+      homes.push_back(index < std::ssize(all) ? all[static_cast<size_t>(index)] : index);
+    };
+    add(number);
+    std::ranges::for_each(others, add);
   }
   return homes;
 }

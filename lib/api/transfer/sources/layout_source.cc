@@ -103,7 +103,7 @@ void interleave_rows(const mapping::Mapping& mapping, const mapping::ModelConfig
   std::vector<TensorSpec> specs;
   for (const LogicalTensor& tensor : tensors) specs.push_back(tensor.spec);
   const auto output = mapping::output_tensors(mapping, specs, std::vector<bool>(specs.size(), true),
-                                              model, axis_sizes);
+                                              model, axis_sizes, nullptr);
   if (!output) return;
   for (const mapping::OutputTensor& stored : output->tensors) {
     const mapping::Content& content = stored.content;
