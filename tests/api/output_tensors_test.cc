@@ -278,8 +278,30 @@ TEST_CASE("a rule of \"store\" that does not fit is refused") {
   CHECK(refusal({{{"name", "b"}, {"of", "a"}}}) == "two tensors of the output would have one name");
   CHECK(refusal({{{"name", "*"}, {"of", "a"}}}) == "the wildcards of '*' and 'a' differ");
   CHECK(refusal({{{"name", "x"}, {"of", {"a", "*"}}}}) == "the wildcards of 'a' and '*' differ");
+  CHECK(refusal({{{"name", "x"}, {"of", "a"}, {"join", 3}}}) ==
+        "\"join\" names more axes than the tensor has");
   CHECK(refusal({{{"name", "x"}, {"of", "a"}, {"stack", "e"}}}) ==
         "\"stack\" names <e>, which \"of\" lacks");
+}
+
+TEST_CASE("the last axes may be one in the files, and a scalar a vector") {
+  const TempFolder folder;
+  Model model;
+  add(model, "blocks", Dtype::kU16, {2, 4, 3, 2}, 1);
+  add(model, "scale", Dtype::kF32, {}, -1);
+  model.store = {{{"name", "packed"}, {"of", "blocks"}, {"join", 3}},
+                 {{"name", "vector"}, {"of", "scale"}, {"join", 1}}};
+  split_fused(folder, model);
+  const Tensors found = tensors_of_rank(folder / "fused", 1);
+  CHECK(found.at("packed").spec.shape == Shape{2, 12});
+  CHECK(found.at("vector").spec.shape == Shape{1});
+  CHECK(first_finding(folder) == "none");
+  MergeOptions merged;
+  merged.sources = {folder / "fused"};
+  merged.write.output = folder / "merged";
+  merge(merged);
+  CHECK(test::same_tensors(test::read_tensors(folder / "merged", "model.safetensors"),
+                           model.tensors));
 }
 
 }  // namespace shardtool::api

@@ -46,7 +46,11 @@ class Entries {
   /// nullopt if it holds none.
   std::optional<Shape> add(const mapping::OutputTensor& output, const mapping::Content& content,
                            i64 rank, FileEntry& entry) {
-    if (content.kind == Kind::kTensor) return add_shard(content.tensor, rank, entry);
+    if (content.kind == Kind::kTensor) {
+      auto shape = add_shard(content.tensor, rank, entry);
+      if (shape && content.joined > 0) join_last(*shape, content.joined);
+      return shape;
+    }
     std::vector<Shape> shapes;
     for (const mapping::Content& part : content.parts) {
       if (auto shape = add(output, part, rank, entry)) shapes.push_back(*std::move(shape));
@@ -72,6 +76,16 @@ class Entries {
     entry.shards.push_back({static_cast<std::int32_t>(*t), h});
     entry.dtype = source_.tensors[tensor].spec.dtype;
     return target_.tensors[*t].holders->local_shape(h);
+  }
+
+  /// Makes one axis of the last ones; of a scalar, one element.
+  static void join_last(Shape& shape, size_t axes) {
+    if (shape.empty()) shape = {1};
+    for (; axes > 1; --axes) {
+      const i64 inner = shape.back();
+      shape.pop_back();
+      shape.back() *= inner;
+    }
   }
 
   Shape stacked(const mapping::OutputTensor& output, i64 rank,

@@ -56,8 +56,8 @@ struct CutRecord {
   std::string rule;
   std::vector<AxisRecord> axes = {};
   std::vector<std::string> transforms = {};
-  std::string bias = {};  ///< for a row-parallel layer: "after_reduction", "first_device" or
-                          ///< "divided"; else empty
+  std::string bias = {};  ///< for a row-parallel layer: "after_reduction", "first_device",
+                          ///< "divided" or "first_and_zeros"; else empty
 
   auto operator<=>(const CutRecord&) const = default;
 };

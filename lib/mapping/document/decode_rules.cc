@@ -232,9 +232,11 @@ std::map<std::string, std::vector<i64>> decode_at(const JsonValue& value) {
   return at;
 }
 
-/// Decodes "after_reduction" or "plain"; plain is "" in the result.
+/// Decodes "after_reduction", "first_and_zeros" or "plain"; plain is "" in the result.
 std::string decode_bias(const JsonValue& value) {
-  return value.one_of<const char*>({{"after_reduction", "after_reduction"}, {"plain", ""}});
+  return value.one_of<const char*>({{"after_reduction", "after_reduction"},
+                                    {kFirstAndZeros.data(), kFirstAndZeros.data()},
+                                    {"plain", ""}});
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ StoreRule decode_store_rule(const JsonValue& value) {
          }
        }},
       {"interleave", [&](const JsonValue& v) { rule.interleave = v.identifier(); }},
+      {"join", [&](const JsonValue& v) { rule.join = static_cast<size_t>(v.integer(1)); }},
       {"same", [&](const JsonValue& v) { rule.same = decode_glob(v); }},
       {"constant", [&](const JsonValue& v) { rule.constant = decode_constant(v); }},
       {"config", [&](const JsonValue& v) { rule.config = decode_conditions(v); }},
@@ -90,8 +91,8 @@ StoreRule decode_store_rule(const JsonValue& value) {
     value.refuse("a constant beside the tensors of one glob");
   }
   const bool renames = rule.of.size() == 1 && rule.stack.empty() && !rule.constant;
-  if (!renames && (rule.same || !rule.interleave.empty())) {
-    value.refuse("\"same\" and \"interleave\" beside the tensors of one glob");
+  if (!renames && (rule.same || !rule.interleave.empty() || rule.join > 0 || !rule.at.empty())) {
+    value.refuse("\"same\", \"interleave\", \"join\" and \"at\" beside the tensors of one glob");
   }
   check_wildcards(value, rule);
   return rule;

@@ -95,6 +95,9 @@ struct Pattern {
   NumberUse numbers = NumberUse::kRead;
 };
 
+/// Placement of a bias: the first devices along tp have it, the others zeros, and all add theirs.
+inline constexpr std::string_view kFirstAndZeros = "first_and_zeros";
+
 struct Rule {
   std::string label;  ///< the id, or "rules/3"
   std::vector<Pattern> patterns;
@@ -105,7 +108,7 @@ struct Rule {
   std::map<std::string, LayerSet> where;  ///< captured number -> the layers in which the rule holds
   std::optional<SizeExpression> count;
   std::vector<Dtype> dtypes;  ///< empty: all dtypes
-  /// "after_reduction" or "" (plain); nullopt: chosen by the strategy.
+  /// "after_reduction", kFirstAndZeros or "" (plain); nullopt: chosen by the strategy.
   std::optional<std::string> bias;
   Place place;
 };
@@ -179,16 +182,16 @@ struct StoreRule {
   Glob name{""};
   std::vector<Glob> of;
   std::string stack;  ///< number in the globs of "of", e.g. "expert"; empty: none
-  /// Axis with the rows of one unit, such as head_dim: each unit is stored with its first and
-  /// second half alternating (index/interleave.h); empty: in order.
-  std::string interleave;
   /// Logical axis -> number, negative from its end: the rule takes the shards on the devices where
   /// the number is, and leaves the others to later rules.
   std::map<std::string, i64> at;
+  /// Axis with the rows of one unit, such as head_dim: each unit is stored with its first and
+  /// second half alternating (index/interleave.h); empty: in order.
+  std::string interleave;
+  size_t join = 0;  ///< number of last axes that the files have as one; 0: none. Of a scalar, 1.
   /// Tensor with the wildcards of "of" that must be equal to it and is left out.
   std::optional<Glob> same;
   /// The tensor is this constant, on the devices that have the tensor of "of".
-  size_t join = 0;  ///< number of last axes that the files have as one; 0: none. Of a scalar, 1.
   std::optional<StoredConstant> constant;
   std::vector<ConfigCondition> config;  ///< conditions on config.json; all must hold
   Place place;

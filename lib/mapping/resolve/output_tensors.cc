@@ -45,6 +45,7 @@ class Arranger {
       if (!rule.at.empty() && take_at(rule, t, rule.name.fill(*texts))) continue;
       Content content = joined(rule, t, *texts);
       if (!rule.interleave.empty()) content.interleaved = rows_of_unit(rule);
+      if (rule.join > 0) content.joined = axes_to_join(rule, tensors_[t]);
       if (rule.stack.empty()) {
         result_.push_back(
             {rule.name.fill(*texts), std::move(content), std::nullopt, free_ranks(t)});
@@ -83,7 +84,6 @@ class Arranger {
   }
 
  private:
-  /// Takes a tensor that must be equal to `kept`, if the checkpoint has it.
   /// Devices of a tensor that no rule with "at" has taken; empty: all.
   std::vector<i64> free_ranks(size_t tensor) const {
     const auto found = free_ranks_.find(tensor);
@@ -122,6 +122,7 @@ class Arranger {
     });
   }
 
+  /// Takes a tensor that must be equal to `kept`, if the checkpoint has it.
   void leave_out(const StoreRule& rule, size_t kept, const std::string& name) {
     const auto found = by_name_.find(name);
     if (found == by_name_.end() || !is_free_[found->second]) return;
@@ -150,6 +151,15 @@ class Arranger {
         .note("found", size == axis_sizes_.end() ? "no size" : std::to_string(size->second));
   }
 
+  static size_t axes_to_join(const StoreRule& rule, const TensorSpec& tensor) {
+    if (rule.join <= std::max<size_t>(tensor.shape.size(), 1)) return rule.join;
+    throw Error(ErrorCode::kStrategy, "\"join\" names more axes than the tensor has")
+        .at(rule.place)
+        .tensor(quote_for_message(tensor.name))
+        .note("found", describe(tensor))
+        .note("expected", fmt::format("{} axes or more", rule.join));
+  }
+
   static std::string describe(const TensorSpec& spec) {
     return fmt::format("{} {}", shardtool::to_string(spec.dtype), shardtool::to_string(spec.shape));
   }
@@ -165,6 +175,8 @@ class Arranger {
   Content joined(const StoreRule& rule, size_t first, const std::vector<std::string>& texts) {
     is_free_[first] = false;
     Content content{Join::kTensor, first, {}};
+    const bool is_alone = rule.of.size() == 1 && rule.stack.empty();
+    if (!is_alone) check_undivided(rule, first);
     if (rule.of.size() == 1) return content;
     Content concat{Join::kConcat, 0, {std::move(content)}};
     for (size_t p = 1; p < rule.of.size(); ++p) {
@@ -175,27 +187,15 @@ class Arranger {
                     fmt::format("'{}' is to be stored together with '{}', which is not there",
                                 quote_for_message(tensors_[first].name), quote_for_message(name)))
             .at(rule.place);
-    const bool is_alone = rule.of.size() == 1 && rule.stack.empty();
-    if (!is_alone) check_undivided(rule, first);
       }
       check_joinable(rule, tensors_[first], tensors_[part->second]);
+      check_undivided(rule, part->second);
       is_free_[part->second] = false;
       concat.parts.push_back({Join::kTensor, part->second, {}});
     }
     return concat;
   }
 
-  static void check_joinable(const StoreRule& rule, const TensorSpec& first,
-                             const TensorSpec& part) {
-    const auto inner = [](const Shape& shape) {
-      return Shape(shape.begin() + (shape.empty() ? 0 : 1), shape.end());
-      check_undivided(rule, part->second);
-    };
-    if (first.dtype == part.dtype && first.shape.size() == part.shape.size() &&
-        inner(first.shape) == inner(part.shape)) {
-      return;
-    }
-    throw Error(ErrorCode::kStrategy,
   /// Throws if the tensor has another name on some devices.
   void check_undivided(const StoreRule& rule, size_t tensor) const {
     if (!free_ranks_.contains(tensor)) return;
@@ -206,6 +206,16 @@ class Arranger {
         .help("give the tensor one rule of \"store\" with \"at\", or one without");
   }
 
+  static void check_joinable(const StoreRule& rule, const TensorSpec& first,
+                             const TensorSpec& part) {
+    const auto inner = [](const Shape& shape) {
+      return Shape(shape.begin() + (shape.empty() ? 0 : 1), shape.end());
+    };
+    if (first.dtype == part.dtype && first.shape.size() == part.shape.size() &&
+        inner(first.shape) == inner(part.shape)) {
+      return;
+    }
+    throw Error(ErrorCode::kStrategy,
                 fmt::format("'{}' cannot be concatenated with '{}' along axis 0",
                             quote_for_message(part.name), quote_for_message(first.name)))
         .at(rule.place)
@@ -234,6 +244,8 @@ class Arranger {
   std::vector<bool> is_free_;  ///< stored, and not taken by a rule yet
   NameMap<size_t> by_name_;
   const std::map<std::string, i64>& axis_sizes_;
+  const Resolution* layouts_;
+  std::map<size_t, std::vector<i64>> free_ranks_;  ///< of tensors that rules with "at" took in part
   std::vector<OutputTensor> result_;
   std::vector<LeftOut> left_out_;
 };
@@ -244,8 +256,6 @@ bool holds_for(const StoreRule& rule, const ModelConfig* config) {
   return std::all_of(rule.config.begin(), rule.config.end(), [&](const ConfigCondition& condition) {
     return config != nullptr && holds(condition, *config);
   });
-  const Resolution* layouts_;
-  std::map<size_t, std::vector<i64>> free_ranks_;  ///< of tensors that rules with "at" took in part
 }
 
 std::optional<OutputTensors> output_tensors(const Mapping& mapping,

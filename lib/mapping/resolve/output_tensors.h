@@ -31,6 +31,7 @@ struct Content {
   std::vector<Content> parts;  ///< of the other kinds; not empty
   /// Rows of a unit that are stored interleaved (index/interleave.h), only of kTensor; 0: in order.
   i64 interleaved = 0;
+  size_t joined = 0;  ///< number of last axes that are one in the file, only of kTensor; 0: none
 };
 
 /// A tensor in the output files, with the name that they give it.
@@ -39,9 +40,9 @@ struct OutputTensor {
   Content content;
   /// If set, the output tensor is this constant, on the devices that hold `content`, a kTensor.
   std::optional<StoredConstant> constant;
-};
   /// Devices whose shards have this name, ascending; empty: all. Only of kTensor.
   std::vector<i64> ranks = {};
+};
 
 /// Tensor that is left out because it must be equal to another one; indices into the specs.
 struct LeftOut {

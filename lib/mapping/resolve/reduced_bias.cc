@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "lib/base/error.h"
+#include "lib/layout/gathered.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -31,7 +32,31 @@ std::shared_ptr<const Layout> on_first(const Layout& layout, const mesh::Over& o
                                         std::move(index));
 }
 
+/// The whole axis on the first part along `over`, and as much padding on the others.
+layout::AxisExpr padded_elsewhere(i64 n, const mesh::Over& over, i64 parts) {
+  std::vector<i64> boundaries(static_cast<size_t>(parts) + 1, n);
+  boundaries.front() = 0;
+  return layout::pad(layout::cuts(std::move(boundaries), over));
+}
+
 }  // namespace
+
+BiasDecision first_and_zeros(std::shared_ptr<const Layout> layout) {
+  const mesh::Mesh& mesh = layout->mesh();
+  const mesh::Over over{{"tp"}};
+  const bool is_alone =
+      !mesh.has_axis("tp") || extent(mesh, over) == 1 || is_cut_along(*layout, "tp");
+  const auto whole = std::ranges::find_if(
+      layout->axes(), [](const layout::LayoutAxis& axis) { return !axis.expr.is_sharded(); });
+  if (is_alone || whole == layout->axes().end()) return {std::move(layout), {}, "after_reduction"};
+  std::vector<layout::LayoutAxis> axes = layout->axes();
+  layout::LayoutAxis& axis = axes[static_cast<size_t>(whole - layout->axes().begin())];
+  axis.expr = padded_elsewhere(axis.expr.size(), over, extent(mesh, over));
+  return {
+      std::make_shared<const Layout>(mesh, layout->shape(), std::move(axes), layout->index_axes()),
+      {},
+      std::string(kFirstAndZeros)};
+}
 
 BiasDecision decide_reduced_bias(ReducedBias policy, std::shared_ptr<const Layout> layout) {
   if (policy == ReducedBias::kReplicate) return {std::move(layout), {}, "after_reduction"};

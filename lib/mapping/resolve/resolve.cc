@@ -262,7 +262,11 @@ class Resolver {
     std::vector<std::string> transforms = transforms_of(*decision.layout);
     BiasDecision bias{decision.layout, {}, bias_of(*placed.rule, tensors_[tensor])};
     try {
-      if (!bias.convention.empty()) bias = decide_reduced_bias(reduced_bias_, decision.layout);
+      if (bias.convention == kFirstAndZeros) {
+        bias = first_and_zeros(decision.layout);
+      } else if (!bias.convention.empty()) {
+        bias = decide_reduced_bias(reduced_bias_, decision.layout);
+      }
     } catch (Error& e) {
       throw e.at(placed.rule->place);
     }

@@ -20,8 +20,13 @@ std::optional<std::string> StoredNames::checkpoint_name(const std::string& store
     const auto texts = entry.name.match(stored);
     if (!texts) continue;
     if (entry.rule->constant) return std::nullopt;
-    if (entry.rule->of.size() == 1 && entry.rule->stack.empty()) {
-      return entry.rule->of.front().fill(*texts);
+    const bool is_one = entry.rule->of.size() == 1 && entry.rule->stack.empty();
+    if (is_one && entry.rule->join == 0) return entry.rule->of.front().fill(*texts);
+    if (is_one) {
+      throw Error(ErrorCode::kUnsupported, "the files have several axes of a tensor as one")
+          .at(entry.rule->place)
+          .tensor(quote_for_message(stored))
+          .help("merge the output of `shardtool split`, which has a manifest");
     }
     throw Error(ErrorCode::kUnsupported,
                 "a tensor holds several of the checkpoint's, and no manifest says where each lies")
