@@ -92,6 +92,8 @@ RankForm decode_rank_form(const nlohmann::json& json) {
                          cut.value("groups", "")});
   }
   json.at("layers").get_to(form.layers);
+  json.at("experts").get_to(form.experts);
+  json.at("last").get_to(form.last);
   return form;
 }
 

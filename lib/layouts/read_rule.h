@@ -35,9 +35,12 @@ struct RankCut {
 
 /// Form of checkpoints with a file per rank that holds the parameters of its module.
 struct RankForm {
-  std::vector<RankCut> cuts;        ///< other tensors are whole on every rank
-  std::vector<std::string> layers;  ///< beginnings of names before a number that each stage counts
-                                    ///< from 0
+  std::vector<RankCut> cuts;         ///< other tensors are whole on every rank
+  std::vector<std::string> layers;   ///< beginnings of names before a number that each stage counts
+                                     ///< from 0
+  std::vector<std::string> experts;  ///< parts of names before a number that each rank of ep counts
+                                     ///< from 0; other tensors are the same on all ranks of ep
+  std::string last;  ///< tensor that the last stage has, and each rank of ep without stages
 };
 
 /// Decodes "ranks" of a layout. Its text is part of the program.

@@ -37,13 +37,15 @@ CASES = {
                   {"qk_layernorm": True, "num_moe_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 48,
                    "moe_router_load_balancing_type": "none", "moe_router_pre_softmax": False}, {}),
 }
-# Cases that are saved as rank files: their numbers of tensor-parallel ranks and of pipeline stages.
-RANK_FILES = {"llama in rank files": ("llama", 2, 2), "qwen2 in rank files": ("qwen2", 2, 1),
-              "qwen3 in rank files": ("qwen3", 1, 2)}
+# Cases that are saved as rank files: their numbers of tensor-parallel ranks, of pipeline stages, and of ranks of experts.
+RANK_FILES = {"llama in rank files": ("llama", 2, 2, 1), "qwen2 in rank files": ("qwen2", 2, 1, 1),
+              "qwen3 in rank files": ("qwen3", 1, 2, 1), "qwen3_moe in rank files": ("qwen3_moe", 2, 1, 1),
+              "qwen3_moe in rank files of experts": ("qwen3_moe", 1, 1, 2),
+              "qwen3_moe in rank files of stages and experts": ("qwen3_moe", 1, 2, 2)}
 TOKENS = torch.arange(16).reshape(2, 8) * 3 % 60
 
 
-def megatron_model(case, tp, pp=1, stage=0):
+def megatron_model(case, tp, pp=1, stage=0, ep=1):
     import torch.nn.functional as F
     from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
     from megatron.core.models.gpt.gpt_model import GPTModel
@@ -54,7 +56,7 @@ def megatron_model(case, tp, pp=1, stage=0):
         num_layers=2, hidden_size=32, ffn_hidden_size=48, num_attention_heads=4, num_query_groups=2, kv_channels=8,
         use_cpu_initialization=True, gated_linear_unit=True, activation_func=F.silu, add_bias_linear=False,
         normalization="RMSNorm", layernorm_epsilon=1e-5, tensor_model_parallel_size=tp,
-        pipeline_model_parallel_size=pp, pipeline_dtype=torch.float32, hidden_dropout=0.0, attention_dropout=0.0,
+        pipeline_model_parallel_size=pp, expert_model_parallel_size=ep, pipeline_dtype=torch.float32, hidden_dropout=0.0, attention_dropout=0.0,
         params_dtype=torch.float32, masked_softmax_fusion=False, **more)
     spec = get_gpt_layer_local_spec(num_experts=config.num_moe_experts, qk_layernorm=config.qk_layernorm, normalization="RMSNorm")
     return GPTModel(config, spec, vocab_size=64, max_sequence_length=64, position_embedding_type="rope",
@@ -70,9 +72,18 @@ def draw_norms_and_biases(model, tp, rank):
                               else torch.rand(64)[rank * 64 // tp:][:64 // tp]).contiguous()
 
 
-def start(rank, tp, pp, folder):
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(tp * pp), LOCAL_RANK=str(rank))
-    dist.init_process_group("gloo", rank=rank, world_size=tp * pp, init_method=f"file://{folder}/meet")
+def draw_experts(model, rank):
+    """Gives every rank other experts: those of all ranks start alike."""
+    generator = torch.Generator().manual_seed(rank)
+    for name, parameter in model.named_parameters():
+        if ".experts." in name:
+            parameter.data = torch.randn(parameter.shape, generator=generator) / 8
+
+
+def start(rank, tp, pp, folder, ep=1):
+    ranks = tp * pp * ep
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_RANK=str(rank))
+    dist.init_process_group("gloo", rank=rank, world_size=ranks, init_method=f"file://{folder}/meet")
     torch.cuda.synchronize = lambda *_: None
     torch.cuda.current_device = lambda: "cpu"
     from megatron.core import parallel_state
@@ -80,35 +91,36 @@ def start(rank, tp, pp, folder):
 
     moe_utils.te_general_gemm = None  # Megatron asks for it before it knows that TransformerEngine is not there
     parallel_state.initialize_model_parallel(tensor_model_parallel_size=tp, pipeline_model_parallel_size=pp,
-                                             create_gloo_process_groups=True)
+                                             expert_model_parallel_size=ep, create_gloo_process_groups=True)
     from megatron.core.tensor_parallel.random import initialize_rng_tracker
     initialize_rng_tracker(inference_rng_tracker=True)
 
 
-def logits_of(model, rank, tp, stage, pp):
+def logits_of(model, rank, stage, pp, stride):
     """Runs the stages one after the other; the last one has the logits."""
     mask = torch.ones(8, 8, dtype=torch.bool).triu(1)[None, None]
     with torch.no_grad():
         if stage > 0:
             hidden = torch.empty(8, 2, 32)
-            dist.recv(hidden, rank - tp)
+            dist.recv(hidden, rank - stride)
             model.set_input_tensor(hidden)
         out = model(TOKENS, torch.arange(8).expand(2, 8), mask)
         if stage < pp - 1:
-            dist.send(out.contiguous(), rank + tp)
+            dist.send(out.contiguous(), rank + stride)
     return out
 
 
-def save_rank_file(rank, tp, pp, case, folder):
+def save_rank_file(rank, tp, pp, ep, case, folder):
     """Saves a rank's module as Megatron-LM does, and the logits."""
-    start(rank, tp, pp, folder)
-    stage, tp_rank = rank // tp, rank % tp
+    start(rank, tp, pp, folder, ep)
+    stage, ep_rank, tp_rank = rank // (tp * ep), rank // tp % ep, rank % tp
     torch.manual_seed(5 + stage)
-    model = megatron_model(case, tp, pp, stage)
+    model = megatron_model(case, tp, pp, stage, ep)
     torch.manual_seed(7 + stage)
     draw_norms_and_biases(model, tp, tp_rank)
-    logits = logits_of(model, rank, tp, stage, pp)
-    name = f"mp_rank_{tp_rank:02d}" if pp == 1 else f"mp_rank_{tp_rank:02d}_{stage:03d}"
+    draw_experts(model, rank)
+    logits = logits_of(model, rank, stage, pp, tp * ep)
+    name = f"mp_rank_{tp_rank:02d}" + (f"_{stage:03d}" if pp > 1 else "") + (f"_{ep_rank:03d}" if ep > 1 else "")
     saved = pathlib.Path(folder, "saved", name)
     saved.mkdir(parents=True)
     parameters = dict(model.named_parameters())
@@ -119,7 +131,7 @@ def save_rank_file(rank, tp, pp, case, folder):
              "rng_state": [{"random_rng_state": random.getstate(), "np_rng_state": numpy.random.get_state(),
                             "torch_rng_state": torch.get_rng_state()}]}
     torch.save(state, saved / "model_optim_rng.pt")
-    if stage == pp - 1 and tp_rank == 0:
+    if stage == pp - 1 and tp_rank == ep_rank == 0:
         torch.save(logits, f"{folder}/logits.pt")
     dist.barrier()
     os._exit(0)
@@ -134,7 +146,7 @@ def save_rank(rank, tp, case, folder):
     model = megatron_model(case, tp)
     torch.manual_seed(7)
     draw_norms_and_biases(model, tp, rank)
-    logits = logits_of(model, rank, tp, 0, 1)
+    logits = logits_of(model, rank, 0, 1, tp)
     metadata = CASES[case][3]
     saved = pathlib.Path(folder, "saved")
     saved.mkdir(exist_ok=True)
@@ -181,9 +193,10 @@ def main():
     import megatron.core
 
     failed = 0
-    for label, (case, tp, pp) in {**{case: (case, 2, 0) for case in CASES}, **RANK_FILES}.items():
+    for label, (case, tp, pp, ep) in {**{case: (case, 2, 0, 1) for case in CASES}, **RANK_FILES}.items():
         with tempfile.TemporaryDirectory() as name:
-            save = (save_rank, (tp, case, name), tp) if pp == 0 else (save_rank_file, (tp, pp, case, name), tp * pp)
+            save = ((save_rank, (tp, case, name), tp) if pp == 0 else
+                    (save_rank_file, (tp, pp, ep, case, name), tp * pp * ep))
             multiprocessing.spawn(save[0], save[1], nprocs=save[2])
             problem = difference(sys.argv[1], pathlib.Path(name), case)
         failed += bool(problem)

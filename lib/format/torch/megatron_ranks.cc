@@ -57,22 +57,26 @@ std::vector<std::string> folders_of(const Location& location) {
   MegatronRank most;
   for (const std::string& name : location.listing.rank_folders) {
     const MegatronRank rank = megatron_rank(name).value();
-    if (rank.third >= 0) {
-      throw unsupported("experts of several ranks are not read from this form", location.folder);
-    }
     most.tp = std::max(most.tp, rank.tp);
     most.second = std::max(most.second, rank.second);
+    most.third = std::max(most.third, rank.third);
   }
   constexpr i64 kMostRanks = 100'000;
-  if (checked_mul(most.tp + 1, most.second + 2).value_or(kMostRanks) >= kMostRanks) {
+  const auto stages = checked_mul(most.second + 2, most.third + 2);
+  if (!stages || checked_mul(most.tp + 1, *stages).value_or(kMostRanks) >= kMostRanks) {
     throw Error(ErrorCode::kLimit, "the names of the folders count too many ranks")
         .at({location.folder, 0, 0, ""});
   }
+  const auto further = [](i64 most_of, i64 number) {
+    return most_of < 0 ? std::string() : fmt::format("_{:03}", number);
+  };
   std::vector<std::string> folders;
-  for (i64 pp = 0; pp <= std::max(most.second, i64{0}); ++pp) {
-    for (i64 tp = 0; tp <= most.tp; ++tp) {
-      folders.push_back(most.second < 0 ? fmt::format("mp_rank_{:02}", tp)
-                                        : fmt::format("mp_rank_{:02}_{:03}", tp, pp));
+  for (i64 second = 0; second <= std::max(most.second, i64{0}); ++second) {
+    for (i64 third = 0; third <= std::max(most.third, i64{0}); ++third) {
+      for (i64 tp = 0; tp <= most.tp; ++tp) {
+        folders.push_back(fmt::format("mp_rank_{:02}{}{}", tp, further(most.second, second),
+                                      further(most.third, third)));
+      }
     }
   }
   return folders;
@@ -148,8 +152,7 @@ std::optional<MegatronTensor> megatron_tensor(std::string_view stored) {
   stored.remove_prefix(kModel.size());
   const auto chunk = take_digits(stored, 0);
   if (!chunk || !stored.starts_with('.')) return std::nullopt;
-  return MegatronTensor{rank->tp, std::max(rank->second, i64{0}), *chunk,
-                        std::string(stored.substr(1))};
+  return MegatronTensor{*rank, *chunk, std::string(stored.substr(1))};
 }
 
 const Reader kMegatronReader{"torch", is_never_entry_of_ranks, recognises_megatron, open_megatron};

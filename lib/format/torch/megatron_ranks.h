@@ -25,8 +25,7 @@ std::optional<MegatronRank> megatron_rank(std::string_view folder);
 
 /// Place of a stored tensor.
 struct MegatronTensor {
-  i64 tp = 0;
-  i64 pp = 0;
+  MegatronRank rank;
   i64 chunk = 0;     ///< of a virtual pipeline: model0, model1, ...
   std::string name;  ///< of the parameter: "decoder.layers.0.mlp.linear_fc2.weight"
 };
@@ -37,9 +36,8 @@ std::optional<MegatronTensor> megatron_tensor(std::string_view stored);
 
 /// A folder iter_NNNNNNN of Megatron's `--ckpt-format torch`: mp_rank_*/model_optim_rng.pt of every
 /// rank, or model_rng.pt of older versions. A tensor's name begins with its folder's. How the ranks
-/// cut the tensors is not in the files: the layout megatron knows it. Throws kUnsupported for
-/// experts over several ranks, and for a checkpoint_version below 2, whose rows of q, k and v have
-/// another order.
+/// cut the tensors is not in the files: the layout megatron knows it. Throws kUnsupported for a
+/// checkpoint_version below 2, whose rows of q, k and v have another order.
 extern const Reader kMegatronReader;
 
 }  // namespace shardtool::format::torch

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -22,35 +24,106 @@ using index::Region;
 
 /// A tensor of a rank.
 struct RankPart {
-  MegatronTensor place;
-  const LogicalTensor* tensor;
+  i64 tp = 0, pp = 0, ep = 0;
+  i64 chunk = 0;
+  std::string name;
+  const LogicalTensor* tensor = nullptr;
 };
 
-/// Number of a layer in a name: name[begin, end).
-struct LayerNumber {
+/// Number in a name: name[begin, end).
+struct NumberInName {
   size_t begin = 0;
   size_t end = 0;
   i64 number = 0;
 };
 
-std::optional<LayerNumber> layer_in(const std::string& name, const layouts::RankForm& form) {
+/// The number in the name from `begin` on.
+std::optional<NumberInName> number_at(const std::string& name, size_t begin) {
+  constexpr i64 kMost = 1'000'000;
+  NumberInName found{begin, 0, 0};
+  const auto [end, error] =
+      std::from_chars(name.data() + begin, name.data() + name.size(), found.number);
+  found.end = static_cast<size_t>(end - name.data());
+  const bool is_number = error == std::errc() && found.number >= 0 && found.number < kMost;
+  return is_number ? std::optional(found) : std::nullopt;
+}
+
+std::optional<NumberInName> layer_in(const std::string& name, const layouts::RankForm& form) {
   for (const std::string& beginning : form.layers) {
-    if (!name.starts_with(beginning)) continue;
-    LayerNumber layer{beginning.size(), 0, 0};
-    const auto [end, error] =
-        std::from_chars(name.data() + layer.begin, name.data() + name.size(), layer.number);
-    layer.end = static_cast<size_t>(end - name.data());
-    constexpr i64 kMostLayers = 1'000'000;
-    if (error == std::errc() && layer.number >= 0 && layer.number < kMostLayers) return layer;
+    const auto found =
+        name.starts_with(beginning) ? number_at(name, beginning.size()) : std::nullopt;
+    if (found) return found;
   }
   return std::nullopt;
+}
+
+std::optional<NumberInName> expert_in(const std::string& name, const layouts::RankForm& form) {
+  for (const std::string& before : form.experts) {
+    const size_t at = name.find(before);
+    const auto found = at == name.npos ? std::nullopt : number_at(name, at + before.size());
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
+/// Adds to a number in a name.
+void shift(std::string& name, const NumberInName& number, i64 by) {
+  name.replace(number.begin, number.end - number.begin, std::to_string(number.number + by));
+}
+
+/// True if the second number in the names of folders counts ranks of ep: without pp, all of them
+/// have the last tensor of the model.
+bool is_second_of_experts(const std::vector<MegatronTensor>& places,
+                          const layouts::RankForm& form) {
+  std::set<i64> all, with_last;
+  for (const MegatronTensor& place : places) {
+    if (place.rank.third >= 0) return false;
+    all.insert(place.rank.second);
+    if (place.name == form.last) with_last.insert(place.rank.second);
+  }
+  return all.size() > 1 && all == with_last;
+}
+
+std::vector<RankPart> parts_of(const std::vector<LogicalTensor>& tensors,
+                               const layouts::RankForm& form) {
+  std::vector<MegatronTensor> places;
+  for (const LogicalTensor& tensor : tensors) {
+    places.push_back(format::torch::megatron_tensor(tensor.spec.name).value());
+  }
+  const bool is_swapped = is_second_of_experts(places, form);
+  std::vector<RankPart> parts;
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    const auto& [tp, second, third] = places[t].rank;
+    const i64 pp = is_swapped ? 0 : second;
+    const i64 ep = is_swapped ? second : third;
+    parts.push_back({tp, std::max(pp, i64{0}), std::max(ep, i64{0}), places[t].chunk,
+                     std::move(places[t].name), &tensors[t]});
+  }
+  return parts;
+}
+
+/// Number of experts that each rank of ep has in a layer. Throws kCoverage if they differ.
+i64 experts_per_rank(const std::vector<RankPart>& parts, const layouts::RankForm& form) {
+  std::map<i64, i64> counts;
+  for (const RankPart& part : parts) {
+    const auto expert = expert_in(part.name, form);
+    i64& count = counts[part.ep];
+    if (expert) count = std::max(count, expert->number + 1);
+  }
+  const i64 first = counts.empty() ? 0 : counts.begin()->second;
+  for (const auto& [ep, count] : counts) {
+    if (count == first) continue;
+    throw Error(ErrorCode::kCoverage, "the ranks of ep have different numbers of experts")
+        .note("found", fmt::format("{} on rank 0, {} on rank {}", first, count, ep));
+  }
+  return first;
 }
 
 /// Virtual stages in the order of the layers: all ranks of pp run chunk 0, then chunk 1.
 using Stage = std::pair<i64, i64>;
 
-Stage stage_of(const MegatronTensor& place) {
-  return {place.chunk, place.pp};
+Stage stage_of(const RankPart& part) {
+  return {part.chunk, part.pp};
 }
 
 /// Numbers of layers before each stage.
@@ -58,8 +131,8 @@ std::map<Stage, i64> first_layers(const std::vector<RankPart>& parts,
                                   const layouts::RankForm& form) {
   std::map<Stage, i64> layers;
   for (const RankPart& part : parts) {
-    const auto layer = layer_in(part.place.name, form);
-    i64& count = layers[stage_of(part.place)];
+    const auto layer = layer_in(part.name, form);
+    i64& count = layers[stage_of(part)];
     if (layer) count = std::max(count, layer->number + 1);
   }
   i64 before = 0;
@@ -87,7 +160,7 @@ class Joining {
     if (cut != nullptr) joined.spec.shape[cut->axis] *= tp_;
     std::vector<Region> regions;
     for (const RankPart& part : parts) {
-      regions.push_back(region_of(first.shape, cut, part.place.tp));
+      regions.push_back(region_of(first.shape, cut, part.tp));
       joined.side.slots.push_back(part.tensor->side.slots.front());
     }
     joined.side.holders = pool_.of(joined.spec.shape, regions);
@@ -106,7 +179,7 @@ class Joining {
     const TensorSpec& first = parts.front().tensor->spec;
     std::vector<bool> has(static_cast<size_t>(tp_), false);
     for (const RankPart& part : parts) {
-      has[static_cast<size_t>(part.place.tp)] = true;
+      has[static_cast<size_t>(part.tp)] = true;
       const TensorSpec& spec = part.tensor->spec;
       if (spec.shape == first.shape && spec.dtype == first.dtype) continue;
       throw Error(ErrorCode::kShapeMismatch, "the shards of a tensor differ between ranks")
@@ -179,19 +252,18 @@ bool is_of_ranks(const LogicalCheckpoint& stored) {
 
 LogicalCheckpoint joined_ranks(LogicalCheckpoint stored, const layouts::EngineLayout& layout,
                                const mapping::ModelConfig* config) {
-  std::vector<RankPart> parts;
+  const std::vector<RankPart> parts = parts_of(stored.tensors, layout.ranks);
   i64 tp = 1;
-  for (const LogicalTensor& tensor : stored.tensors) {
-    parts.push_back({format::torch::megatron_tensor(tensor.spec.name).value(), &tensor});
-    tp = std::max(tp, parts.back().place.tp + 1);
-  }
+  for (const RankPart& part : parts) tp = std::max(tp, part.tp + 1);
   const std::map<Stage, i64> offsets = first_layers(parts, layout.ranks);
+  const i64 experts = experts_per_rank(parts, layout.ranks);
   std::map<std::string, std::vector<RankPart>> by_name;
   for (const RankPart& part : parts) {
-    std::string name = part.place.name;
+    std::string name = part.name;
+    // The expert comes behind the layer in a name, so its place stays valid.
+    if (const auto expert = expert_in(name, layout.ranks)) shift(name, *expert, part.ep * experts);
     if (const auto layer = layer_in(name, layout.ranks)) {
-      const i64 number = layer->number + offsets.at(stage_of(part.place));
-      name.replace(layer->begin, layer->end - layer->begin, std::to_string(number));
+      shift(name, *layer, offsets.at(stage_of(part)));
     }
     by_name[std::move(name)].push_back(part);
   }
