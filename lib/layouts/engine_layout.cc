@@ -11,6 +11,8 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/layouts/embedded.h"
+#include "lib/mapping/document/document.h"
+#include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
 
 namespace shardtool::layouts {
@@ -74,9 +76,10 @@ EngineLayout decode(std::string_view text) {
   layout.form.has_chunks = json.value("chunks", false);
   layout.is_even = json.value("even", true);
   for (const auto& refusal : json.at("refuse")) {
-    layout.refusals.push_back({refusal.at("config"),
-                               refusal.contains("is") ? refusal.at("is").dump() : "",
-                               refusal.value("axis", ""), refusal.at("reason")});
+    layout.refusals.push_back(
+        {refusal.at("config"), refusal.contains("is") ? refusal.at("is").dump() : "",
+         refusal.value("axis", ""), refusal.value("model_types", std::vector<std::string>{}),
+         refusal.value("quantised", std::vector<std::string>{}), refusal.at("reason")});
   }
   for (const std::string pattern : json.at("files")) {
     layout.files.push_back(decode_file_names(pattern));
@@ -128,15 +131,10 @@ Error unsupported_model(const EngineLayout& layout, const std::string& model_typ
   for (const LayoutModels& models : layout.models) {
     known.insert(known.end(), models.model_types.begin(), models.model_types.end());
   }
-  Error error(ErrorCode::kUnsupported,
-              fmt::format("the layout {} has no table of names for the model type '{}'",
-                          layout.label(), quote_for_message(model_type, 60)));
-  for (const Refusal& refusal : layout.refusals) {
-    const bool is_for_model =
-        refusal.config == "model_type" && refusal.is == '"' + model_type + '"';
-    if (is_for_model) return error.note("why", refusal.reason).help("write the plain layout");
-  }
-  return error.note("known", fmt::format("{}", fmt::join(known, ", ")))
+  return Error(ErrorCode::kUnsupported,
+               fmt::format("the layout {} has no table of names for the model type '{}'",
+                           layout.label(), quote_for_message(model_type, 60)))
+      .note("known", fmt::format("{}", fmt::join(known, ", ")))
       .help("write the plain layout, or give the names in \"store\" of a mapping file");
 }
 
@@ -191,6 +189,23 @@ const LayoutModels& models_of(const EngineLayout& layout, const mapping::ModelCo
   return *models;
 }
 
+/// True if "when" of the document does not exclude the model.
+bool is_for(const mapping::DocumentText& document, const mapping::ModelConfig& config) {
+  const auto head = mapping::decode_head(document.text, document.name);
+  return std::ranges::all_of(head.when.config, [&](const mapping::ConfigCondition& condition) {
+    return holds(condition, config);
+  });
+}
+
+/// True if the refusal is of the model's type and of the form of its weights.
+bool is_for(const Refusal& refusal, const mapping::ModelConfig& config) {
+  const auto has = [](const std::vector<std::string>& list, const std::string& value) {
+    return list.empty() || std::ranges::find(list, value) != list.end();
+  };
+  return has(refusal.model_types, config.model_type()) &&
+         has(refusal.quantised, mapping::quantization_tag(config).value_or(""));
+}
+
 bool stores_quantised(const EngineLayout& layout, const mapping::ModelConfig& config) {
   if (layout.models.empty()) return false;
   const auto& forms = models_of(layout, &config).quantised;
@@ -209,7 +224,7 @@ std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
     const auto document = std::find_if(
         layout.documents.begin(), layout.documents.end(),
         [&](const mapping::DocumentText& text) { return text.name.ends_with("#" + name); });
-    documents.push_back(*document);
+    if (is_for(*document, *config)) documents.push_back(*document);
   }
   return documents;
 }
@@ -227,6 +242,7 @@ void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& c
                        const mesh::Mesh& mesh) {
   for (const Refusal& refusal : layout.refusals) {
     if (refusal.config == kQuantization && stores_quantised(layout, config)) continue;
+    if (!is_for(refusal, config)) continue;
     const nlohmann::json* value = config.find(refusal.config);
     const std::string found = value == nullptr ? "null" : value->dump();
     if (refusal.is.empty() ? found == "null" : found != refusal.is) continue;

@@ -45,6 +45,8 @@ struct Refusal {
   std::string config;  ///< path of config.json with a value, or with the value `is`
   std::string is;      ///< JSON text; empty: any but null
   std::string axis;    ///< only if the mesh has several devices along it; empty: always
+  std::vector<std::string> model_types;  ///< only these; empty: all
+  std::vector<std::string> quantised;  ///< only these forms (mapping::quantization_tag); empty: all
   std::string reason;
 };
 
@@ -85,9 +87,9 @@ std::vector<std::string> layout_names();
 /// known labels.
 const EngineLayout& find_layout(std::string_view label);
 
-/// Returns the documents for a model, nearest first; none for a layout without models, which takes
-/// any. Throws kUnsupported for a model that the layout has no table for; kConfig if there is no
-/// config.json.
+/// Returns the documents for a model, nearest first, without those whose "when" names other values
+/// of config.json; none for a layout without models, which takes any. Throws kUnsupported for a
+/// model that the layout has no table for; kConfig if there is no config.json.
 std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
                                                  const mapping::ModelConfig* config);
 

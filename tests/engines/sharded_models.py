@@ -5,6 +5,7 @@ tests/layouts/golden has what the engines make of them; the C++ tests draw the s
 """
 import json
 import pathlib
+import re
 import struct
 
 BASE = {
@@ -12,27 +13,82 @@ BASE = {
     "num_key_value_heads": 4, "vocab_size": 300, "max_position_embeddings": 128,
 }
 
+WIDE = {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 128}
+FP8 = {"quant_method": "fp8", "fmt": "e4m3"}
+BLOCKS = {**FP8, "weight_block_size": [128, 128], "activation_scheme": "dynamic"}
+EIGHT_BITS = {"num_bits": 8, "symmetric": True, "observer": "minmax", "actorder": None}
+
+
+def compressed(form, weights, inputs):
+    """Returns quantization_config of compressed-tensors."""
+    group = {"targets": ["Linear"], "weights": weights, "input_activations": inputs, "output_activations": None}
+    return {"quant_method": "compressed-tensors", "format": form, "quantization_status": "compressed", "ignore": ["lm_head"],
+            "config_groups": {"group_0": group}, "kv_cache_scheme": None}
+
+
+def eight_bits(kind):
+    return ({**EIGHT_BITS, "type": kind, "strategy": "channel", "dynamic": False},
+            {**EIGHT_BITS, "type": kind, "strategy": "token", "dynamic": True})
+
+
+FOUR_BITS = {"num_bits": 4, "type": "float", "symmetric": True, "strategy": "tensor_group", "group_size": 16}
+
 # name: (class of the configuration, its arguments, keys that vLLM reads and transformers omits)
 MODELS = {
     "llama": ("LlamaConfig", {}, {}),
     "llama_tied": ("LlamaConfig", {"tie_word_embeddings": True}, {}),
-    "llama_fp8": ("LlamaConfig", {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4,
-                                  "num_key_value_heads": 2, "head_dim": 128},
-                  {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128],
-                                           "activation_scheme": "dynamic", "fmt": "e4m3"}}),
+    "llama_fp8": ("LlamaConfig", WIDE, {"quantization_config": BLOCKS}),
+    "llama_fp8_tensor": ("LlamaConfig", {}, {"quantization_config": {**FP8, "activation_scheme": "static"}}),
+    "llama_float_quantized": ("LlamaConfig", {}, {
+        "quantization_config": compressed("float-quantized", *eight_bits("float"))}),
+    "llama_int_quantized": ("LlamaConfig", {}, {"quantization_config": compressed("int-quantized", *eight_bits("int"))}),
+    "llama_nvfp4": ("LlamaConfig", {}, {
+        "quantization_config": compressed("nvfp4-pack-quantized", {**FOUR_BITS, "dynamic": False},
+                                          {**FOUR_BITS, "dynamic": "local"})}),
+    "llama_modelopt_fp8": ("LlamaConfig", {}, {
+        "quantization_config": {"quant_method": "modelopt", "quant_algo": "FP8", "ignore": ["lm_head"]}}),
+    "llama_modelopt_nvfp4": ("LlamaConfig", {}, {
+        "quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16, "ignore": ["lm_head"],
+                                "kv_cache_quant_algo": None}}),
     "qwen2": ("Qwen2Config", {}, {}),
     "qwen3": ("Qwen3Config", {"head_dim": 8}, {}),
     "qwen3_moe": ("Qwen3MoeConfig", {"head_dim": 8, "moe_intermediate_size": 32, "num_experts": 8,
                                      "num_experts_per_tok": 2}, {}),
+    "qwen3_moe_fp8": ("Qwen3MoeConfig", {**WIDE, "moe_intermediate_size": 256, "num_experts": 4,
+                                         "num_experts_per_tok": 2}, {
+        "quantization_config": {**BLOCKS, "modules_to_not_convert": [
+            "lm_head", "model.layers.0.mlp.gate", "model.layers.1.mlp.gate"]}}),
     "mixtral": ("MixtralConfig", {"num_local_experts": 4, "num_experts_per_tok": 2}, {}),
     "gemma3_text": ("Gemma3TextConfig", {"head_dim": 16}, {}),
+    "gpt_oss_mxfp4": ("GptOssConfig", {"head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
+                                       "sliding_window": 16}, {
+        "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": [
+            "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]}}),
     "deepseek_v3": ("DeepseekV3Config", {
         "num_key_value_heads": 8, "moe_intermediate_size": 32, "n_routed_experts": 8, "n_group": 2,
         "topk_group": 1, "num_experts_per_tok": 2, "n_shared_experts": 1,
         "first_k_dense_replace": 1, "q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
         "qk_nope_head_dim": 16, "v_head_dim": 16}, {"topk_method": "noaux_tc"}),
+    "deepseek_v3_fp8": ("DeepseekV3Config", {
+        "hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4,
+        "num_key_value_heads": 4, "moe_intermediate_size": 256, "n_routed_experts": 4, "n_group": 2,
+        "topk_group": 1, "num_experts_per_tok": 2, "n_shared_experts": 1,
+        "first_k_dense_replace": 1, "q_lora_rank": 128, "kv_lora_rank": 128, "qk_rope_head_dim": 64,
+        "qk_nope_head_dim": 128, "v_head_dim": 128}, {"topk_method": "noaux_tc", "quantization_config": BLOCKS}),
 }
-WIDTHS = {"BF16": 2, "F32": 4, "F8_E4M3": 1}
+WIDTHS = {"BF16": 2, "F32": 4, "F8_E4M3": 1, "I8": 1, "U8": 1}
+# Tensors in place of a weight of rows x columns, by the form that quantization_config says.
+FORMS = {
+    "fp8/block": lambda r, c: {"weight": ["F8_E4M3", [r, c]], "weight_scale_inv": ["F32", [-(-r // 128), -(-c // 128)]]},
+    "fp8/tensor": lambda r, c: {"weight": ["F8_E4M3", [r, c]], "weight_scale": ["F32", []], "input_scale": ["F32", []]},
+    "float-quantized": lambda r, c: {"weight": ["F8_E4M3", [r, c]], "weight_scale": ["F32", [r, 1]]},
+    "int-quantized": lambda r, c: {"weight": ["I8", [r, c]], "weight_scale": ["F32", [r, 1]]},
+    "nvfp4-pack-quantized": lambda r, c: {
+        "weight_packed": ["U8", [r, c // 2]], "weight_scale": ["F8_E4M3", [r, c // 16]],
+        "weight_global_scale": ["F32", [1]], "input_global_scale": ["F32", [1]]},
+    "NVFP4": lambda r, c: {"weight": ["U8", [r, c // 2]], "weight_scale": ["F8_E4M3", [r, c // 16]],
+                           "weight_scale_2": ["F32", []], "input_scale": ["F32", []]},
+}
 
 
 def distinct_bytes(name, size):
@@ -48,12 +104,26 @@ def distinct_bytes(name, size):
     return bytes(out)
 
 
-def quantise(tensors, rows, columns):
-    """Makes the projections FP8, with a scale per block."""
-    for name in [name for name in tensors if name.endswith("_proj.weight")]:
-        shape = tensors[name][1]
-        tensors[name] = ["F8_E4M3", shape]
-        tensors[name + "_scale_inv"] = ["F32", [-(-shape[0] // rows), -(-shape[1] // columns)]]
+def form_of(quantization):
+    if quantization["quant_method"] == "fp8":
+        return "fp8/block" if "weight_block_size" in quantization else "fp8/tensor"
+    algorithm = quantization.get("format") or quantization.get("quant_algo")
+    return "fp8/tensor" if algorithm == "FP8" else algorithm
+
+
+def quantise(tensors, quantization):
+    """Replaces the projections by the tensors of their quantised form."""
+    if quantization["quant_method"] == "mxfp4":
+        for name in [name for name in tensors if name.endswith("experts.gate_up_proj") or name.endswith("experts.down_proj")]:
+            experts, columns, rows = tensors.pop(name)[1]
+            tensors[name + "_blocks"] = ["U8", [experts, rows, columns // 32, 16]]
+            tensors[name + "_scales"] = ["U8", [experts, rows, columns // 32]]
+        return
+    form = FORMS[form_of(quantization)]
+    for name in [name for name in tensors if re.search(r"(_proj|_with_mqa)\.weight$", name)]:
+        shape = tensors.pop(name)[1]
+        for suffix, row in form(*shape).items():
+            tensors[name.removesuffix("weight") + suffix] = row
 
 
 def describe(kind):
@@ -78,7 +148,7 @@ def describe(kind):
                 dtype = "F32" if tensor.endswith("e_score_correction_bias") else part.get_dtype()
                 tensors[tensor] = [dtype, part.get_shape()]
     if "quantization_config" in extra:
-        quantise(tensors, *extra["quantization_config"]["weight_block_size"])
+        quantise(tensors, extra["quantization_config"])
     text.update(extra)
     text.pop("transformers_version", None)
     return text, tensors

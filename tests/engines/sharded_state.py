@@ -20,21 +20,31 @@ import sharded_models
 HERE = pathlib.Path(__file__).parent
 GOLDEN = HERE.parent / "layouts" / "golden"
 PLAIN = {"tp": 2, "pp": 1, "experts": "no"}
+STAGES = {**PLAIN, "tp": 1, "pp": 2}
 # Tensors of a layer that predicts further tokens, below model.layers.NUMBER; the engine does not load them.
 FURTHER = {"enorm.weight": ["BF16", [64]], "hnorm.weight": ["BF16", [64]], "eh_proj.weight": ["BF16", [64, 128]],
            "embed_tokens.weight": ["BF16", [300, 64]], "shared_head.norm.weight": ["BF16", [64]]}
 # The label of the layout, and the meshes of every model.
 ENGINES = {
     "vllm": ("vllm@0.32", {
-        "llama": [PLAIN, {**PLAIN, "tp": 8}, {**PLAIN, "tp": 1, "pp": 2}],
-        "llama_tied": [PLAIN],
+        "llama": [PLAIN, {**PLAIN, "tp": 8}, STAGES],
+        "llama_tied": [PLAIN, STAGES, {**PLAIN, "pp": 2}],
         "llama_fp8": [PLAIN],
+        "llama_fp8_tensor": [PLAIN],
+        "llama_float_quantized": [PLAIN],
+        "llama_int_quantized": [PLAIN],
+        "llama_nvfp4": [PLAIN],
+        "llama_modelopt_fp8": [PLAIN],
+        "llama_modelopt_nvfp4": [PLAIN],
         "qwen2": [PLAIN],
         "qwen3": [{**PLAIN, "pp": 2}],
-        "qwen3_moe": [PLAIN, {**PLAIN, "tp": 4}, {**PLAIN, "experts": "yes"}],
-        "mixtral": [PLAIN, {**PLAIN, "experts": "yes"}],
-        "gemma3_text": [PLAIN],
-        "deepseek_v3": [PLAIN, {**PLAIN, "experts": "yes"}],
+        "qwen3_moe": [PLAIN, {**PLAIN, "tp": 4}, {**PLAIN, "experts": "yes"}, STAGES],
+        "qwen3_moe_fp8": [PLAIN, {**PLAIN, "experts": "yes"}],
+        "mixtral": [PLAIN, {**PLAIN, "experts": "yes"}, STAGES],
+        "gemma3_text": [PLAIN, STAGES],
+        "gpt_oss_mxfp4": [PLAIN, {**PLAIN, "experts": "yes"}],
+        "deepseek_v3_fp8": [PLAIN],
+        "deepseek_v3": [PLAIN, {**PLAIN, "experts": "yes"}, STAGES],
     }),
     "sglang": ("sglang@0.5", {
         "llama": [PLAIN, {**PLAIN, "tp": 4}],

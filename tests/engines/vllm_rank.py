@@ -7,9 +7,24 @@ by vLLM's loader for the format, without the processing that follows.
 import json
 import os
 import sys
+import types
 
 os.environ.update(VLLM_LOGGING_LEVEL="ERROR", OMP_NUM_THREADS="1", VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1",
                   VLLM_NO_USAGE_STATS="1")
+
+
+def without_kernels():
+    """Replaces the choice of kernels for quantised weights: those for CPUs need AMX, and loading uses none."""
+    import vllm.model_executor.layers.quantization.compressed_tensors.schemes as schemes
+    from vllm.model_executor.layers.fused_moe.oracle.fp8 import Fp8MoeBackend
+    from vllm.model_executor.layers.fused_moe.oracle.mxfp4 import Mxfp4MoeBackend
+    from vllm.model_executor.layers.quantization import fp8, modelopt, mxfp4
+    mxfp4.select_mxfp4_moe_backend = lambda *_, **__: (Mxfp4MoeBackend.CPU, None)
+    fp8.select_fp8_moe_backend = lambda *_, **__: (Fp8MoeBackend.TRITON, None)
+    for module in [fp8, modelopt, *(sys.modules[name] for name in list(sys.modules) if name.startswith(schemes.__name__))]:
+        for name in ("init_fp8_linear_kernel", "init_int8_linear_kernel", "init_nvfp4_linear_kernel"):
+            if hasattr(module, name):
+                setattr(module, name, lambda *_, **__: types.SimpleNamespace(input_quant_key=lambda: None))
 
 
 def main():
@@ -33,20 +48,20 @@ def main():
         init_distributed_environment(world_size=tp * pp, rank=rank, local_rank=rank, backend="gloo",
                                      distributed_init_method=f"tcp://127.0.0.1:{port}")
         initialize_model_parallel(tensor_model_parallel_size=tp, pipeline_model_parallel_size=pp)
-        import vllm.model_executor.layers.quantization.fp8 as fp8
-        fp8.init_fp8_linear_kernel = lambda **_: None  # the kernels of the CPU need AMX; loading uses none
+        without_kernels()
         from vllm.model_executor.model_loader import get_model_loader
         from vllm.model_executor.model_loader.sharded_state_loader import ShardedStateLoader
         from vllm.model_executor.model_loader.utils import initialize_model
         from vllm.utils.torch_utils import set_default_torch_dtype
         with set_default_torch_dtype(config.model_config.dtype), torch.device("cpu"):
             model = initialize_model(vllm_config=config, model_config=config.model_config)
-            for parameter in model.parameters():  # padding is zero in both forms; scalars have their own start
-                if parameter.dim() > 0:
+            for parameter in model.parameters():  # padding is zero in both forms; single values have their own start
+                if parameter.numel() > 1:
                     parameter.data.zero_()
         get_model_loader(config.load_config).load_weights(model, config.model_config)
         state = ShardedStateLoader._filter_subtensors(model.state_dict())
-    dtypes = {"torch.bfloat16": "BF16", "torch.float32": "F32", "torch.float8_e4m3fn": "F8_E4M3"}
+    dtypes = {"torch.bfloat16": "BF16", "torch.float32": "F32", "torch.float8_e4m3fn": "F8_E4M3", "torch.int8": "I8",
+              "torch.uint8": "U8"}
     rows = {name: [dtypes[str(value.dtype)], list(value.shape), xxhash.xxh3_128_hexdigest(
         value.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())[:16]] for name, value in state.items()}
     print("\nRESULT " + json.dumps(rows), flush=True)

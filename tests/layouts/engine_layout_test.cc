@@ -46,11 +46,16 @@ TEST_CASE("every layout's documents decode, and its models name them") {
     for (const LayoutModels& models : layout.models) {
       CHECK_FALSE(models.proof.empty());
       for (const std::string& type : models.model_types) {
-        const auto model = config(fmt::format(R"({{"model_type": "{}"}})", type));
-        const auto documents = documents_for(layout, &model);
-        CHECK(documents.size() == models.documents.size());
-        if (models.read.empty()) CHECK_NOTHROW(mapping::Mapping{documents});
-        for (const auto& document : documents) used.insert(document.name);
+        std::set<std::string> of_models;
+        for (const std::string tied : {"true", "false"}) {
+          const auto model = config(
+              fmt::format(R"({{"model_type": "{}", "tie_word_embeddings": {}}})", type, tied));
+          const auto documents = documents_for(layout, &model);
+          if (models.read.empty()) CHECK_NOTHROW(mapping::Mapping{documents});
+          for (const auto& document : documents) of_models.insert(document.name);
+        }
+        CHECK(of_models.size() == models.documents.size());
+        used.merge(of_models);
       }
     }
     CHECK(used.size() == layout.documents.size());
@@ -90,17 +95,36 @@ TEST_CASE("ranks that would share a file name are refused") {
   CHECK_NOTHROW(names_for(vllm(), mesh::parse_mesh("dp=1,tp=2")));
 }
 
-TEST_CASE("a model that is known to need another form is refused with what the form lacks") {
-  const auto model = config(R"({"model_type": "gpt_oss"})");
-  const auto error = error_of([&] { documents_for(vllm(), &model); });
+TEST_CASE("a model without a table is refused with those that have one") {
+  const auto other = config(R"({"model_type": "unheard_of"})");
+  const auto error = error_of([&] { documents_for(vllm(), &other); });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kUnsupported);
-  CHECK(error->notes().front().second.find("transposed") != std::string::npos);
-  const auto other = config(R"({"model_type": "unheard_of"})");
-  CHECK(error_of([&] { documents_for(vllm(), &other); })->notes().front().first == "known");
+  CHECK(error->notes().front().first == "known");
 }
 
-TEST_CASE("models without a table, quantised ones and tied stages are refused with the reason") {
+TEST_CASE("experts that are stored transposed are refused, and said to be") {
+  const auto model = config(R"({"model_type": "gpt_oss"})");
+  const auto error = error_of([&] { check_expressible(vllm(), model, mesh::parse_mesh("tp=2")); });
+  REQUIRE(error);
+  CHECK(error->notes().front().second.find("transposed") != std::string::npos);
+}
+
+TEST_CASE("a document whose condition the model does not meet is left out") {
+  const auto names_of = [](const std::string& tied) {
+    const auto model =
+        config(fmt::format(R"({{"model_type": "llama", "tie_word_embeddings": {}}})", tied));
+    std::set<std::string> names;
+    for (const auto& document : documents_for(vllm(), &model)) names.insert(document.name);
+    return names;
+  };
+  const auto tied = names_of("true");
+  const auto untied = names_of("false");
+  CHECK(tied.size() == untied.size() + 1);
+  CHECK(std::ranges::includes(tied, untied));
+}
+
+TEST_CASE("models without a table and quantised ones are refused with the reason") {
   const auto refusal = [](const std::string& text, const std::string& mesh) {
     const auto model = config(text);
     const auto error = error_of([&] {
@@ -111,8 +135,7 @@ TEST_CASE("models without a table, quantised ones and tied stages are refused wi
   };
   CHECK(refusal(R"({"model_type": "llama"})", "tp=2") == "none");
   CHECK(refusal(R"({"model_type": "llama", "tie_word_embeddings": true})", "tp=2") == "none");
-  CHECK(refusal(R"({"model_type": "llama", "tie_word_embeddings": true})", "pp=2") ==
-        "the layout vllm@0.32 cannot store this model");
+  CHECK(refusal(R"({"model_type": "llama", "tie_word_embeddings": true})", "pp=2") == "none");
   CHECK(refusal(R"({"model_type": "llama", "tie_word_embeddings": false})", "pp=2") == "none");
   CHECK(refusal(R"({"model_type": "llama", "quantization_config": null})", "tp=2") == "none");
   CHECK(refusal(R"({"model_type": "llama", "quantization_config": {}})", "tp=2") ==
@@ -124,10 +147,25 @@ TEST_CASE("models without a table, quantised ones and tied stages are refused wi
   };
   const std::string blocks = R"({"quant_method": "fp8", "weight_block_size": [128, 128]})";
   CHECK(quantised("llama", blocks) == "none");
-  CHECK(quantised("qwen3_moe", blocks) == "the layout vllm@0.32 cannot store this model");
-  for (const std::string other :
-       {R"({"quant_method": "fp8"})", R"({"quant_method": "gptq", "bits": 4})",
-        R"({"quant_method": "awq", "version": "gemm"})", R"({"quant_method": "mxfp4"})"}) {
+  CHECK(quantised("qwen3_moe", blocks) == "none");
+  CHECK(quantised("mixtral", blocks) == "the layout vllm@0.32 cannot store this model");
+  CHECK(quantised("gpt_oss", R"({"quant_method": "mxfp4"})") == "none");
+  CHECK(refusal(R"({"model_type": "gpt_oss"})", "tp=2") ==
+        "the layout vllm@0.32 cannot store this model");
+  const auto int8 = [](const std::string& dynamic) {
+    return R"({"quant_method": "compressed-tensors", "format": "int-quantized", "config_groups":
+        {"group_0": {"input_activations": {"dynamic": )" +
+           dynamic + "}}}}";
+  };
+  CHECK(quantised("llama", int8("true")) == "none");
+  for (const std::string& other :
+       {std::string(R"({"quant_method": "gptq", "bits": 4})"),
+        std::string(R"({"quant_method": "awq", "version": "gemm"})"),
+        std::string(R"({"quant_method": "mxfp4"})"), int8("false"),
+        std::string(
+            R"({"quant_method": "modelopt", "quant_algo": "FP8", "kv_cache_quant_algo": "FP8"})"),
+        std::string(R"({"quant_method": "compressed-tensors", "format": "pack-quantized"})")}) {
+    CAPTURE(other);
     CHECK(quantised("llama", other) == "the layout vllm@0.32 cannot store this model");
   }
   CHECK(refusal(R"({"model_type": "gpt2"})", "tp=2") ==
