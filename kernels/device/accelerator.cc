@@ -60,6 +60,19 @@ Error no_gpu(const std::string& reason) {
       .help("see what `shardtool doctor` says; the embedded engine computes on the CPU");
 }
 
+void require_gpu(const DeviceState& state, int index) {
+  if (state.count == 0) throw no_gpu(state.reason);
+  const std::string number = std::to_string(index);
+  if (index >= state.count) {
+    throw no_gpu("there are " + std::to_string(state.count) + ", and GPU " + number +
+                 " is asked for");
+  }
+  const Capability& capability = state.capabilities[static_cast<size_t>(index)];
+  if (runs_on(state.compiled_for, capability)) return;
+  throw no_gpu("GPU " + number + " has compute capability " + to_string(capability) +
+               ", and the kernels are built for " + state.compiled_for);
+}
+
 Error device_failed(const std::string& call, const std::string& reason) {
   return Error(ErrorCode::kDeviceFailed, "the GPU failed: " + reason)
       .note("call", call)

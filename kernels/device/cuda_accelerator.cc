@@ -165,18 +165,8 @@ class CudaAccelerator final : public Accelerator {
 }  // namespace gpu
 
 std::unique_ptr<Accelerator> open_accelerator(int index) {
-  const DeviceState state = device_state();
-  if (state.count == 0) throw no_gpu(state.reason);
-  if (index < state.count) {
-    const Capability& capability = state.capabilities[static_cast<size_t>(index)];
-    if (!runs_on(state.compiled_for, capability)) {
-      throw no_gpu("GPU " + std::to_string(index) + " has compute capability " +
-                   to_string(capability) + ", and the kernels are built for " + state.compiled_for);
-    }
-    return std::make_unique<gpu::CudaAccelerator>(index);
-  }
-  throw no_gpu("there are " + std::to_string(state.count) + ", and GPU " + std::to_string(index) +
-               " is asked for");
+  require_gpu(device_state(), index);
+  return std::make_unique<gpu::CudaAccelerator>(index);
 }
 
 }  // namespace shardtool::kernels

@@ -34,6 +34,9 @@ struct DeviceState {
 /// 13.0, sections 3.1.2 "Binary Compatibility" and 3.1.3 "PTX Compatibility".)
 bool runs_on(std::string_view compiled_for, const Capability& capability);
 
+/// Throws kEngineMissing unless the state has a GPU with this number that the kernels run on.
+void require_gpu(const DeviceState& state, int index);
+
 /// Queries the driver, which is slow if there is one; do not call it at program start.
 DeviceState device_state();
 

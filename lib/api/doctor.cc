@@ -103,20 +103,6 @@ std::vector<DoctorCheck> folder_checks(const std::string& folder) {
            "outputs cannot be renamed there: write to s3://bucket/prefix instead"}};
 }
 
-DoctorCheck gpu_check() {
-  const kernels::DeviceState state = kernels::device_state();
-  DoctorCheck check{"GPU", state.count > 0 ? "" : "none: " + state.reason, true, ""};
-  for (const kernels::Capability& capability : state.capabilities) {
-    check.value += fmt::format("{}compute capability {}", check.value.empty() ? "" : ", ",
-                               to_string(capability));
-    check.ok &= runs_on(state.compiled_for, capability);
-  }
-  if (!state.compiled_for.empty())
-    check.advice = fmt::format("kernels are built for {}", state.compiled_for);
-  if (!check.ok) check.advice += ": build with -DSHARDTOOL_CUDA_ARCH for these GPUs";
-  return check;
-}
-
 /// Describes why a library is missing: the loader's message for each file, or the error's own.
 std::string missing(const Error& error) {
   std::vector<std::string_view> reasons;
@@ -190,6 +176,24 @@ DoctorCheck hub_cache_check() {
 
 }  // namespace
 
+DoctorCheck gpu_check(const kernels::DeviceState& state) {
+  DoctorCheck check{"GPU", state.count > 0 ? "" : "none: " + state.reason, true, ""};
+  std::string unknown;
+  for (size_t i = 0; i < state.capabilities.size(); ++i) {
+    const kernels::Capability& capability = state.capabilities[i];
+    check.value +=
+        fmt::format("{}compute capability {}", i == 0 ? "" : ", ", to_string(capability));
+    if (runs_on(state.compiled_for, capability)) continue;
+    unknown += fmt::format("{}{}", unknown.empty() ? "" : ", ", i);
+  }
+  if (!state.compiled_for.empty())
+    check.advice = fmt::format("kernels are built for {}", state.compiled_for);
+  if (unknown.empty()) return check;
+  check.ok = false;
+  check.advice += fmt::format(", not for GPU {}: build with -DSHARDTOOL_CUDA_ARCH for it", unknown);
+  return check;
+}
+
 std::vector<DoctorCheck> doctor(const std::string& folder, const std::string& mpi_plugin) {
   std::vector<DoctorCheck> checks{system_check(), vector_units_check(), threads_check(),
                                   memory_check(), descriptors_check()};
@@ -198,8 +202,8 @@ std::vector<DoctorCheck> doctor(const std::string& folder, const std::string& mp
                   std::make_move_iterator(more.end()));
   };
   add(store::is_remote(folder) ? store_checks(folder) : folder_checks(folder));
-  add({hub_cache_check(), gpu_check(), driver_check(), product_library_check(),
-       engine_check(comm::Engine::kEmbedded, mpi_plugin),
+  add({hub_cache_check(), gpu_check(kernels::device_state()), driver_check(),
+       product_library_check(), engine_check(comm::Engine::kEmbedded, mpi_plugin),
        engine_check(comm::Engine::kTcp, mpi_plugin), engine_check(comm::Engine::kMpi, mpi_plugin),
        engine_check(comm::Engine::kNccl, mpi_plugin), gpu_virtual_check()});
   return checks;

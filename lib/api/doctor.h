@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/device/device.h"
+
 namespace shardtool::api {
 
 /// One check of this machine.
@@ -12,6 +14,9 @@ struct DoctorCheck {
   bool ok = true;
   std::string advice;  ///< advice if not ok, or an explanation
 };
+
+/// Judges the GPUs: not ok if no kernel was built for one of them. No GPU counts as ok.
+DoctorCheck gpu_check(const kernels::DeviceState& state);
 
 /// Checks the CPU and its vector units, threads, memory, page size, direct I/O and free space in
 /// `folder`, the Hugging Face cache, GPUs, their driver and kernels, and the engines of `validate`

@@ -92,10 +92,12 @@ class Validating {
   void diagnose(const engine::Verdict& verdict);
   void compare_with_golden();
   void run_model();
+  void open_and_run();
   void note_not_run(const Error& reason);
   void decide();
 
   const ValidateOptions& options_;
+  std::optional<ValidateEngine> engine_;  ///< open before the inputs if it has GPUs
   MappingChoice mapping_;
   LogicalCheckpoint shards_;
   std::optional<ForeignCheckpoint> foreign_;  ///< used instead of shards_
@@ -402,7 +404,8 @@ void Validating::decide() {
 
 void Validating::run_model() {
   bind_sides();
-  const ValidateEngine engine = open_engine(options_);
+  if (!engine_) engine_.emplace(open_engine(options_));
+  const ValidateEngine& engine = *engine_;
   report_.backend = engine.backend;
   report_.accelerators = engine.accelerators;
   report_.libraries = engine.libraries;
@@ -423,20 +426,28 @@ void Validating::run_model() {
   compare_with_golden();
 }
 
+void Validating::open_and_run() {
+  open();
+  if (!report_.tiers.empty()) return;
+  check_headers();
+  try {
+    run_model();
+  } catch (const Error& error) {
+    constexpr int kMappingExit = 3;
+    constexpr int kInputExit = 4;
+    const int exit = error.exit_status();
+    if (report_.findings.empty() || (exit != kMappingExit && exit != kInputExit)) throw;
+    note_not_run(error);
+  }
+}
+
 ValidateReport Validating::run() {
   const auto start = std::chrono::steady_clock::now();
-  open();
-  if (report_.tiers.empty()) {
-    check_headers();
-    try {
-      run_model();
-    } catch (const Error& error) {
-      constexpr int kMappingExit = 3;
-      constexpr int kInputExit = 4;
-      const int exit = error.exit_status();
-      if (report_.findings.empty() || (exit != kMappingExit && exit != kInputExit)) throw;
-      note_not_run(error);
-    }
+  if (computes_on_gpus(options_)) {
+    engine_.emplace(open_engine(options_));
+    comm::run_or_abort(*engine_->comm, [this] { open_and_run(); });
+  } else {
+    open_and_run();
   }
   decide();
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

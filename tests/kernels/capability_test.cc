@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "kernels/device/device.h"
+#include "tests/support/throws.h"
 
 namespace shardtool::kernels {
 namespace {
@@ -35,6 +36,22 @@ TEST_CASE("kernels run on the GPUs that their machine code or PTX is for") {
     CAPTURE(to_string(row.gpu));
     CHECK(runs_on(row.compiled_for, row.gpu) == row.runs);
   }
+}
+
+TEST_CASE("a GPU that is not there, or that no kernel runs on, is refused with its number") {
+  const DeviceState state{"80-real 90-real", 2, "", {{9, 0}, {7, 5}}};
+  const auto said = [&](const DeviceState& of, int index) {
+    const auto error = testing::error_of([&] { return require_gpu(of, index), 0; });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kEngineMissing);
+    CHECK(error->exit_status() == 6);
+    return error->notes().at(0).second;
+  };
+  CHECK_NOTHROW(require_gpu(state, 0));
+  CHECK(said(state, 1) ==
+        "GPU 1 has compute capability 7.5, and the kernels are built for 80-real 90-real");
+  CHECK(said(state, 2) == "there are 2, and GPU 2 is asked for");
+  CHECK(said({"80", 0, "no driver", {}}, 0) == "no driver");
 }
 
 }  // namespace

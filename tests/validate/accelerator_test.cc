@@ -285,6 +285,15 @@ TEST_CASE("gpu-virtual without a GPU is an error that says why, and never the CP
   CHECK_ERROR(kUsage, api::validate(options));
 }
 
+TEST_CASE("a GPU is asked for before the model is opened") {
+  if (kernels::device_state().count > 0) return;
+  api::ValidateOptions options;
+  options.sources = {"/nowhere/shards"};
+  options.reference = "/nowhere/model";
+  options.gpu_virtual = true;
+  CHECK_ERROR(kEngineMissing, api::validate(options));
+}
+
 TEST_CASE("gpu-virtual on a GPU gives the CPU's digest and verdict") {
   const kernels::DeviceState state = kernels::device_state();
   if (state.count == 0) {

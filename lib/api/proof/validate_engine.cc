@@ -31,12 +31,15 @@ std::string engine_name(const ValidateOptions& options) {
                                          : comm::name_of(options.engine.chosen()));
 }
 
+bool computes_on_gpus(const ValidateOptions& options) {
+  return options.gpu_virtual || options.engine.chosen() == comm::Engine::kNccl;
+}
+
 ValidateEngine open_engine(const ValidateOptions& options) {
   ValidateEngine engine;
   engine.comm = connect(options);
   engine.accelerator = options.accelerator;
-  const bool has_gpus = options.gpu_virtual || options.engine.chosen() == comm::Engine::kNccl;
-  if (!has_gpus && engine.accelerator == nullptr) return engine;
+  if (!computes_on_gpus(options) && engine.accelerator == nullptr) return engine;
   if (engine.accelerator == nullptr) {
     engine.own = open_own_gpu(*engine.comm);
     engine.accelerator = engine.own.get();
