@@ -44,13 +44,51 @@ SHARDTOOL_BOTH inline double distance(Field a, Field b, double) {
   return a == b ? 0 : 1;
 }
 
+/// squares[t] = sum of the squares of the first n numbers of row t, in ascending order.
+template <class T>
+struct SquareRows {
+  RowView<const T> x;
+  i64 n = 0;
+  double* squares = nullptr;
+
+  SHARDTOOL_BOTH i64 count() const { return x.count; }
+  SHARDTOOL_BOTH void operator()(i64 t) const { squares[t] = of_row(x.row(t), n); }
+
+  SHARDTOOL_BOTH static double of_row(const T* row, i64 n) {
+    double sum = 0;
+    for (i64 k = 0; k < n; ++k) sum += static_cast<double>(row[k]) * static_cast<double>(row[k]);
+    return sum;
+  }
+};
+
+/// Root of a mean square, 1 for zeros only.
+SHARDTOOL_BOTH inline double root_of_mean(double squares, i64 numbers) {
+  const double mean = numbers == 0 ? 0 : squares / static_cast<double>(numbers);
+  return mean > 0 ? std::sqrt(mean) : 1;
+}
+
+/// *root = root_of_mean of the rows' squares, added in ascending order; one item.
+struct RootMeanSquare {
+  const double* squares = nullptr;
+  i64 rows = 0;
+  i64 numbers = 0;  ///< in all rows
+  double* root = nullptr;
+
+  SHARDTOOL_BOTH i64 count() const { return 1; }
+  SHARDTOOL_BOTH void operator()(i64) const {
+    double sum = 0;
+    for (i64 t = 0; t < rows; ++t) sum += squares[t];
+    *root = root_of_mean(sum, numbers);
+  }
+};
+
 /// The first `columns` numbers of every row of a and b. The key of column c of row t is t * stride
 /// + first + c, so that column ranges of wider rows share one numbering.
 template <class T>
 struct CompareRows {
   RowView<const T> a, b;
   i64 columns = 0;
-  double scale = 1;
+  const double* scale = nullptr;  ///< null: 1
   double tolerance = 0;
   i64 stride = 0;
   i64 first = 0;
@@ -59,7 +97,7 @@ struct CompareRows {
   SHARDTOOL_BOTH void look(i64 i, Disagreement& found) const {
     const i64 t = i / columns;
     const i64 c = i % columns;
-    found.add(distance(a.row(t)[c], b.row(t)[c], scale), tolerance,
+    found.add(distance(a.row(t)[c], b.row(t)[c], scale == nullptr ? 1 : *scale), tolerance,
               static_cast<std::uint64_t>(t * stride + first + c));
   }
 };

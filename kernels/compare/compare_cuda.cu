@@ -39,6 +39,10 @@ void compare(const CompareRows<T>& rows, Disagreement* found, Stream stream) {
   require(cudaGetLastError(), "the launch of compare_rows");
 }
 
+template void run(const SquareRows<double>&, Stream);
+template void run(const SquareRows<float>&, Stream);
+template void run(const RootMeanSquare&, Stream);
+
 template void compare(const CompareRows<Field>&, Disagreement*, Stream);
 template void compare(const CompareRows<double>&, Disagreement*, Stream);
 template void compare(const CompareRows<float>&, Disagreement*, Stream);

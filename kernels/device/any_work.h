@@ -6,6 +6,7 @@
 
 #include "kernels/compare/compare.h"
 #include "kernels/decode/decode_works.h"
+#include "kernels/encode/element.h"
 #include "kernels/fill/fill.h"
 #include "kernels/fold/fold.h"
 #include "kernels/native/native_products.h"
@@ -48,18 +49,19 @@ struct BoxCopy {
   std::byte* dst = nullptr;
 };
 
-using AnyWork =
-    std::variant<RowProducts<Field>, RowProducts<double>, RowProducts<float>, ColumnProducts<Field>,
-                 ColumnProducts<double>, ColumnProducts<float>, ScaleRows<Field>, ScaleRows<double>,
-                 ScaleRows<float>, Comparison<Field>, Comparison<double>, Comparison<float>,
-                 NativeProducts, BoxCopy, DecodeResidues, DecodeNumbers<double>,
-                 DecodeNumbers<float>, Fill<std::uint8_t>, Fill<std::uint16_t>, Fill<std::uint32_t>,
-                 Fill<std::uint64_t>, FoldParts<Field>, FoldParts<double>, FoldParts<float>,
-                 NormRows<Field>, NormRows<double>, NormRows<float>, RotateHeads<Field>,
-                 RotateHeads<double>, RotateHeads<float>, AttendHeads<Field>, AttendHeads<double>,
-                 AttendHeads<float>, IndexRows<Field>, IndexRows<double>, IndexRows<float>,
-                 ConvolveRows<Field>, ConvolveRows<double>, ConvolveRows<float>, RecurHeads<Field>,
-                 RecurHeads<double>, RecurHeads<float>, ActivateAll<Field>, ActivateAll<double>,
-                 ActivateAll<float>, RouteRows<double>, RouteRows<float>>;
+using AnyWork = std::variant<
+    RowProducts<Field>, RowProducts<double>, RowProducts<float>, ColumnProducts<Field>,
+    ColumnProducts<double>, ColumnProducts<float>, ScaleRows<Field>, ScaleRows<double>,
+    ScaleRows<float>, Comparison<Field>, Comparison<double>, Comparison<float>, NativeProducts,
+    SquareRows<double>, SquareRows<float>, RootMeanSquare, CombineAll<Field>, CombineAll<double>,
+    CombineAll<float>, AddToRows<Field>, AddToRows<double>, AddToRows<float>, EncodeFloats, BoxCopy,
+    DecodeResidues, DecodeNumbers<double>, DecodeNumbers<float>, Fill<std::uint8_t>,
+    Fill<std::uint16_t>, Fill<std::uint32_t>, Fill<std::uint64_t>, FoldParts<Field>,
+    FoldParts<double>, FoldParts<float>, NormRows<Field>, NormRows<double>, NormRows<float>,
+    RotateHeads<Field>, RotateHeads<double>, RotateHeads<float>, AttendHeads<Field>,
+    AttendHeads<double>, AttendHeads<float>, IndexRows<Field>, IndexRows<double>, IndexRows<float>,
+    ConvolveRows<Field>, ConvolveRows<double>, ConvolveRows<float>, RecurHeads<Field>,
+    RecurHeads<double>, RecurHeads<float>, ActivateAll<Field>, ActivateAll<double>,
+    ActivateAll<float>, RouteRows<double>, RouteRows<float>>;
 
 }  // namespace shardtool::kernels

@@ -1,63 +1,64 @@
 #include "kernels/device/workbench.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace shardtool::kernels {
-namespace {
 
-constexpr size_t kBlockBytes = size_t{1} << 20;
-/// Alignment of memory that GPUs allocate.
-constexpr size_t kAlignment = 256;
+Workbench::Workbench(Accelerator* accelerator, const std::atomic<bool>* cancel)
+    : Workbench(accelerator == nullptr ? nullptr : std::make_shared<DeviceMemory>(*accelerator),
+                cancel) {}
 
-}  // namespace
+Workbench::Workbench(std::shared_ptr<DeviceMemory> memory, const std::atomic<bool>* cancel)
+    : accelerator_(memory == nullptr ? nullptr : &memory->accelerator()),
+      cancel_(cancel),
+      memory_(std::move(memory)) {}
 
-Workbench::Placed Workbench::place(size_t bytes) {
-  const size_t wanted = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  const auto fits = [wanted](const Block& block) {
-    return block.memory.size() - block.used >= wanted;
-  };
-  auto block = std::ranges::find_if(blocks_, fits);
-  if (block == blocks_.end()) {
-    blocks_.push_back({PairedMemory(*accelerator_, std::max(wanted, kBlockBytes)), 0});
-    block = std::prev(blocks_.end());
-  }
-  const size_t at = block->used;
-  block->used += wanted;
-  return {block->memory.here() + at, block->memory.there() + at};
+void Workbench::copy_there(std::span<const std::byte> values, const std::shared_ptr<Block>& block) {
+  if (!values.empty()) memory_->upload(values.data(), values.size(), block->there());
+}
+
+std::shared_ptr<DeviceMemory::Block> Workbench::copied(const Block& block, size_t bytes) {
+  auto copy = memory_->take(bytes);
+  accelerator_->run(BoxCopy{{0, 0, static_cast<i64>(bytes), {}}, block.there(), copy->there()});
+  return copy;
+}
+
+void Workbench::clear(const std::shared_ptr<Block>& block, size_t bytes) {
+  if (block == nullptr) return;
+  // Blocks are whole words.
+  constexpr size_t kWord = sizeof(std::uint64_t);
+  accelerator_->run(Fill<std::uint64_t>{reinterpret_cast<std::uint64_t*>(block->there()),
+                                        static_cast<i64>((bytes + kWord - 1) / kWord), 0});
+}
+
+std::byte* Workbench::temporary(size_t bytes) {
+  return temporary_.emplace_back(memory_->take(bytes))->there();
 }
 
 const std::byte* Workbench::upload(std::span<const std::byte> values) {
   if (values.empty()) return nullptr;
-  const Placed placed = place(values.size());
-  std::memcpy(placed.here, values.data(), values.size());
-  accelerator_->upload(placed.here, values.size(), placed.there);
-  return placed.there;
+  std::byte* const there = temporary(values.size());
+  memory_->upload(values.data(), values.size(), there);
+  return there;
 }
 
 std::byte* Workbench::reserve(std::span<std::byte> values) {
-  results_.push_back({values.empty() ? Placed() : place(values.size()), values});
-  return results_.back().placed.there;
+  results_.push_back({memory_->take(values.size()), values});
+  return values.empty() ? nullptr : results_.back().there->there();
 }
 
 void Workbench::send_last() {
-  const auto& [placed, values] = results_.back();
-  if (values.empty()) return;
-  std::memcpy(placed.here, values.data(), values.size());
-  accelerator_->upload(placed.here, values.size(), placed.there);
+  const auto& [there, values] = results_.back();
+  copy_there(values, there);
 }
 
 void Workbench::finish() {
   scratch_.clear();
-  if (accelerator_ == nullptr) return;
-  for (const auto& [placed, values] : results_) {
-    if (!values.empty()) accelerator_->download(placed.there, values.size(), placed.here);
-  }
-  accelerator_->wait(accelerator_->ticket());
-  for (const auto& [placed, values] : results_) {
-    if (!values.empty()) std::memcpy(values.data(), placed.here, values.size());
+  for (const auto& [there, values] : results_) {
+    if (!values.empty()) memory_->download(there->there(), values.size(), values.data());
   }
   results_.clear();
-  for (Block& block : blocks_) block.used = 0;
+  temporary_.clear();
 }
 
 }  // namespace shardtool::kernels

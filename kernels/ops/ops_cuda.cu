@@ -31,6 +31,14 @@ template void run(const ActivateAll<Field>&, Stream);
 template void run(const ActivateAll<double>&, Stream);
 template void run(const ActivateAll<float>&, Stream);
 
+template void run(const CombineAll<Field>&, Stream);
+template void run(const CombineAll<double>&, Stream);
+template void run(const CombineAll<float>&, Stream);
+
+template void run(const AddToRows<Field>&, Stream);
+template void run(const AddToRows<double>&, Stream);
+template void run(const AddToRows<float>&, Stream);
+
 template void run(const ScaleRows<Field>&, Stream);
 template void run(const ScaleRows<double>&, Stream);
 template void run(const ScaleRows<float>&, Stream);

@@ -252,7 +252,34 @@ struct ActivateAll {
   }
 };
 
-/// y[t][k] = x[t][k] factor[k].
+/// y[i] = a[i] b[i], or a[i] + b[i]. y may alias a or b.
+template <class T>
+struct CombineAll {
+  bool multiplies = false;
+  const T* a = nullptr;
+  const T* b = nullptr;
+  i64 n = 0;
+  T* y = nullptr;
+
+  SHARDTOOL_BOTH i64 count() const { return n; }
+  SHARDTOOL_BOTH void operator()(i64 i) const { y[i] = multiplies ? a[i] * b[i] : a[i] + b[i]; }
+};
+
+/// y[t][k] = y[t][k] + summand[k].
+template <class T>
+struct AddToRows {
+  RowView<T> y;
+  i64 n = 0;  ///< numbers per row
+  const T* summand = nullptr;
+
+  SHARDTOOL_BOTH i64 count() const { return y.count * n; }
+  SHARDTOOL_BOTH void operator()(i64 i) const {
+    T& number = y.row(i / n)[i % n];
+    number = number + summand[i % n];
+  }
+};
+
+/// y[t][k] = x[t][k] factor[k]. y may alias x.
 template <class T>
 struct ScaleRows {
   RowView<const T> x;

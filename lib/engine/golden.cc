@@ -25,7 +25,7 @@ void multiply(const MatrixProduct& product, const Side& side, Run<float>& run) {
 
 /// Returns the rows of the golden positions.
 std::vector<float> golden_rows(const Golden& golden, const Part<float>& all) {
-  if (golden.positions.empty()) return all.data;
+  if (golden.positions.empty()) return all.data.values();
   const auto width = std::ssize(all.data) / (golden.sequences * golden.length);
   std::vector<float> rows;
   for (i64 sequence = 0; sequence < golden.sequences; ++sequence) {

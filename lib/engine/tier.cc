@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "lib/engine/diagnosis/peer_text.h"
@@ -27,15 +28,15 @@ std::uint64_t digest_of(const Placed<Field>& parts, size_t layer) {
 template <class N>
 Tier<N>::Tier(TierKind kind, Standard standard, const Side& reference, const Side& shards,
               comm::Communicator* comm, Inputs inputs, double tolerance,
-              kernels::Accelerator* accelerator)
+              const std::shared_ptr<kernels::DeviceMemory>& memory)
     : inputs_(std::move(inputs)),
       standard_(standard),
       shards_(shards),
       fabric_(shards.mesh, comm,
               kind == TierKind::kNative ? std::optional(inputs_.activations) : std::nullopt),
-      accelerator_(accelerator),
-      reference_(reference, inputs_, accelerator),
-      shards_run_(shards, fabric_, inputs_, accelerator),
+      bench_(memory),
+      reference_(reference, inputs_, memory),
+      shards_run_(shards, fabric_, inputs_, memory),
       tolerance_(tolerance) {
   verdict_.kind = kind;
 }
@@ -53,8 +54,11 @@ Outcome Tier<N>::of_fault() const {
 /// Returns the reference's value from the layers before; random numbers in the field.
 template <class N>
 Part<N> Tier<N>::layer_input(const std::string& name) const {
-  Part<N> x = carried_.at(name);
-  if constexpr (is_field<N>) {
+  const Part<N>& before = carried_.at(name);
+  if constexpr (!is_field<N>) {
+    return before;
+  } else {
+    Part<N> x = empty_part<N>(before.features, inputs_.rows());
     std::uint64_t layer = kernels::hashed(inputs_.seed, 1000 + layer_index_);
     for (const char c : name) layer = kernels::hashed(layer, static_cast<unsigned char>(c));
     for (i64 t = 0; t < inputs_.length; ++t) {
@@ -63,8 +67,8 @@ Part<N> Tier<N>::layer_input(const std::string& name) const {
         x.row(t)[f] = kernels::field_random(seed, static_cast<std::uint64_t>(f));
       }
     }
+    return x;
   }
-  return x;
 }
 
 template <class N>
@@ -80,7 +84,7 @@ void Tier<N>::begin_layer(const LayerPair& layer, size_t index) {
   Wholes<N> values;
   for (const auto& [name, lies] : shards.entry) values[name] = layer_input(name);
   auto entry = layer_entry(values, shards.entry, shards_.mesh, shards.devices, fabric_.own(),
-                           inputs_.rows());
+                           inputs_.rows(), bench_);
   if (before != nullptr) hand_over(*before, values, entry);
   if (fabric_.is_first_process()) reference_.begin_layer(reference_layer(), values);
   shards_run_.begin_layer(*shards.layer, std::move(entry), shards.devices);
@@ -95,8 +99,8 @@ void Tier<N>::hand_over(const LayerPair& before, const Wholes<N>& values, Placed
   const SideLayer& from = before.shards;
   const SideLayer& to = layer_->shards;
   if (from.flow.handoffs.empty()) return;
-  auto sent =
-      layer_entry(values, to.entry, shards_.mesh, from.devices, fabric_.own(), inputs_.rows());
+  auto sent = layer_entry(values, to.entry, shards_.mesh, from.devices, fabric_.own(),
+                          inputs_.rows(), bench_);
   for (const auto& [name, exchange] : from.flow.handoffs) {
     for (auto& [rank, part] : sent.at(name)) {
       if (is_field<N> || !hands_on_made_) break;
@@ -104,7 +108,7 @@ void Tier<N>::hand_over(const LayerPair& before, const Wholes<N>& values, Placed
     }
     Placed<N> received = fabric_.hand_over(exchange, from.devices, to.devices, sent.at(name));
     Placed<N> summed = received;
-    fabric_.reduce(to.entry.at(name).on, summed);
+    fabric_.reduce(to.entry.at(name).on, summed, bench_);
     const ValueDifference found = compare(values.at(name), summed, inputs_.rows(), tolerance_);
     verdict_.checked += found.checked;
     if (found.mismatches == 0) {
@@ -176,13 +180,31 @@ void Tier<N>::end_step(size_t step) {
   for (size_t i = 0; i < shards.op->op->out.size(); ++i) compare_output(step, i);
 }
 
-/// May reduce `parts` in place; they stay as they were compared.
+/// May reduce `parts` in place; they stay as they were compared. Values on the accelerator are
+/// compared there, and the result is fetched with those of the layer.
 template <class N>
-ValueDifference Tier<N>::compare_with(const Placed<N>& expected, size_t step, size_t output,
-                                      Placed<N>& parts) {
-  if (standard_ == Standard::kBits) return compare_bits(expected, parts, inputs_.rows());
-  fabric_.reduce(layer_->shards.flow.steps[step].made[output], parts);
-  return compare(expected.at(0), parts, inputs_.rows(), tolerance_);
+void Tier<N>::compare_with(const Placed<N>& expected, Placed<N>& parts, Event& event) {
+  if (standard_ == Standard::kBits) {
+    event.difference = compare_bits(expected, parts, inputs_.rows());
+    return;
+  }
+  fabric_.reduce(layer_->shards.flow.steps[event.step].made[event.output], parts, bench_);
+  const Part<N>& whole = expected.at(0);
+  const auto is_there = [](const auto& part) { return part.second.data.is_there(); };
+  if (whole.data.is_there() || std::ranges::any_of(parts, is_there)) {
+    event.pending.emplace(bench_, whole, parts, inputs_.rows(), tolerance_);
+  } else {
+    event.difference = compare(whole, parts, inputs_.rows(), tolerance_);
+  }
+}
+
+template <class N>
+void Tier<N>::fetch_events() {
+  for (Event& event : events_) {
+    if (!event.pending) continue;
+    event.difference = event.pending->result();
+    event.pending.reset();
+  }
 }
 
 template <class N>
@@ -194,7 +216,7 @@ void Tier<N>::compare_output(size_t step, size_t output) {
   fabric_.broadcast(expected);
   Placed<N> parts;
   if (shards_run_.has(name)) parts = shards_run_.value(name);
-  events_.push_back({step, output, compare_with(expected, step, output, parts)});
+  compare_with(expected, parts, events_.emplace_back(Event{step, output, {}, {}}));
   if (!layer_->is_result(name)) return;
   if constexpr (is_field<N>) digest_ += digest_of(parts, layer_index_);
   whole_results_[name] = reference_.whole_of(std::move(expected), made_by.made[output]);
@@ -222,6 +244,7 @@ ValueDifference Tier<N>::result() const {
 /// Decides by the layer's results. The first differing value inside the layer locates the fault.
 template <class N>
 void Tier<N>::end_layer() {
+  fetch_events();
   const auto differs = [](const Event& event) { return event.difference.mismatches > 0; };
   const auto differing = std::ranges::count_if(events_, differs);
   const ValueDifference found = result();

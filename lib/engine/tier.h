@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,10 +29,10 @@ enum class Standard {
 template <class N>
 class Tier {
  public:
-  /// `accelerator` may be null (the CPU), and must be with kBits.
+  /// Computes on the accelerator of `memory`, which may be null (the CPU), and must be with kBits.
   Tier(TierKind kind, Standard standard, const Side& reference, const Side& shards,
        comm::Communicator* comm, Inputs inputs, double tolerance,
-       kernels::Accelerator* accelerator);
+       const std::shared_ptr<kernels::DeviceMemory>& memory);
 
   void begin_layer(const LayerPair& layer, size_t index);
   void begin_step(size_t step);
@@ -38,7 +40,7 @@ class Tier {
   void begin(bool of_shards, const MatrixProduct& product);
   void multiply(bool of_shards, const MatrixProduct& product, const MatrixBlock& block);
   /// Returns true if multiply_there replaces multiply.
-  bool computes_there() const { return accelerator_ != nullptr; }
+  bool computes_there() const { return bench_.is_parallel(); }
   void multiply_there(bool of_shards, const MatrixProduct& product, const MatrixBlock& block,
                       const std::byte* there);
   void end(bool of_shards, const MatrixProduct& product);
@@ -73,6 +75,8 @@ class Tier {
     size_t step = 0;
     size_t output = 0;
     ValueDifference difference;
+    /// Set until the comparison on the accelerator is fetched.
+    std::optional<PendingComparison<N>> pending;
   };
 
   const SideLayer& reference_layer() const;
@@ -80,8 +84,8 @@ class Tier {
   Part<N> layer_input(const std::string& name) const;
   void hand_over(const LayerPair& before, const Wholes<N>& values, PlacedValues<N>& entry);
   void compare_output(size_t step, size_t output);
-  ValueDifference compare_with(const Placed<N>& expected, size_t step, size_t output,
-                               Placed<N>& parts);
+  void compare_with(const Placed<N>& expected, Placed<N>& parts, Event& event);
+  void fetch_events();
   void add_fault(const Event& first, i64 mismatches);
   ValueDifference result() const;
   void add_handoff_fault(const LayerPair& before, const std::string& value,
@@ -91,8 +95,8 @@ class Tier {
   Standard standard_;
   const Side& shards_;
   Fabric fabric_;
-  kernels::Accelerator* accelerator_;
-  Reference<N> reference_;  ///< used by the first process
+  kernels::Workbench bench_;  ///< compares
+  Reference<N> reference_;    ///< used by the first process
   Run<N> shards_run_;
   double tolerance_;
   const LayerPair* layer_ = nullptr;

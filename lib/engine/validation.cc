@@ -92,10 +92,17 @@ i64 chunk_bytes(const ValidationOptions& options) {
   return std::min(kMostChunkBytes, options.resources.max_memory / kChunksInBudget);
 }
 
-/// Read-ahead budget in bytes.
+/// Read-ahead budget in bytes. An accelerator's chunks, and the copies of other arrays, which get
+/// as much as one chunk, are of the budget.
 i64 read_ahead(const ValidationOptions& options) {
   if (options.accelerator == nullptr) return options.resources.max_memory;
-  return options.resources.max_memory - kChunksUnderWay * chunk_bytes(options);
+  return options.resources.max_memory - (kChunksUnderWay + 1) * chunk_bytes(options);
+}
+
+std::shared_ptr<kernels::DeviceMemory> memory_of(const ValidationOptions& options) {
+  if (options.accelerator == nullptr) return nullptr;
+  return std::make_shared<kernels::DeviceMemory>(*options.accelerator,
+                                                 static_cast<size_t>(chunk_bytes(options)));
 }
 
 Inputs rounded(Inputs inputs, Dtype activations) {
@@ -125,18 +132,19 @@ class Validation {
         tokens_(any_tokens(whole, options)),
         order_({layers_, whole, shards, fabric_.own(), fabric_.is_first_process(),
                 chunk_bytes(options), tokens_}),
+        memory_(memory_of(options)),
         field_(TierKind::kField, Standard::kWhole, whole, shards, comm,
-               field_inputs(tokens_, options), 0, options.accelerator) {
+               field_inputs(tokens_, options), 0, memory_) {
     if (options.with_f64) {
-      real_ = std::make_unique<Tier<double>>(TierKind::kF64, Standard::kWhole, whole, shards, comm,
-                                             real_inputs(tokens_, options), options.tolerance,
-                                             options.accelerator);
+      real_ =
+          std::make_unique<Tier<double>>(TierKind::kF64, Standard::kWhole, whole, shards, comm,
+                                         real_inputs(tokens_, options), options.tolerance, memory_);
     }
     if (options.with_ordered) add_ordered(comm);
     if (options.with_f64 && options.native) {
-      native_ = std::make_unique<Tier<float>>(
-          TierKind::kNative, Standard::kWhole, whole, shards, comm, native_inputs(tokens_, options),
-          std::numeric_limits<double>::infinity(), options.accelerator);
+      native_ = std::make_unique<Tier<float>>(TierKind::kNative, Standard::kWhole, whole, shards,
+                                              comm, native_inputs(tokens_, options),
+                                              std::numeric_limits<double>::infinity(), memory_);
     }
     if (options.accelerator != nullptr) ring_.emplace(*options.accelerator, kChunksUnderWay);
     if (options.compares_bytes) equality_.emplace(whole, shards);
@@ -178,6 +186,7 @@ class Validation {
   Crew crew_;
   std::vector<i64> tokens_;
   ReadingOrder order_;
+  std::shared_ptr<kernels::DeviceMemory> memory_;  ///< null: no accelerator
   Tier<Field> field_;
   std::unique_ptr<Tier<double>> real_;
   std::optional<CutSide> cut_;

@@ -45,7 +45,7 @@ template <class N>
 std::vector<N> load_vector(const OpAt<N>& at, size_t tensor, const AxisMap& features) {
   auto weight = load_small<N>(at.weights, at.inputs.map, tensor, at.rank);
   const Part<N> stored{weight.region.back(), std::move(weight.data)};
-  return aligned(stored, features, 1, at.weights.name(tensor)).data;
+  return aligned(stored, features, 1, at.weights.name(tensor)).data.values();
 }
 
 template <class N>
@@ -54,7 +54,7 @@ std::vector<N> load_rows(const OpAt<N>& at, size_t weight, const AxisMap& featur
   const size_t axis = features_axis(at.op.op->weights[weight]);
   auto stored = load_small<N>(at.weights, at.inputs.map, tensor, at.rank);
   const Part<N> rows{index::scale(stored.region.at(axis), unit), std::move(stored.data)};
-  return aligned(rows, index::scale(features, unit), 1, at.weights.name(tensor)).data;
+  return aligned(rows, index::scale(features, unit), 1, at.weights.name(tensor)).data.values();
 }
 
 template <class N>

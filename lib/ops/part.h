@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/device/array.h"
 #include "lib/base/checked.h"
 #include "lib/index/axis_map.h"
 
@@ -16,7 +17,7 @@ namespace shardtool::ops {
 template <class N>
 struct Part {
   index::AxisMap features;
-  std::vector<N> data;
+  kernels::Array<N> data;
 
   i64 width() const { return features.local_size(); }
   const N* row(i64 token) const { return data.data() + token * width(); }
@@ -26,7 +27,7 @@ struct Part {
 template <class N>
 Part<N> empty_part(index::AxisMap features, i64 tokens) {
   const auto size = static_cast<size_t>(tokens * features.local_size());
-  return {std::move(features), std::vector<N>(size)};
+  return {std::move(features), kernels::Array<N>(size)};
 }
 
 /// Returns, for every local index of `wanted`, the local index of its element in `had`, or -1 for

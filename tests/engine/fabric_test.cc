@@ -71,7 +71,8 @@ Placed<Field> moved(const mesh::Mesh& mesh, const model::Exchange& exchange, int
       mine[rank] =
           sums ? summand(rank, exchange.elements) : cut_part(mesh, rank, exchange.elements);
     }
-    fabric.exchange(exchange, kTokens, mine);
+    kernels::Workbench bench;
+    fabric.exchange(exchange, kTokens, mine, bench);
     return mine;
   });
 }
@@ -158,8 +159,10 @@ TEST_CASE("devices that would add up different features are an error, not a sum"
   const mesh::Mesh mesh({{"tp", 2}});
   Fabric fabric(mesh, nullptr);
   Placed<Field> value{{0, summand(0, 4)}, {1, summand(1, 5)}};
-  CHECK_THROWS_AS(fabric.exchange(over_tp(plan::Move::kAllReduce, 4), kTokens, value), Error);
-  CHECK_THROWS_AS(fabric.exchange(over_tp(plan::Move::kAllToAll, 4), kTokens, value), Error);
+  kernels::Workbench bench;
+  CHECK_THROWS_AS(fabric.exchange(over_tp(plan::Move::kAllReduce, 4), kTokens, value, bench),
+                  Error);
+  CHECK_THROWS_AS(fabric.exchange(over_tp(plan::Move::kAllToAll, 4), kTokens, value, bench), Error);
 }
 
 }  // namespace

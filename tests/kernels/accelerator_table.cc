@@ -139,10 +139,12 @@ class Bench {
     time(fmt::format("sum of {} ranks, {}", kParts, number), (kParts + 1) * fold.n * size, fold);
     time("silu times a gate, " + number, 3 * n * size,
          ActivateAll<T>{ActivationKind::kSilu, array<T>(0), array<T>(1), n, array<T>(2)});
+    time("sum of two arrays, " + number, 3 * n * size,
+         CombineAll<T>{false, array<T>(0), array<T>(1), n, array<T>(2)});
     const i64 tokens = n / kHidden;
     const RowView<const T> x{array<T>(0), tokens, kHidden};
     time("compare, " + number, 2 * tokens * kHidden * size,
-         Comparison<T>{{x, {array<T>(1), tokens, kHidden}, kHidden, 1, 0, kHidden, 0},
+         Comparison<T>{{x, {array<T>(1), tokens, kHidden}, kHidden, nullptr, 0, kHidden, 0},
                        array<Disagreement>(2)});
     time("scale of columns, " + number, 2 * tokens * kHidden * size,
          ScaleRows<T>{x, kHidden, array<T>(1), {array<T>(2), tokens, kHidden}});
@@ -153,6 +155,9 @@ class Bench {
     const i64 n = count<double>();
     time("decode of bf16 to doubles", 10 * n,
          DecodeNumbers<double>{Dtype::kBF16, array<std::byte>(0), n, array<double>(1)});
+    const i64 floats = count<float>();
+    time("encode of floats as bf16", 6 * floats,
+         EncodeFloats{Dtype::kBF16, array<float>(0), floats, array<std::byte>(1)});
     time(
         "decode of bf16 to residues", 10 * n,
         DecodeResidues{Dtype::kBF16, 2, NumberMap::kBits, array<std::byte>(0), n, array<Field>(1)});

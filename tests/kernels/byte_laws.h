@@ -2,7 +2,13 @@
 
 #include <rapidcheck.h>
 
+#include <bit>
+#include <cmath>
+
+#include "kernels/compare/compare.h"
 #include "kernels/decode/decode_works.h"
+#include "kernels/encode/element.h"
+#include "kernels/encode/encode.h"
 #include "kernels/fill/fill.h"
 #include "kernels/fold/fold.h"
 #include "kernels/strided_copy/strided_copy.h"
@@ -156,6 +162,52 @@ void fold_law() {
 }
 
 /// Compares with a loop over single pairs.
+/// True if floats are encoded as from_floats does.
+template <class Machine>
+bool encodes_alike(Dtype dtype) {
+  Machine machine;
+  std::vector<float> values;
+  // Every pattern of the upper half, with lower halves around a tie.
+  for (std::uint32_t high = 0; high < 0x10000; high += 3) {
+    for (const std::uint32_t low : {0U, 0x1000U, 0x7fffU, 0x8000U, 0x8001U, high * 7 % 0x10000}) {
+      values.push_back(std::bit_cast<float>(high << 16 | low));
+    }
+  }
+  const auto n = static_cast<i64>(values.size());
+  const auto bytes = values.size() * static_cast<size_t>(bits(dtype) / 8);
+  std::vector<std::byte> expected(bytes);
+  from_floats(dtype, values.data(), n, expected.data());
+  std::byte* elements = machine.template poisoned<std::byte>(bytes);
+  machine.run(EncodeFloats{dtype, machine.put(values), n, elements});
+  return machine.get(elements, bytes) == expected;
+}
+
+/// The root mean square of rows: 1 for zeros.
+template <class Machine, class T>
+void square_law() {
+  Machine machine;
+  const i64 rows = *rc::gen::inRange<i64>(0, 9);
+  const i64 n = *rc::gen::inRange<i64>(1, 40);
+  const bool are_zeros = *rc::gen::arbitrary<bool>();
+  const auto x = are_zeros ? std::vector<T>(static_cast<size_t>(rows * n))
+                           : random_numbers<T>(static_cast<size_t>(rows * n), 1);
+  double sum = 0;
+  for (i64 t = 0; t < rows; ++t) {
+    double of_row = 0;
+    for (i64 k = 0; k < n; ++k) {
+      const auto number = static_cast<double>(x[static_cast<size_t>(t * n + k)]);
+      of_row += number * number;
+    }
+    sum += of_row;
+  }
+  double* squares = machine.template poisoned<double>(static_cast<size_t>(rows));
+  double* root = machine.template poisoned<double>(1);
+  machine.run(SquareRows<T>{{machine.put(x), rows, n}, n, squares});
+  machine.run(RootMeanSquare{squares, rows, rows * n, root});
+  const double expected = sum > 0 ? std::sqrt(sum / static_cast<double>(rows * n)) : 1;
+  RC_ASSERT(machine.get(root, 1).front() == expected);
+}
+
 template <class Machine, class T>
 void compare_law() {
   Machine machine;
@@ -193,11 +245,12 @@ void compare_law() {
         expected.first = static_cast<std::uint64_t>(t * stride + first + c);
     }
   }
+  const double* const scale = machine.put(std::vector<double>{0.5});
   Disagreement* found = machine.put(std::vector<Disagreement>(1));
   machine.compare(CompareRows<T>{{machine.put(a), rows, wide},
                                  {machine.put(b), rows, wide},
                                  columns,
-                                 0.5,
+                                 scale,
                                  tolerance,
                                  stride,
                                  first},

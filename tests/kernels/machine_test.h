@@ -24,6 +24,9 @@ void check_bytes() {
       FAIL_CHECK((std::string(to_string(wrong)) + " as " + what));
     });
   }
+  for (const Dtype dtype : {Dtype::kBF16, Dtype::kF16, Dtype::kF32}) {
+    CHECK(encodes_alike<Machine>(dtype));
+  }
 }
 
 template <class Machine>
@@ -50,7 +53,12 @@ void check_ops() {
   CHECK(rc::check("recurrences", recur_law<Machine, T>));
   CHECK(rc::check("activations", activate_law<Machine, T>));
   CHECK(rc::check("scales of columns", scale_law<Machine, T>));
-  if constexpr (!std::is_same_v<T, Field>) CHECK(rc::check("routers", route_law<Machine, T>));
+  CHECK(rc::check("sums and products of arrays", combine_law<Machine, T>));
+  CHECK(rc::check("sums with one row", add_to_rows_law<Machine, T>));
+  if constexpr (!std::is_same_v<T, Field>) {
+    CHECK(rc::check("routers", route_law<Machine, T>));
+    CHECK(rc::check("root mean squares", square_law<Machine, T>));
+  }
   CHECK(rc::check("sums of ranks", fold_law<Machine, T>));
   CHECK(rc::check("comparisons", compare_law<Machine, T>));
 }

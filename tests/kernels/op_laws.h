@@ -259,6 +259,43 @@ void activate_law() {
 }
 
 template <class Machine, class T>
+void combine_law() {
+  Machine machine;
+  const auto n = static_cast<size_t>(*rc::gen::inRange<i64>(1, 90));
+  const bool multiplies = *rc::gen::arbitrary<bool>();
+  const auto a = random_numbers<T>(n, 1);
+  const auto b = random_numbers<T>(n, 2);
+  std::vector<T> expected(n);
+  for (size_t i = 0; i < n; ++i) expected[i] = multiplies ? a[i] * b[i] : a[i] + b[i];
+  T* y = machine.template poisoned<T>(n);
+  machine.run(CombineAll<T>{multiplies, machine.put(a), machine.put(b), static_cast<i64>(n), y});
+  RC_ASSERT(machine.get(y, n) == expected);
+  T* both = machine.put(a);
+  machine.run(CombineAll<T>{multiplies, both, machine.put(b), static_cast<i64>(n), both});
+  RC_ASSERT(machine.get(both, n) == expected);
+}
+
+template <class Machine, class T>
+void add_to_rows_law() {
+  Machine machine;
+  const i64 rows = *rc::gen::inRange<i64>(1, 9);
+  const i64 n = *rc::gen::inRange<i64>(1, 90);
+  const i64 stride = n + *rc::gen::inRange<i64>(0, 3);
+  const auto before = random_numbers<T>(static_cast<size_t>(rows * stride), 1);
+  const auto summand = random_numbers<T>(static_cast<size_t>(n), 2);
+  std::vector<T> expected = before;
+  for (i64 t = 0; t < rows; ++t) {
+    for (i64 k = 0; k < n; ++k) {
+      T& number = expected[static_cast<size_t>(t * stride + k)];
+      number = number + summand[static_cast<size_t>(k)];
+    }
+  }
+  T* y = machine.put(before);
+  machine.run(AddToRows<T>{{y, rows, stride}, n, machine.put(summand)});
+  RC_ASSERT(machine.get(y, expected.size()) == expected);
+}
+
+template <class Machine, class T>
 void scale_law() {
   Machine machine;
   const i64 rows = *rc::gen::inRange<i64>(1, 9);

@@ -91,6 +91,7 @@ std::byte* EmulatedAccelerator::allocate(size_t bytes) {
   std::byte* const memory = arena_ + used_ + pages - kPage - rounded(bytes, kAlignment);
   used_ += pages;
   memory_[memory] = bytes;
+  add_bytes(bytes);
   protect({memory, bytes}, PROT_READ | PROT_WRITE);
   std::memset(memory, kFresh, bytes);
   protect({memory, bytes}, PROT_NONE);
@@ -103,7 +104,13 @@ std::byte* EmulatedAccelerator::allocate_host(size_t bytes) {
   auto* const memory = static_cast<std::byte*>(std::malloc(bytes));
   std::memset(memory, kFresh, bytes);
   host_memory_[memory] = bytes;
+  add_bytes(bytes);
   return memory;
+}
+
+void EmulatedAccelerator::add_bytes(size_t bytes) {
+  bytes_ += bytes;
+  most_bytes_ = std::max(most_bytes_, bytes_);
 }
 
 void EmulatedAccelerator::drain() noexcept {
@@ -121,12 +128,16 @@ void EmulatedAccelerator::release(std::byte* memory) noexcept {
   // Its address stays protected forever.
   ::madvise(reinterpret_cast<void*>(rounded(reinterpret_cast<size_t>(memory), kPage)),
             (found->second - 1) / kPage * kPage, MADV_DONTNEED);
+  bytes_ -= found->second;
   memory_.erase(found);
 }
 
 void EmulatedAccelerator::release_host(std::byte* memory) noexcept {
   drain();
-  host_memory_.erase(memory);
+  const auto found = host_memory_.find(memory);
+  if (found == host_memory_.end()) return;
+  bytes_ -= found->second;
+  host_memory_.erase(found);
   std::free(memory);
 }
 
@@ -164,6 +175,7 @@ void EmulatedAccelerator::download(const std::byte* from, size_t bytes, std::byt
   require_within(memory_, from, bytes);
   require_within(host_memory_, to, bytes);
   copied_bytes_ += static_cast<i64>(bytes);
+  ++downloads_;
   queue({{range_of(from)}, [this, from, bytes, to] {
            fail_if_planned(PlannedFailure::Call::kCopy, "download");
            std::memcpy(to, from, bytes);

@@ -60,6 +60,9 @@ class EmulatedAccelerator final : public kernels::Accelerator {
   /// Counts so far.
   i64 works() const { return works_; }
   i64 copied_bytes() const { return copied_bytes_; }
+  i64 downloads() const { return downloads_; }
+  /// Most memory allocated at the same time, on both sides.
+  size_t most_bytes() const { return most_bytes_; }
   size_t allocations() const { return memory_.size() + host_memory_.size(); }
 
  private:
@@ -83,6 +86,7 @@ class EmulatedAccelerator final : public kernels::Accelerator {
   template <class Work>
   void perform_work(const Work& work);
   void perform_work(const kernels::NativeProducts& work);
+  void add_bytes(size_t bytes);
   void queue(Operation operation);
   void drain() noexcept;
   void serve(const std::stop_token& stop);
@@ -99,6 +103,9 @@ class EmulatedAccelerator final : public kernels::Accelerator {
   Memory memory_, host_memory_;
   i64 works_ = 0;
   i64 copied_bytes_ = 0;
+  i64 downloads_ = 0;
+  size_t bytes_ = 0;
+  size_t most_bytes_ = 0;
 
   std::mutex mutex_;
   std::condition_variable_any changed_;

@@ -28,7 +28,25 @@ Operands operands(const kernels::ScaleRows<T>& work) {
 }
 template <class T>
 Operands operands(const kernels::Comparison<T>& work) {
-  return {work.rows.a.data, work.rows.b.data, work.found};
+  return {work.rows.a.data, work.rows.b.data, work.rows.scale, work.found};
+}
+template <class T>
+Operands operands(const kernels::SquareRows<T>& work) {
+  return {work.x.data, work.squares};
+}
+inline Operands operands(const kernels::RootMeanSquare& work) {
+  return {work.squares, work.root};
+}
+template <class T>
+Operands operands(const kernels::CombineAll<T>& work) {
+  return {work.a, work.b, work.y};
+}
+template <class T>
+Operands operands(const kernels::AddToRows<T>& work) {
+  return {work.y.data, work.summand};
+}
+inline Operands operands(const kernels::EncodeFloats& work) {
+  return {work.values, work.elements};
 }
 inline Operands operands(const kernels::NativeProducts& work) {
   return {work.w.bytes, work.x.bytes, work.y.data};

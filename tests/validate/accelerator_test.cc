@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -207,6 +210,29 @@ TEST_CASE("chunks of a few rows, and of less than one, pass through an accelerat
   for (const i64 bytes : {1, 4'000, 100'000}) {
     options.resources.max_memory = bytes;
     for (const Pace pace : {Pace::kLate, Pace::kEager}) check_same(options, pace);
+  }
+}
+
+TEST_CASE("within a layer no value leaves an accelerator") {
+  for (const char* const model : {"llama", "gpt2", "phi3", "gemma"}) {
+    CAPTURE(model);
+    const TempFolder folder;
+    api::ValidateOptions options = against_model(model, split_copy(model, "tp=2", folder));
+    options.native = true;
+    EmulatedAccelerator accelerator(Pace::kLate, {}, kFakeCublasLt);
+    options.accelerator = &accelerator;
+    // What was copied back so far, at every product of a layer.
+    std::map<std::string, std::set<i64>> downloads;
+    options.resources.on_progress = [&](const exec::Progress& progress) {
+      downloads[progress.item].insert(accelerator.downloads());
+    };
+    CHECK(api::validate(options).outcome == engine::Outcome::kPass);
+    CHECK(downloads.size() > 2);
+    for (const auto& [layer, counts] : downloads) {
+      CAPTURE(layer);
+      CHECK(counts.size() == 1);
+    }
+    CHECK(downloads.rbegin()->second != downloads.begin()->second);
   }
 }
 

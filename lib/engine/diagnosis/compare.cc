@@ -19,18 +19,17 @@ class MeanSquare {
  public:
   void add(const Part<N>& part) {
     if constexpr (!is_field<N>) {
-      for (const N x : part.data) sum_ += static_cast<double>(x) * static_cast<double>(x);
-      count_ += part.data.size();
+      const i64 width = part.width();
+      const i64 rows = width == 0 ? 0 : std::ssize(part.data) / width;
+      for (i64 t = 0; t < rows; ++t) sum_ += kernels::SquareRows<N>::of_row(part.row(t), width);
+      count_ += std::ssize(part.data);
     }
   }
-  double root() const {
-    const double mean = count_ == 0 ? 0 : sum_ / static_cast<double>(count_);
-    return mean > 0 ? std::sqrt(mean) : 1;
-  }
+  double root() const { return kernels::root_of_mean(sum_, count_); }
 
  private:
   double sum_ = 0;
-  size_t count_ = 0;
+  i64 count_ = 0;
 };
 
 template <class N>
@@ -82,6 +81,67 @@ ValueDifference compare(const Part<N>& whole, const Placed<N>& parts, i64 tokens
   return found;
 }
 
+/// Queues the root mean square of the whole value, for a scale on the accelerator; null: 1.
+template <class N>
+const double* queue_scale(kernels::Workbench& bench, const Part<N>& whole, i64 tokens) {
+  if constexpr (is_field<N>) {
+    return nullptr;
+  } else {
+    auto* const squares = bench.template room<double>(static_cast<size_t>(tokens));
+    auto* const root = bench.template room<double>(1);
+    bench.run(kernels::SquareRows<N>{
+        {bench.in(whole.data), tokens, whole.width()}, whole.width(), squares});
+    bench.run(kernels::RootMeanSquare{squares, tokens, tokens * whole.width(), root});
+    return root;
+  }
+}
+
+template <class N>
+PendingComparison<N>::PendingComparison(kernels::Workbench& bench, const Part<N>& whole,
+                                        const Placed<N>& parts, i64 tokens, double tolerance)
+    : tokens_(tokens), found_(parts.size()) {
+  const double* const scale = queue_scale(bench, whole, tokens);
+  const N* const expected = bench.in(whole.data);
+  kernels::Disagreement* found = bench.in_out(found_);
+  for (const auto& [rank, part] : parts) {
+    const N* const own = bench.in(part.data);
+    for (const index::Piece& piece : part.features.pieces()) {
+      bench.accelerator()->run(
+          kernels::Comparison<N>{{{own + piece.local, tokens, part.width()},
+                                  {expected + piece.global, tokens, whole.width()},
+                                  piece.size,
+                                  scale,
+                                  tolerance,
+                                  part.width(),
+                                  piece.local},
+                                 found});
+    }
+    parts_.emplace_back(rank, part.features);
+    ++found;
+  }
+  bench.finish();
+}
+
+template <class N>
+ValueDifference PendingComparison<N>::result() const {
+  ValueDifference all;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const auto& [rank, features] = parts_[i];
+    const kernels::Disagreement& found = found_[i];
+    all.checked += tokens_ * features.image_size();
+    all.worst = std::max(all.worst, found.worst);
+    all.has_nan = all.has_nan || found.has_nan;
+    if (found.mismatches > 0 && all.mismatches == 0) {
+      const auto first = static_cast<i64>(found.first);
+      all.rank = rank;
+      all.token = first / features.local_size();
+      all.feature = features(first % features.local_size()).value();
+    }
+    all.mismatches += static_cast<i64>(found.mismatches);
+  }
+  return all;
+}
+
 template <class N>
 ValueDifference compare_bits(const Placed<N>& expected, const Placed<N>& parts, i64 tokens) {
   ValueDifference found;
@@ -106,6 +166,7 @@ ValueDifference compare_bits(const Placed<N>& expected, const Placed<N>& parts, 
 }
 
 #define SHARDTOOL_INSTANTIATE(N)                                                   \
+  template class PendingComparison<N>;                                             \
   template ValueDifference compare(const Part<N>&, const Placed<N>&, i64, double); \
   template ValueDifference compare_bits(const Placed<N>&, const Placed<N>&, i64);
 SHARDTOOL_INSTANTIATE(Field)

@@ -1,5 +1,10 @@
 #pragma once
 
+#include <utility>
+#include <vector>
+
+#include "kernels/compare/compare.h"
+#include "kernels/device/workbench.h"
 #include "lib/engine/run/part.h"
 #include "lib/engine/side.h"
 
@@ -21,6 +26,21 @@ struct ValueDifference {
 /// number.
 template <class N>
 ValueDifference compare(const Part<N>& whole, const Placed<N>& parts, i64 tokens, double tolerance);
+
+/// compare() on an accelerator, queued when it is made. The same result, which is fetched later.
+template <class N>
+class PendingComparison {
+ public:
+  PendingComparison(kernels::Workbench& bench, const Part<N>& whole, const Placed<N>& parts,
+                    i64 tokens, double tolerance);
+  /// Waits for the comparison.
+  ValueDifference result() const;
+
+ private:
+  std::vector<std::pair<i64, index::AxisMap>> parts_;  ///< rank and features, in the order of ranks
+  i64 tokens_ = 0;
+  kernels::Array<kernels::Disagreement> found_;  ///< for each part
+};
 
 /// Compares every part with the expected part of its device bit by bit, ignoring padding; a NaN
 /// equals one with the same bits. `worst` is relative to the root mean square of all expected

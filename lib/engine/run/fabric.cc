@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "kernels/field/field.h"
+#include "kernels/fold/fold.h"
 #include "lib/base/error.h"
 #include "lib/comm/reduce.h"
 #include "lib/engine/weights/part_bytes.h"
@@ -25,6 +26,36 @@ std::vector<i64> ranks_of(const Placed<N>& parts) {
   std::vector<i64> ranks;
   for (const auto& [rank, part] : parts) ranks.push_back(rank);
   return ranks;
+}
+
+/// Returns the sum in this order.
+template <class N>
+kernels::Array<N> sum_here(const std::vector<const kernels::Array<N>*>& summands) {
+  std::vector<N> sum = summands.front()->values();
+  for (size_t s = 1; s < summands.size(); ++s) {
+    const std::vector<N>& summand = summands[s]->values();
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] = sum[i] + summand[i];
+  }
+  return sum;
+}
+
+/// The same on the accelerator, a few summands at a time.
+template <class N>
+kernels::Array<N> sum_there(const std::vector<const kernels::Array<N>*>& summands,
+                            kernels::Workbench& bench) {
+  kernels::Array<N> sum = *summands.front();
+  for (size_t first = 1; first < summands.size(); first += kernels::kMostParts - 1) {
+    kernels::FoldParts<N> fold;
+    fold.part[0] = bench.in(sum);
+    fold.parts = 1;
+    for (size_t s = first; s < std::min(first + kernels::kMostParts - 1, summands.size()); ++s) {
+      fold.part[static_cast<size_t>(fold.parts++)] = bench.in(*summands[s]);
+    }
+    fold.n = std::ssize(sum);
+    fold.y = bench.out(sum);
+    bench.run(fold);
+  }
+  return sum;
 }
 
 /// Returns parts that have the same features and no numbers.
@@ -75,7 +106,7 @@ i64 Fabric::number_bytes(plan::Move move) const {
 template <class N>
 Placed<N> Fabric::with_others(const Placed<N>& own) {
   Placed<N> all = own;
-  if (comm_ == nullptr || comm_->size() == 1) return all;
+  if (is_alone()) return all;
   for (const std::string& bytes : comm_->all_gather(to_bytes(own))) add_from_bytes(bytes, all);
   return all;
 }
@@ -98,22 +129,24 @@ std::vector<i64> Fabric::group(const std::vector<i64>& all, i64 rank,
 }
 
 template <class N>
-i64 Fabric::sum_over(const std::vector<std::string>& along, Placed<N>& value) {
+i64 Fabric::sum_over(const std::vector<std::string>& along, Placed<N>& value,
+                     kernels::Workbench& bench) {
   const Placed<N> all = with_others(value);
   const std::vector<i64> ranks = ranks_of(all);
-  std::map<std::vector<i64>, std::vector<N>> sums;  // by group, because its members share the sum
+  // By group, because its members share the sum.
+  std::map<std::vector<i64>, kernels::Array<N>> sums;
   for (auto& [rank, part] : value) {
     const std::vector<i64> members = group(ranks, rank, along);
     auto [sum, is_new] = sums.try_emplace(members);
-    for (const i64 member : members) {
-      if (!is_new) break;
-      const Part<N>& summand = all.at(member);
-      require_same(rank, part, member, summand);
-      sum->second.resize(summand.data.size());
-      for (size_t i = 0; i < summand.data.size(); ++i) {
-        sum->second[i] =
-            member == members.front() ? summand.data[i] : sum->second[i] + summand.data[i];
+    if (is_new) {
+      std::vector<const kernels::Array<N>*> summands;
+      for (const i64 member : members) {
+        const Part<N>& summand = all.at(member);
+        require_same(rank, part, member, summand);
+        summands.push_back(&summand.data);
       }
+      const bool is_there = is_alone() && bench.is_parallel();
+      sum->second = is_there ? sum_there(summands, bench) : sum_here(summands);
     }
     part.data = sum->second;
   }
@@ -123,7 +156,8 @@ i64 Fabric::sum_over(const std::vector<std::string>& along, Placed<N>& value) {
 }
 
 template <class N>
-i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value) {
+i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value,
+                        kernels::Workbench& bench) {
   const Placed<N> all = with_others(value);
   const std::vector<i64> ranks = ranks_of(all);
   std::map<std::vector<i64>, Part<N>> wholes;
@@ -133,7 +167,7 @@ i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Place
     if (is_new) {
       Placed<N> parts;
       for (const i64 member : members) parts[member] = all.at(member);
-      whole->second = joined(parts, tokens);
+      whole->second = is_alone() ? joined(bench, parts, tokens) : joined(parts, tokens);
     }
     part = whole->second;
   }
@@ -184,7 +218,8 @@ i64 Fabric::gather_natively(const std::vector<std::string>& along, i64 tokens,
 }
 
 template <class N>
-void Fabric::exchange(const ops::Exchange& exchange, i64 tokens, Placed<N>& value) {
+void Fabric::exchange(const ops::Exchange& exchange, i64 tokens, Placed<N>& value,
+                      kernels::Workbench& bench) {
   const std::vector<std::string> along = names_of(exchange.over);
   const bool sums = exchange.move == plan::Move::kAllReduce;
   if (!sums && exchange.move != plan::Move::kAllGather) {
@@ -197,7 +232,7 @@ void Fabric::exchange(const ops::Exchange& exchange, i64 tokens, Placed<N>& valu
                                   : gather_natively(along, tokens, value));
     }
   }
-  count(exchange, sums ? sum_over(along, value) : gather_over(along, tokens, value));
+  count(exchange, sums ? sum_over(along, value, bench) : gather_over(along, tokens, value, bench));
 }
 
 void Fabric::count(const ops::Exchange& exchange, i64 elements) {
@@ -253,34 +288,36 @@ Placed<N> Fabric::hand_over(const ops::Exchange& handoff, std::span<const i64> s
 }
 
 template <class N>
-void Fabric::reduce(const std::vector<plan::Placement>& on, Placed<N>& value) {
+void Fabric::reduce(const std::vector<plan::Placement>& on, Placed<N>& value,
+                    kernels::Workbench& bench) {
   std::vector<std::string> along;
   for (size_t a = 0; a < on.size(); ++a) {
     if (on[a].is(plan::Placement::Kind::kPartial)) along.push_back(mesh_.axes()[a].name);
   }
-  if (!along.empty()) sum_over(along, value);
+  if (!along.empty()) sum_over(along, value, bench);
 }
 
 std::string Fabric::broadcast(std::string bytes) {
-  if (comm_ == nullptr || comm_->size() == 1) return bytes;
+  if (is_alone()) return bytes;
   return comm_->broadcast(0, std::move(bytes));
 }
 
 template <class N>
 void Fabric::broadcast(Placed<N>& parts) {
-  if (comm_ == nullptr || comm_->size() == 1) return;
+  if (is_alone()) return;
   const std::string bytes =
       comm_->broadcast(0, is_first_process() ? to_bytes(parts) : std::string());
   parts.clear();
   add_from_bytes(bytes, parts);
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                                   \
-  template void Fabric::exchange(const ops::Exchange&, i64, Placed<N>&);           \
-  template i64 Fabric::number_bytes<N>(plan::Move) const;                          \
-  template Placed<N> Fabric::hand_over(const ops::Exchange&, std::span<const i64>, \
-                                       std::span<const i64>, const Placed<N>&);    \
-  template void Fabric::reduce(const std::vector<plan::Placement>&, Placed<N>&);   \
+#define SHARDTOOL_INSTANTIATE(N)                                                              \
+  template void Fabric::exchange(const ops::Exchange&, i64, Placed<N>&, kernels::Workbench&); \
+  template i64 Fabric::number_bytes<N>(plan::Move) const;                                     \
+  template Placed<N> Fabric::hand_over(const ops::Exchange&, std::span<const i64>,            \
+                                       std::span<const i64>, const Placed<N>&);               \
+  template void Fabric::reduce(const std::vector<plan::Placement>&, Placed<N>&,               \
+                               kernels::Workbench&);                                          \
   template void Fabric::broadcast(Placed<N>&);
 SHARDTOOL_INSTANTIATE(kernels::Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -41,9 +41,11 @@ class Fabric {
   template <class N>
   i64 number_bytes(plan::Move move) const;
 
-  /// Runs and counts a collective. `value` has the parts of this process' ranks.
+  /// Runs and counts a collective. `value` has the parts of this process' ranks. A single process
+  /// computes it where `bench` does.
   template <class N>
-  void exchange(const ops::Exchange& exchange, i64 tokens, Placed<N>& value);
+  void exchange(const ops::Exchange& exchange, i64 tokens, Placed<N>& value,
+                kernels::Workbench& bench);
   /// Passes the results of one pipeline stage to the next. Every receiver of this process gets the
   /// part of the sender that differs from it only along the hand-off's axes. Counts the exchange.
   /// Throws kUnsupported if there is no such sender.
@@ -52,7 +54,7 @@ class Fabric {
                       std::span<const i64> receivers, const Placed<N>& sent);
   /// Sums over the devices along the axes on which the value is Partial. Not counted.
   template <class N>
-  void reduce(const std::vector<plan::Placement>& on, Placed<N>& value);
+  void reduce(const std::vector<plan::Placement>& on, Placed<N>& value, kernels::Workbench& bench);
   /// Copies the first process' parts to every process.
   template <class N>
   void broadcast(Placed<N>& parts);
@@ -80,9 +82,11 @@ class Fabric {
   i64 gather_natively(const std::vector<std::string>& along, i64 tokens, Placed<float>& value);
   /// Both return the number of elements that the largest group jointly owns.
   template <class N>
-  i64 sum_over(const std::vector<std::string>& along, Placed<N>& value);
+  i64 sum_over(const std::vector<std::string>& along, Placed<N>& value, kernels::Workbench& bench);
   template <class N>
-  i64 gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value);
+  i64 gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value,
+                  kernels::Workbench& bench);
+  bool is_alone() const { return comm_ == nullptr || comm_->size() == 1; }
 
   mesh::Mesh mesh_;
   comm::Communicator* comm_;

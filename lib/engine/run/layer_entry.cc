@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/field/field.h"
+#include "lib/ops/part_moves.h"
 
 namespace shardtool::engine {
 namespace {
@@ -17,14 +18,16 @@ bool has_sum(const ops::Value& entry, const mesh::Mesh& mesh, i64 rank) {
 
 template <class N>
 Placed<N> value_entry(const Part<N>& whole, const ops::Value& entry, const mesh::Mesh& mesh,
-                      std::span<const i64> devices, std::span<const i64> own, i64 tokens) {
+                      std::span<const i64> devices, std::span<const i64> own, i64 tokens,
+                      kernels::Workbench& bench) {
   Placed<N> parts;
   for (size_t i = 0; i < devices.size(); ++i) {
     const i64 rank = devices[i];
     if (!std::binary_search(own.begin(), own.end(), rank)) continue;
     const index::AxisMap& features = entry.features.at(entry.features.size() == 1 ? 0 : i);
-    parts[rank] = has_sum(entry, mesh, rank) ? aligned(whole, features, tokens, entry.name)
-                                             : empty_part<N>(features, tokens);
+    parts[rank] = has_sum(entry, mesh, rank)
+                      ? ops::aligned(bench, whole, features, tokens, entry.name)
+                      : empty_part<N>(features, tokens);
   }
   return parts;
 }
@@ -34,17 +37,18 @@ Placed<N> value_entry(const Part<N>& whole, const ops::Value& entry, const mesh:
 template <class N>
 PlacedValues<N> layer_entry(const Wholes<N>& values, const model::Stream& entry,
                             const mesh::Mesh& mesh, std::span<const i64> devices,
-                            std::span<const i64> own, i64 tokens) {
+                            std::span<const i64> own, i64 tokens, kernels::Workbench& bench) {
   PlacedValues<N> placed;
   for (const auto& [name, value] : entry) {
-    placed[name] = value_entry(values.at(name), value, mesh, devices, own, tokens);
+    placed[name] = value_entry(values.at(name), value, mesh, devices, own, tokens, bench);
   }
   return placed;
 }
 
 #define SHARDTOOL_INSTANTIATE(N)                                                                  \
   template PlacedValues<N> layer_entry(const Wholes<N>&, const model::Stream&, const mesh::Mesh&, \
-                                       std::span<const i64>, std::span<const i64>, i64);
+                                       std::span<const i64>, std::span<const i64>, i64,           \
+                                       kernels::Workbench&);
 SHARDTOOL_INSTANTIATE(kernels::Field)
 SHARDTOOL_INSTANTIATE(double)
 SHARDTOOL_INSTANTIATE(float)

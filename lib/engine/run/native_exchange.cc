@@ -42,7 +42,7 @@ void NativeExchange::sum(const ExchangeGroup& group, Placed<float>& value) {
   for (const i64 rank : group.ranks) {
     const auto own = value.find(rank);
     if (own == value.end()) continue;
-    const std::vector<float>& summand = own->second.data;
+    const std::vector<float>& summand = own->second.data.values();
     if (sum.empty()) sum.resize(summand.size());
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += summand[i];
   }
@@ -61,7 +61,8 @@ Placed<float> NativeExchange::gathered(const ExchangeGroup& group, const Placed<
   for (const i64 rank : group.ranks) {
     const auto own = value.find(rank);
     if (own == value.end()) continue;
-    mine.insert(mine.end(), own->second.data.begin(), own->second.data.end());
+    const std::vector<float>& numbers = own->second.data.values();
+    mine.insert(mine.end(), numbers.begin(), numbers.end());
   }
   if (mine.empty() && comm == nullptr) return {};
   // The processes' ranks ascend as the processes do.
@@ -70,13 +71,13 @@ Placed<float> NativeExchange::gathered(const ExchangeGroup& group, const Placed<
     const std::vector<std::string> of_processes = comm->all_gather(all);
     all = std::accumulate(of_processes.begin(), of_processes.end(), std::string());
   }
-  const std::vector<float> numbers = decoded(type_, all);
+  const std::vector<float> gathered = decoded(type_, all);
   Placed<float> parts;
-  auto next = numbers.begin();
+  auto next = gathered.begin();
   for (const i64 rank : group.ranks) {
     const Part<float>& header = headers.at(rank);
     const i64 count = header.width() * tokens;
-    if (numbers.end() - next < count) {
+    if (gathered.end() - next < count) {
       throw Error(ErrorCode::kInternal, "a process gathered fewer numbers than its devices have");
     }
     parts[rank] = {header.features, std::vector<float>(next, next + count)};

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "kernels/device/workbench.h"
 #include "lib/ops/part.h"
 
 namespace shardtool::engine {
@@ -38,12 +39,18 @@ void copy_features(const Part<N>& from, i64 tokens, Part<N>& whole) {
 template <class N>
 Part<N> joined(const Placed<N>& parts, i64 tokens) {
   if (parts.empty()) return {};
-  const i64 features = parts.begin()->second.features.global_size();
-  Part<N> whole = empty_part<N>(index::AxisMap::identity(features), tokens);
+  const Part<N>& first = parts.begin()->second;
+  const auto all = index::AxisMap::identity(first.features.global_size());
+  if (first.features == all) return first;
+  Part<N> whole = empty_part<N>(all, tokens);
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
     copy_features(part->second, tokens, whole);
   }
   return whole;
 }
+
+/// As joined() without a workbench. On an accelerator the value is assembled there.
+template <class N>
+Part<N> joined(kernels::Workbench& bench, const Placed<N>& parts, i64 tokens);
 
 }  // namespace shardtool::engine

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "lib/engine/names.h"
 #include "lib/engine/run/layer_entry.h"
@@ -58,19 +59,21 @@ MatrixBlock packed(const MatrixBlock& block, const MatrixProduct& part, const in
 }  // namespace
 
 template <class N>
-Reference<N>::Reference(const Side& side, const Inputs& inputs, kernels::Accelerator* accelerator)
+Reference<N>::Reference(const Side& side, const Inputs& inputs,
+                        std::shared_ptr<kernels::DeviceMemory> memory)
     : side_(side),
       inputs_(inputs),
       fabric_(side.mesh, nullptr),
-      run_(side, fabric_, inputs, accelerator) {}
+      bench_(memory),
+      run_(side, fabric_, inputs, std::move(memory)) {}
 
 template <class N>
 void Reference<N>::begin_layer(const SideLayer& layer, const Wholes<N>& values) {
   layer_ = &layer;
-  run_.begin_layer(
-      *layer.layer,
-      layer_entry(values, layer.entry, side_.mesh, layer.devices, fabric_.own(), inputs_.rows()),
-      layer.devices);
+  run_.begin_layer(*layer.layer,
+                   layer_entry(values, layer.entry, side_.mesh, layer.devices, fabric_.own(),
+                               inputs_.rows(), bench_),
+                   layer.devices);
 }
 
 template <class N>
@@ -137,8 +140,8 @@ void Reference<N>::end_step(size_t step) {
 
 template <class N>
 Part<N> Reference<N>::whole_of(Placed<N> parts, const std::vector<plan::Placement>& on) {
-  fabric_.reduce(on, parts);
-  return joined(parts, inputs_.rows());
+  fabric_.reduce(on, parts, bench_);
+  return joined(bench_, parts, inputs_.rows());
 }
 
 template class Reference<Field>;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -19,9 +20,9 @@ namespace shardtool::engine {
 template <class N>
 class Reference {
  public:
-  /// `side` is the whole model, or a CutSide; then `accelerator` must be null. The arguments must
-  /// outlive this.
-  Reference(const Side& side, const Inputs& inputs, kernels::Accelerator* accelerator);
+  /// `side` is the whole model, or a CutSide; then `memory` must be null. Computes on its
+  /// accelerator; null: the CPU. The other arguments must outlive this.
+  Reference(const Side& side, const Inputs& inputs, std::shared_ptr<kernels::DeviceMemory> memory);
 
   /// Begins a layer of `side` with these inputs.
   void begin_layer(const SideLayer& layer, const Wholes<N>& values);
@@ -46,6 +47,7 @@ class Reference {
   const Side& side_;
   const Inputs& inputs_;
   Fabric fabric_;
+  kernels::Workbench bench_;
   Run<N> run_;
   const SideLayer* layer_ = nullptr;
   std::map<Key, std::vector<MatrixProduct>> parts_;  ///< products of the step, one per device

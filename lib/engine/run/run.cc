@@ -9,9 +9,11 @@
 
 #include "kernels/encode/encode.h"
 #include "kernels/ops/router.h"
+#include "kernels/ops/works.h"
 #include "lib/base/error.h"
 #include "lib/engine/names.h"
 #include "lib/engine/run/word_experts.h"
+#include "lib/ops/part_moves.h"
 #include "lib/ops/patches/patch_grid.h"
 
 namespace shardtool::engine {
@@ -89,7 +91,7 @@ template <class N>
 void Run<N>::begin_step(const ops::Step& step) {
   step_ = &step;
   for (const ops::ValueMove& input : step.before) {
-    fabric_.exchange(input.exchange, inputs_.rows(), values_[input.value]);
+    fabric_.exchange(input.exchange, inputs_.rows(), values_[input.value], bench_);
     round(input.value);
   }
   const auto* experts = std::get_if<ops::Experts>(&step.op->op->kind);
@@ -131,7 +133,7 @@ void Run<N>::begin(const MatrixProduct& product) {
   } else if (product.expert >= 0) {
     open.x = expert_input(product);
   } else {
-    open.x = aligned(input(0, product.rank), product.inputs(), inputs_.rows(),
+    open.x = aligned(bench_, input(0, product.rank), product.inputs(), inputs_.rows(),
                      step_->op->op->in.front());
   }
   begin_there(product);
@@ -321,9 +323,9 @@ void Run<N>::add_bias(const ops::BoundWeight& weight, i64 rank, Part<N>& part) {
   const N share = here.is_summed ? share_of_bias(weight, rank) : number_of<N>(1);
   std::vector<N> bias = load_vector(here, tensor, part.features);
   for (N& b : bias) b *= share;
-  for (i64 t = 0; t < inputs_.rows(); ++t) {
-    for (i64 f = 0; f < part.width(); ++f) part.row(t)[f] += bias[static_cast<size_t>(f)];
-  }
+  bench_.run(kernels::AddToRows<N>{
+      {bench_.in_out(part.data), inputs_.rows(), part.width()}, part.width(), bench_.in(bias)});
+  bench_.finish();
 }
 
 /// Runs the op's body, or adds the bias of a product.
@@ -407,6 +409,10 @@ void Run<N>::round(const std::string& name) {
     if (inputs_.activations == Dtype::kF32) return;
     std::vector<std::byte> stored;
     for (auto& [rank, part] : values_[name]) {
+      if (part.data.is_there()) {
+        round_there(part);
+        continue;
+      }
       const i64 count = std::ssize(part.data);
       stored.resize(static_cast<size_t>(count * bits(inputs_.activations) / 8));
       kernels::from_floats(inputs_.activations, part.data.data(), count, stored.data());
@@ -420,7 +426,7 @@ void Run<N>::end_step(const ops::Step& step) {
   for (const i64 rank : devices_) run_op(rank);
   for (const std::string& name : step.op->op->out) round(name);
   for (const ops::Exchange& exchange : step.after) {
-    fabric_.exchange(exchange, inputs_.rows(), values_[step.op->op->out[0]]);
+    fabric_.exchange(exchange, inputs_.rows(), values_[step.op->op->out[0]], bench_);
   }
   if (const auto* router = std::get_if<ops::Router>(&step.op->op->kind)) {
     for (const i64 rank : devices_) route(*router, rank);

@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/device/workbench.h"
@@ -30,14 +32,16 @@ bool chooses(const ops::Op& op);
 ///                                      products_of, on different devices possibly interleaved
 ///       end_step                       the op itself, and exchanges of its results
 ///
-/// With an accelerator the products run there: call multiply_there instead of multiply. In the
-/// field the results have the same bits as on the CPU. Instantiated for Field, double and float.
+/// With an accelerator the products run there: call multiply_there instead of multiply. Values stay
+/// there, too, between ops that can run there; other ops fetch them, which waits. In the field the
+/// results have the same bits as on the CPU. Instantiated for Field, double and float.
 template <class N>
 class Run {
  public:
-  /// `accelerator` may be null: the CPU.
-  Run(const Side& side, Fabric& fabric, const Inputs& inputs, kernels::Accelerator* accelerator)
-      : side_(side), fabric_(fabric), inputs_(inputs), bench_(accelerator, inputs.cancel) {}
+  /// Computes on the accelerator of `memory`; null: the CPU.
+  Run(const Side& side, Fabric& fabric, const Inputs& inputs,
+      std::shared_ptr<kernels::DeviceMemory> memory)
+      : side_(side), fabric_(fabric), inputs_(inputs), bench_(std::move(memory), inputs.cancel) {}
 
   /// `entry` has the layer's inputs on the devices of this process.
   void begin_layer(const model::Layer& layer, PlacedValues<N> entry, std::span<const i64> devices);
@@ -100,6 +104,7 @@ class Run {
   void run_op(i64 rank);
   void route(const ops::Router& op, i64 rank);
   void round(const std::string& name);
+  void round_there(Part<N>& part);
 
   const Side& side_;
   Fabric& fabric_;
@@ -115,12 +120,13 @@ class Run {
     Part<N> x;  ///< input, one column per input of the matrix
     Part<N> y;  ///< output
     std::optional<BlockScales<N>> scales;
-    const N* x_there = nullptr;     ///< x on the accelerator
-    std::vector<std::byte> stored;  ///< x in the weights' type, for a library
+    const N* x_there = nullptr;        ///< x on the accelerator
+    kernels::Array<std::byte> stored;  ///< x in the weights' type, for a library
     /// X on the accelerator as `stored`; replaces x_there.
     const std::byte* stored_there = nullptr;
     N* y_there = nullptr;
-    N* scaled_there = nullptr;  ///< memory for x times the scales of blocks
+    kernels::Array<N> scaled;  ///< x times the scales of a row of blocks
+    N* scaled_there = nullptr;
   };
   std::map<i64, Open> open_;  ///< by device
   /// Gate and up of the open experts, by device.

@@ -65,7 +65,7 @@ std::vector<N> Run<N>::expert_bias(size_t weight, const MatrixProduct& product,
   const AxisMap& columns = all.region.at(1);
   const auto begin = all.data.begin() + *local * columns.local_size();
   const Part<N> row{columns, {begin, begin + columns.local_size()}};
-  return aligned(row, features, 1, side_.tensors[tensor].name).data;
+  return aligned(row, features, 1, side_.tensors[tensor].name).data.values();
 }
 
 /// Returns the input of an expert's matrix: the layer's input, or for the last matrix the result of

@@ -1,7 +1,9 @@
+#include "kernels/encode/element.h"
+#include "kernels/ops/works.h"
 #include "lib/engine/names.h"
 #include "lib/engine/run/run.h"
 
-// Products on an accelerator: x is copied there, chunks of rows follow, y is copied back.
+// Products on an accelerator: x is there or is copied there, chunks of rows follow, y stays there.
 namespace shardtool::engine {
 
 /// True if the library computes the product. Our kernels compute scaled matrices and 8-bit formats.
@@ -15,21 +17,24 @@ template <class N>
 void Run<N>::begin_there(const MatrixProduct& product) {
   if (bench_.accelerator() == nullptr || is_look_up(product)) return;
   Open& open = open_.at(product.rank);
-  open.y_there = bench_.in_out(open.y.data);
+  open.y_there = bench_.zeros(open.y.data);
   if constexpr (std::is_same_v<N, float>) {
     if (is_for_library(product)) {
       ++computed_by_.library;
-      open.stored.resize(open.x.data.size() * static_cast<size_t>(bits(product.dtype) / 8));
-      kernels::from_floats(product.dtype, open.x.data.data(), std::ssize(open.x.data),
-                           open.stored.data());
-      open.stored_there = bench_.in(open.stored);
+      open.stored = kernels::Array<std::byte>(open.x.data.size() *
+                                              static_cast<size_t>(bits(product.dtype) / 8));
+      std::byte* const stored = bench_.out(open.stored);
+      bench_.run(kernels::EncodeFloats{product.dtype, bench_.in(open.x.data),
+                                       std::ssize(open.x.data), stored});
+      open.stored_there = stored;
       return;
     }
   }
   ++computed_by_.kernels;
   open.x_there = bench_.in(open.x.data);
   if (!open.scales || open.scales->is_per_row()) return;
-  open.scaled_there = bench_.template room<N>(open.x.data.size());
+  open.scaled = kernels::Array<N>(open.x.data.size());
+  open.scaled_there = bench_.out(open.scaled);
 }
 
 template <class N>
@@ -103,6 +108,7 @@ void Run<N>::multiply_scaled_there(const MatrixProduct& product, const MatrixBlo
         inputs_.map,
         {open.scaled_there, tokens, columns},
         {open.y_there + r, tokens, open.y.width()}});
+    bench_.finish();  // gives the factors' memory to the next row of blocks
     r += count;
   }
 }
@@ -110,16 +116,34 @@ void Run<N>::multiply_scaled_there(const MatrixProduct& product, const MatrixBlo
 template <class N>
 void Run<N>::end_there(const MatrixProduct& product) {
   if (bench_.accelerator() == nullptr || is_look_up(product)) return;
-  bench_.finish();
   Open& open = open_.at(product.rank);
   if (!open.scales || !open.scales->is_per_row()) return;
-  for (i64 t = 0; t < inputs_.rows(); ++t) {
-    for (i64 r = 0; r < open.y.width(); ++r) open.y.row(t)[r] *= open.scales->of_whole_row(r);
+  std::vector<N> scales;
+  for (i64 r = 0; r < open.y.width(); ++r) scales.push_back(open.scales->of_whole_row(r));
+  N* const y = bench_.in_out(open.y.data);
+  bench_.run(kernels::ScaleRows<N>{{y, inputs_.rows(), open.y.width()},
+                                   open.y.width(),
+                                   bench_.in(scales),
+                                   {y, inputs_.rows(), open.y.width()}});
+  bench_.finish();
+}
+
+template <class N>
+void Run<N>::round_there(Part<N>& part) {
+  if constexpr (std::is_same_v<N, float>) {
+    const i64 count = std::ssize(part.data);
+    auto* const stored =
+        bench_.template room<std::byte>(static_cast<size_t>(count * bits(inputs_.activations) / 8));
+    bench_.run(kernels::EncodeFloats{inputs_.activations, bench_.in(part.data), count, stored});
+    bench_.run(
+        kernels::DecodeNumbers<float>{inputs_.activations, stored, count, bench_.out(part.data)});
+    bench_.finish();
   }
 }
 
 #define SHARDTOOL_INSTANTIATE(N)                                                        \
   template bool Run<N>::is_for_library(const MatrixProduct&) const;                     \
+  template void Run<N>::round_there(Part<N>&);                                          \
   template void Run<N>::begin_there(const MatrixProduct&);                              \
   template void Run<N>::multiply_group_there(const MatrixProduct&, const MatrixBlock&,  \
                                              const std::byte*, i64);                    \

@@ -1,9 +1,13 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
+#include <vector>
 
+#include "kernels/ops/works.h"
 #include "lib/ops/arithmetic/arithmetic.h"
 #include "lib/ops/body.h"
+#include "lib/ops/part_moves.h"
 
 namespace shardtool::ops {
 namespace {
@@ -36,24 +40,27 @@ AxisMap common_features(const OpAt<N>& at) {
 
 /// Combines the operands feature by feature. Each feature of a narrower operand is used for
 /// several.
-template <class N, class Combine>
-Part<N> elementwise(const OpAt<N>& at, const Combine& combine) {
+template <class N>
+Part<N> elementwise(const OpAt<N>& at, bool multiplies) {
   const AxisMap features = common_features(at);
   const i64 rows = at.inputs.rows();
-  Part<N> y = empty_part<N>(features, rows);
+  Part<N> y;
   for (size_t i = 0; i < at.in.size(); ++i) {
     const Part<N>& x = *at.in[i];
     const i64 times = features.global_size() / x.features.global_size();
     const std::string& name = at.op.op->in[i];
-    const Part<N> operand = times == 1 ? aligned(x, features, rows, name)
-                                       : aligned(repeated(x, times, rows), features, rows, name);
-    for (i64 t = 0; t < rows; ++t) {
-      for (i64 f = 0; f < y.width(); ++f) {
-        const N number = operand.row(t)[f];
-        y.row(t)[f] = i == 0 ? number : combine(y.row(t)[f], number);
-      }
+    Part<N> operand = times == 1
+                          ? aligned(at.bench, x, features, rows, name)
+                          : aligned(at.bench, repeated(x, times, rows), features, rows, name);
+    if (i == 0) {
+      y = std::move(operand);
+      continue;
     }
+    N* const to = at.bench.in_out(y.data);
+    at.bench.run(
+        kernels::CombineAll<N>{multiplies, to, at.bench.in(operand.data), std::ssize(y.data), to});
   }
+  at.bench.finish();
   return y;
 }
 
@@ -95,12 +102,12 @@ void multiply_by_stored(const OpAt<N>& at, i64 size, Part<N>& y) {
 
 template <class N>
 Part<N> apply(const Multiply&, const OpAt<N>& at) {
-  return elementwise(at, [](N a, N b) { return a * b; });
+  return elementwise(at, true);
 }
 
 template <class N>
 Part<N> apply(const Add&, const OpAt<N>& at) {
-  return elementwise(at, [](N a, N b) { return a + b; });
+  return elementwise(at, false);
 }
 
 template <class N>
@@ -108,7 +115,14 @@ Part<N> apply(const Scale& op, const OpAt<N>& at) {
   const double number = mapping::value_of(op.by, at.model.config);
   const double by = op.by_sqrt ? std::sqrt(number) : number;
   const N factor = number_of<N>(op.divides ? 1 / by : by);
-  Part<N> y = each(at, [factor](N x) { return x * factor; });
+  const Part<N>& x = *at.in[0];
+  const std::vector<N> factors(static_cast<size_t>(x.width()), factor);
+  Part<N> y = empty_part<N>(x.features, at.inputs.rows());
+  at.bench.run(kernels::ScaleRows<N>{{at.bench.in(x.data), at.inputs.rows(), x.width()},
+                                     x.width(),
+                                     at.bench.in(factors),
+                                     {at.bench.out(y.data), at.inputs.rows(), y.width()}});
+  at.bench.finish();
   if (!op.sections.empty()) {
     multiply_sections(at, op.sections, y);
   } else if (op.size) {

@@ -40,7 +40,7 @@ class AttentionAt {
     Part<N> y = empty_part<N>(index::scale(heads_, value_dim_), at_.inputs.rows());
     kernels::Workbench& bench = at_.bench;
     kernels::AttendHeads<N> all = work();
-    all.y = {bench.in_out(y.data), at_.inputs.rows(), y.width()};
+    all.y = {bench.zeros(y.data), at_.inputs.rows(), y.width()};
     const i64 at_once = heads_at_once();
     const i64 most = all.most_scores();
     const i64 scores = bench.is_parallel() ? at_.inputs.rows() * at_once * most : most;

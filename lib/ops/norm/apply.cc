@@ -98,7 +98,7 @@ Part<N> apply(const Norm& op, const OpAt<N>& at) {
   const N* const from = at.bench.in(x.data);
   const N* const factors = weight.empty() ? nullptr : at.bench.in(weight);
   const N* const summands = bias.empty() ? nullptr : at.bench.in(bias);
-  N* const to = at.bench.in_out(y.data);
+  N* const to = at.bench.zeros(y.data);
   for (i64 begin = 0; begin + n <= x.width() && n > 0; begin += n) {
     at.bench.run(kernels::NormRows<N>{spec,
                                       {from + begin, rows, x.width()},

@@ -147,7 +147,7 @@ class RecurrenceAt {
     Part<N> y = empty_part<N>(values_.features, rows);
     kernels::Workbench& bench = at_.bench;
     kernels::RecurHeads<N> work = operands();
-    work.y = {bench.in_out(y.data), rows, y.width()};
+    work.y = {bench.zeros(y.data), rows, y.width()};
     const i64 items = bench.is_parallel() ? work.count() : 1;
     work.states = bench.template room<N>(static_cast<size_t>(items * key_dim_));
     work.states_stride = bench.is_parallel() ? key_dim_ : 0;

@@ -1,6 +1,9 @@
-#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "lib/ops/body.h"
+#include "lib/ops/part_moves.h"
 #include "lib/ops/sections/section_list.h"
 #include "lib/ops/sections/sections.h"
 
@@ -15,9 +18,12 @@ Part<N> joined_inputs(const OpAt<N>& at) {
   std::vector<AxisMap> sections;
   for (const Part<N>* part : at.in) sections.push_back(part->features);
   Part<N> y = empty_part<N>(index::concat(sections), at.inputs.rows());
-  for (i64 t = 0; t < at.inputs.rows(); ++t) {
-    N* to = y.row(t);
-    for (const Part<N>* part : at.in) to = std::copy_n(part->row(t), part->width(), to);
+  at.bench.zeros(y.data);
+  i64 begin = 0;
+  for (const Part<N>* part : at.in) {
+    const FeatureRun run{0, begin, part->width()};
+    copy_runs(at.bench, *part, std::span(&run, 1), at.inputs.rows(), y);
+    begin += run.size;
   }
   return y;
 }
@@ -31,11 +37,8 @@ std::vector<Part<N>> apply(const Split& op, const OpAt<N>& at) {
   const Part<N>& x = *at.in[0];
   std::vector<Part<N>> parts;
   for (Section& section : sections_of(op.order, x.features, sizes, at.op.op->in[0])) {
-    Part<N> y = empty_part<N>(std::move(section.features), at.inputs.rows());
-    for (i64 t = 0; t < at.inputs.rows(); ++t) {
-      for (size_t i = 0; i < section.from.size(); ++i) y.row(t)[i] = x.row(t)[section.from[i]];
-    }
-    parts.push_back(std::move(y));
+    parts.push_back(
+        picked(at.bench, x, std::move(section.features), section.from, at.inputs.rows()));
   }
   return parts;
 }
@@ -51,18 +54,18 @@ Part<N> apply(const Join& op, const OpAt<N>& at) {
   }
   const AxisMap heads = units_of(at.in[0]->features, sizes[0], at.op.op->in[0]);
   Part<N> y = empty_part<N>(index::scale(heads, per_head), at.inputs.rows());
+  at.bench.zeros(y.data);
   i64 begin = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const bool is_shared = at.in[i]->features.global_size() == sizes[i];
     const Part<N> x = is_shared ? *at.in[i]
-                                : aligned(*at.in[i], index::scale(heads, sizes[i]),
+                                : aligned(at.bench, *at.in[i], index::scale(heads, sizes[i]),
                                           at.inputs.rows(), at.op.op->in[i]);
-    for (i64 t = 0; t < at.inputs.rows(); ++t) {
-      for (i64 h = 0; h < heads.local_size(); ++h) {
-        const N* from = x.row(t) + (is_shared ? 0 : h * sizes[i]);
-        std::copy_n(from, sizes[i], y.row(t) + h * per_head + begin);
-      }
+    std::vector<FeatureRun> runs;
+    for (i64 h = 0; h < heads.local_size(); ++h) {
+      runs.push_back({is_shared ? 0 : h * sizes[i], h * per_head + begin, sizes[i]});
     }
+    copy_runs(at.bench, x, std::span(runs), at.inputs.rows(), y);
     begin += sizes[i];
   }
   return y;
@@ -76,11 +79,7 @@ Part<N> apply(const OfLayer& op, const OpAt<N>& at) {
   const Part<N>& x = *at.in[0];
   const Section section =
       sections_of(Split::Order::kConcat, x.features, sizes, at.op.op->in[0]).back();
-  Part<N> y = empty_part<N>(section.features, at.inputs.rows());
-  for (i64 t = 0; t < at.inputs.rows(); ++t) {
-    for (size_t i = 0; i < section.from.size(); ++i) y.row(t)[i] = x.row(t)[section.from[i]];
-  }
-  return y;
+  return picked(at.bench, x, section.features, section.from, at.inputs.rows());
 }
 
 SHARDTOOL_BODY(Split)
