@@ -410,7 +410,7 @@ void Validating::run_model() {
   report_.accelerators = engine.accelerators;
   report_.libraries = engine.libraries;
   engine::ValidationOptions options = engine_options();
-  options.accelerator = engine.accelerator;
+  options.accelerators = engine.used;
   options.uses_library = engine.has_library;
   comm::run_or_abort(*engine.comm, [&] {
     const engine::Verdict verdict =

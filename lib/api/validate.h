@@ -39,10 +39,10 @@ struct ValidateOptions {
   /// Players of the devices: this process plays all (embedded), or each process of a launch some.
   /// nccl computes the products on GPUs.
   comm::EngineChoice engine;
-  bool gpu_virtual = false;  ///< instead: this process plays all devices, on a GPU
+  bool gpu_virtual = false;  ///< instead: this process plays all devices, on the GPUs that it sees
   exec::Resources resources;
-  /// Computes the products, whatever the engine, and instead of the GPU that it would open.
-  kernels::Accelerator* accelerator = nullptr;
+  /// Compute, whatever the engine, instead of the GPUs that it would open.
+  std::vector<kernels::Accelerator*> accelerators = {};
 };
 
 /// One line of the verdict.
@@ -64,7 +64,7 @@ struct ValidateReport {
   engine::Outcome outcome = engine::Outcome::kFail;
   std::string engine;                     ///< engine that ran the devices
   std::string backend = "none";           ///< device of the products: "cpu" or "cuda"
-  std::vector<std::string> accelerators;  ///< GPU of every process; empty: CPUs
+  std::vector<std::string> accelerators;  ///< GPUs of every process; empty: CPUs
   /// For V4 on accelerators: every process' product library, or why it has none.
   std::vector<std::string> libraries;
   engine::ComputedBy native;  ///< products of V4 on accelerators

@@ -63,7 +63,7 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
   inputs.has_images = !golden.given.empty();
   inputs.ends_with_word = false;
   Fabric fabric(whole.mesh, nullptr);
-  Run<float> run(whole, fabric, inputs, nullptr);
+  Run<float> run(whole, fabric, inputs, {});
   std::vector<GoldenDifference> differences;
   model::Stream stream;
   PlacedValues<float> passed;

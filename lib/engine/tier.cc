@@ -27,16 +27,15 @@ std::uint64_t digest_of(const Placed<Field>& parts, size_t layer) {
 
 template <class N>
 Tier<N>::Tier(TierKind kind, Standard standard, const Side& reference, const Side& shards,
-              comm::Communicator* comm, Inputs inputs, double tolerance,
-              const std::shared_ptr<kernels::DeviceMemory>& memory)
+              comm::Communicator* comm, Inputs inputs, double tolerance, const Memories& memories)
     : inputs_(std::move(inputs)),
       standard_(standard),
       shards_(shards),
       fabric_(shards.mesh, comm,
               kind == TierKind::kNative ? std::optional(inputs_.activations) : std::nullopt),
-      bench_(memory),
-      reference_(reference, inputs_, memory),
-      shards_run_(shards, fabric_, inputs_, memory),
+      bench_(first_of(memories)),
+      reference_(reference, inputs_, memories),
+      shards_run_(shards, fabric_, inputs_, memories),
       tolerance_(tolerance) {
   verdict_.kind = kind;
 }

@@ -29,10 +29,9 @@ enum class Standard {
 template <class N>
 class Tier {
  public:
-  /// Computes on the accelerator of `memory`, which may be null (the CPU), and must be with kBits.
+  /// `memories` must be empty with kBits.
   Tier(TierKind kind, Standard standard, const Side& reference, const Side& shards,
-       comm::Communicator* comm, Inputs inputs, double tolerance,
-       const std::shared_ptr<kernels::DeviceMemory>& memory);
+       comm::Communicator* comm, Inputs inputs, double tolerance, const Memories& memories);
 
   void begin_layer(const LayerPair& layer, size_t index);
   void begin_step(size_t step);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -89,20 +90,24 @@ Inputs real_inputs(std::span<const i64> tokens, const ValidationOptions& options
 }
 
 i64 chunk_bytes(const ValidationOptions& options) {
-  return std::min(kMostChunkBytes, options.resources.max_memory / kChunksInBudget);
+  const i64 rings = std::max<i64>(1, std::ssize(options.accelerators));
+  return std::min(kMostChunkBytes, options.resources.max_memory / (kChunksInBudget * rings));
 }
 
 /// Read-ahead budget in bytes. An accelerator's chunks, and the copies of other arrays, which get
 /// as much as one chunk, are of the budget.
 i64 read_ahead(const ValidationOptions& options) {
-  if (options.accelerator == nullptr) return options.resources.max_memory;
-  return options.resources.max_memory - (kChunksUnderWay + 1) * chunk_bytes(options);
+  return options.resources.max_memory -
+         std::ssize(options.accelerators) * (kChunksUnderWay + 1) * chunk_bytes(options);
 }
 
-std::shared_ptr<kernels::DeviceMemory> memory_of(const ValidationOptions& options) {
-  if (options.accelerator == nullptr) return nullptr;
-  return std::make_shared<kernels::DeviceMemory>(*options.accelerator,
-                                                 static_cast<size_t>(chunk_bytes(options)));
+Memories memories_of(const ValidationOptions& options) {
+  Memories memories;
+  for (kernels::Accelerator* const accelerator : options.accelerators) {
+    memories.push_back(std::make_shared<kernels::DeviceMemory>(
+        *accelerator, static_cast<size_t>(chunk_bytes(options))));
+  }
+  return memories;
 }
 
 Inputs rounded(Inputs inputs, Dtype activations) {
@@ -132,21 +137,23 @@ class Validation {
         tokens_(any_tokens(whole, options)),
         order_({layers_, whole, shards, fabric_.own(), fabric_.is_first_process(),
                 chunk_bytes(options), tokens_}),
-        memory_(memory_of(options)),
+        memories_(memories_of(options)),
         field_(TierKind::kField, Standard::kWhole, whole, shards, comm,
-               field_inputs(tokens_, options), 0, memory_) {
+               field_inputs(tokens_, options), 0, memories_) {
     if (options.with_f64) {
-      real_ =
-          std::make_unique<Tier<double>>(TierKind::kF64, Standard::kWhole, whole, shards, comm,
-                                         real_inputs(tokens_, options), options.tolerance, memory_);
+      real_ = std::make_unique<Tier<double>>(TierKind::kF64, Standard::kWhole, whole, shards, comm,
+                                             real_inputs(tokens_, options), options.tolerance,
+                                             memories_);
     }
     if (options.with_ordered) add_ordered(comm);
     if (options.with_f64 && options.native) {
       native_ = std::make_unique<Tier<float>>(TierKind::kNative, Standard::kWhole, whole, shards,
                                               comm, native_inputs(tokens_, options),
-                                              std::numeric_limits<double>::infinity(), memory_);
+                                              std::numeric_limits<double>::infinity(), memories_);
     }
-    if (options.accelerator != nullptr) ring_.emplace(*options.accelerator, kChunksUnderWay);
+    for (kernels::Accelerator* const accelerator : options.accelerators) {
+      rings_.emplace_back(*accelerator, kChunksUnderWay);
+    }
     if (options.compares_bytes) equality_.emplace(whole, shards);
     if (options.recorded != nullptr) recorded_.emplace(whole, shards, *options.recorded);
     stream_ = std::make_unique<ChunkStream>([this] { return order_.next(); }, read_ahead(options),
@@ -171,8 +178,10 @@ class Validation {
   kernels::FloatCensus multiply_rows(const MatrixProduct& product, bool of_shards,
                                      index::Interval rows, std::span<const std::byte> bytes,
                                      bool is_new);
+  /// Returns the ring of the accelerator that computes the product; null: the CPU does.
+  kernels::UploadRing* ring_of(const MatrixProduct& product, bool of_shards);
   void multiply_there(const MatrixProduct& product, bool of_shards, index::Interval rows,
-                      std::span<const std::byte> bytes);
+                      std::span<const std::byte> bytes, kernels::UploadRing& ring);
   Counts predicted_counts() const;
   void predict(Verdict& verdict);
   void note_tested(Verdict& verdict) const;
@@ -186,14 +195,14 @@ class Validation {
   Crew crew_;
   std::vector<i64> tokens_;
   ReadingOrder order_;
-  std::shared_ptr<kernels::DeviceMemory> memory_;  ///< null: no accelerator
+  Memories memories_;
   Tier<Field> field_;
   std::unique_ptr<Tier<double>> real_;
   std::optional<CutSide> cut_;
   std::vector<std::unique_ptr<Tier<float>>> ordered_;
   std::unique_ptr<Tier<float>> native_;
   std::vector<OddWeight> odd_;
-  std::optional<kernels::UploadRing> ring_;  ///< set if there is an accelerator
+  std::deque<kernels::UploadRing> rings_;  ///< by accelerator
   std::optional<ByteEquality> equality_;
   std::optional<RecordedByteCheck> recorded_;
   /// Matrices whose numbers have been checked for NaN and infinity.
@@ -209,7 +218,7 @@ void Validation::add_ordered(comm::Communicator* comm) {
       {TierKind::kOrderedF32, inputs}, {TierKind::kOrderedBf16, rounded(inputs, Dtype::kBF16)}};
   for (const auto& [kind, with] : runs) {
     ordered_.push_back(std::make_unique<Tier<float>>(kind, Standard::kBits, cut_->side(), shards_,
-                                                     comm, with, 0, nullptr));
+                                                     comm, with, 0, Memories()));
   }
 }
 
@@ -245,7 +254,8 @@ kernels::FloatCensus Validation::multiply_rows(const MatrixProduct& product, boo
                                                index::Interval rows,
                                                std::span<const std::byte> bytes, bool is_new) {
   const i64 parts = crew_.size() * kPartsPerThread;
-  std::byte* const room = ring_ ? ring_->begin(bytes.size()) : nullptr;
+  kernels::UploadRing* const ring = ring_of(product, of_shards);
+  std::byte* const room = ring != nullptr ? ring->begin(bytes.size()) : nullptr;
   i64 tiers = 0;
   each_tier([&](const auto&) { ++tiers; });
   std::vector<kernels::FloatCensus> found(static_cast<size_t>(parts));
@@ -263,7 +273,7 @@ kernels::FloatCensus Validation::multiply_rows(const MatrixProduct& product, boo
       const auto share =
           bytes.subspan(static_cast<size_t>(first), static_cast<size_t>(last - first));
       found[static_cast<size_t>(part)] = kernels::float_census(product.dtype, share);
-      if (ring_ && !share.empty()) std::memcpy(room + first, share.data(), share.size());
+      if (room != nullptr && !share.empty()) std::memcpy(room + first, share.data(), share.size());
     }
     const MatrixBlock block = share_of_work(product, rows, bytes.data(), part, parts);
     i64 skipped = i / parts;
@@ -271,21 +281,26 @@ kernels::FloatCensus Validation::multiply_rows(const MatrixProduct& product, boo
       if (skipped-- == 0 && !tier.computes_there()) tier.multiply(of_shards, product, block);
     });
   });
-  if (ring_) multiply_there(product, of_shards, rows, bytes);
+  if (ring != nullptr) multiply_there(product, of_shards, rows, bytes, *ring);
   return std::accumulate(
       found.begin(), found.end(), kernels::FloatCensus{},
       [](kernels::FloatCensus sum, const kernels::FloatCensus& one) { return sum += one; });
 }
 
+kernels::UploadRing* Validation::ring_of(const MatrixProduct& product, bool of_shards) {
+  if (rings_.empty()) return nullptr;
+  return &rings_[of_shards ? static_cast<size_t>(product.rank) % rings_.size() : 0];
+}
+
 /// Sends the chunk to the accelerator, which multiplies by it while the next chunk is read.
 void Validation::multiply_there(const MatrixProduct& product, bool of_shards, index::Interval rows,
-                                std::span<const std::byte> bytes) {
-  const std::byte* const there = ring_->send();
+                                std::span<const std::byte> bytes, kernels::UploadRing& ring) {
+  const std::byte* const there = ring.send();
   const MatrixBlock all = share_of_work(product, rows, bytes.data(), 0, 1);
   each_tier([&](auto& tier) {
     if (tier.computes_there()) tier.multiply_there(of_shards, product, all, there);
   });
-  ring_->end();
+  ring.end();
 }
 
 void Validation::run_products(bool of_shards, size_t layer, size_t step) {

@@ -30,10 +30,10 @@ struct ValidationOptions {
   double tolerance = 1e-10;   ///< of the f64 run, relative to the root mean square
   exec::Resources resources;  ///< max_memory limits the bytes of weights that are read ahead
   i64 stored_bytes = 0;       ///< expected bytes to read, the total of the progress
-  /// Computes the products; null: the CPU. All else runs on the CPU. The bits of the field run do
-  /// not depend on it.
-  kernels::Accelerator* accelerator = nullptr;
-  /// Use the accelerator's library for the products of the native run, in the weights' dtype if it
+  /// Accelerators of this process, which share its ranks in turn; the first also computes the whole
+  /// model. Empty: the CPU. The bits of the field run do not depend on them.
+  std::vector<kernels::Accelerator*> accelerators = {};
+  /// Use the accelerators' library for the products of the native run, in the weights' dtype if it
   /// has that. Requires that product_library() found one.
   bool uses_library = false;
 };

@@ -51,11 +51,11 @@ api::ValidateOptions against_model(const std::string& model, const std::string& 
 
 /// Compares the reports of the CPU and of the accelerator.
 void check_same(api::ValidateOptions options, Pace pace) {
-  options.accelerator = nullptr;
+  options.accelerators.clear();
   const api::ValidateReport on_cpu = api::validate(options);
   CHECK(on_cpu.accelerators.empty());
   EmulatedAccelerator accelerator(pace);
-  options.accelerator = &accelerator;
+  options.accelerators = {&accelerator};
   const api::ValidateReport there = api::validate(options);
   CHECK(said(there) == said(on_cpu));
   CHECK(accelerator.allocations() == 0);
@@ -116,7 +116,7 @@ api::ValidateReport native_report(api::ValidateOptions options, const std::strin
   CHECK(on_cpu.libraries.empty());
   tier_on_cpu = native_tier(on_cpu);
   EmulatedAccelerator accelerator(pace, {}, library);
-  options.accelerator = &accelerator;
+  options.accelerators = {&accelerator};
   api::ValidateReport there = api::validate(options);
   CHECK(there.outcome == on_cpu.outcome);
   CHECK(there.digest == on_cpu.digest);
@@ -150,7 +150,7 @@ TEST_CASE("products of the native run are the library's, and no others") {
     CHECK(multiplied >= report.native.library);
     options.quick = true;
     EmulatedAccelerator accelerator(pace, {}, kFakeCublasLt);
-    options.accelerator = &accelerator;
+    options.accelerators = {&accelerator};
     CHECK(api::validate(options).outcome == engine::Outcome::kPass);
     CHECK(turn<int>(kFakeCublasLt, "fake_cublaslt_multiplied") - before == multiplied);
     pace = pace == Pace::kLate ? Pace::kEager : Pace::kLate;
@@ -185,7 +185,7 @@ TEST_CASE("a library that fails ends a native run with what it says") {
   options.native = true;
   for (const char* call : {"cublasLtCreate", "cublasLtMatmul"}) {
     EmulatedAccelerator accelerator(Pace::kLate, {}, kFakeCublasLt);
-    options.accelerator = &accelerator;
+    options.accelerators = {&accelerator};
     turn<void>(kFakeCublasLt, "fake_cublaslt_fails", call);
     const auto error = testing::error_of([&] { return api::validate(options); });
     turn<void>(kFakeCublasLt, "fake_cublaslt_fails", "");
@@ -220,7 +220,7 @@ TEST_CASE("within a layer no value leaves an accelerator") {
     api::ValidateOptions options = against_model(model, split_copy(model, "tp=2", folder));
     options.native = true;
     EmulatedAccelerator accelerator(Pace::kLate, {}, kFakeCublasLt);
-    options.accelerator = &accelerator;
+    options.accelerators = {&accelerator};
     // What was copied back so far, at every product of a layer.
     std::map<std::string, std::set<i64>> downloads;
     options.resources.on_progress = [&](const exec::Progress& progress) {
@@ -264,7 +264,7 @@ TEST_CASE("processes with an accelerator each give the digest of one process wit
         EmulatedAccelerator accelerator(rank == 0 ? Pace::kLate : Pace::kEager);
         own.engine.launch = comm::Launch{"mpirun", rank, 2, "job"};
         own.engine.meeting.folder = folder.path();
-        own.accelerator = &accelerator;
+        own.accelerators = {&accelerator};
         reports[static_cast<size_t>(rank)] = api::validate(own);
       });
     }
@@ -276,6 +276,42 @@ TEST_CASE("processes with an accelerator each give the digest of one process wit
   }
 }
 
+TEST_CASE("accelerators of one process share its ranks and give the CPU's digest and verdict") {
+  for (const auto& [model, mesh] : std::to_array<Sample>({{"prototype", "tp=4"},
+                                                          {"gpt_oss", "ep=2,tp=2"},
+                                                          {"qwen2_moe", "pp=2,tp=2"},
+                                                          {"fp8", "tp=2"}})) {
+    CAPTURE(model);
+    const TempFolder folder;
+    api::ValidateOptions options = against_model(model, split_copy(model, mesh, folder));
+    options.native = true;
+    options.resources.max_memory = 200'000;
+    const api::ValidateReport on_cpu = api::validate(options);
+    EmulatedAccelerator first(Pace::kLate), second(Pace::kEager), third(Pace::kLate);
+    options.accelerators = {&first, &second, &third};
+    const api::ValidateReport there = api::validate(options);
+    CHECK(said(there) == said(on_cpu));
+    CHECK(there.accelerators == std::vector<std::string>{"a thread, a thread, a thread"});
+    for (const EmulatedAccelerator* one : {&first, &second}) {
+      CHECK(one->works() > 0);
+      CHECK(one->allocations() == 0);
+    }
+    CHECK((third.works() > 0) == (std::string(mesh) != "tp=2"));
+  }
+}
+
+TEST_CASE("an error of one of several accelerators ends a validation") {
+  const TempFolder folder;
+  api::ValidateOptions options =
+      against_model("prototype", split_copy("prototype", "tp=4", folder));
+  EmulatedAccelerator first(Pace::kLate);
+  EmulatedAccelerator second(Pace::kLate, {PlannedFailure::Call::kWork, 3});
+  options.accelerators = {&first, &second};
+  CHECK_ERROR(kDeviceFailed, api::validate(options));
+  CHECK(first.allocations() == 0);
+  CHECK(second.allocations() == 0);
+}
+
 TEST_CASE("a failure of an accelerator ends a validation with its name, whatever call it is") {
   using Call = PlannedFailure::Call;
   const TempFolder folder;
@@ -284,7 +320,7 @@ TEST_CASE("a failure of an accelerator ends a validation with its name, whatever
   for (const Call call : {Call::kAllocate, Call::kAllocateHost, Call::kCopy, Call::kWork}) {
     for (const int after : {0, 4}) {
       EmulatedAccelerator accelerator(Pace::kEager, {call, after});
-      options.accelerator = &accelerator;
+      options.accelerators = {&accelerator};
       const auto error = testing::error_of([&] { return api::validate(options); });
       REQUIRE(error);
       CHECK(error->code() == ErrorCode::kDeviceFailed);

@@ -99,7 +99,7 @@ TEST_CASE("processes over NCCL's calls, one device or several each, have one pro
     const auto errors = errors_of_processes(processes, [&](int rank) {
       EmulatedAccelerator accelerator(EmulatedAccelerator::Pace::kEager);
       api::ValidateOptions own = on_nccl(options, rank, processes, folder);
-      own.accelerator = &accelerator;
+      own.accelerators = {&accelerator};
       reports[static_cast<size_t>(rank)] = api::validate(own);
       CHECK(accelerator.works() > 0);
     });
@@ -128,7 +128,7 @@ std::vector<api::ValidateReport> reports_over_nccl(const api::ValidateOptions& o
   const auto errors = errors_of_processes(processes, [&](int rank) {
     EmulatedAccelerator accelerator(EmulatedAccelerator::Pace::kEager);
     api::ValidateOptions own = on_nccl(options, rank, processes, folder);
-    own.accelerator = &accelerator;
+    own.accelerators = {&accelerator};
     reports[static_cast<size_t>(rank)] = api::validate(own);
   });
   for (const auto& error : errors) CHECK_MESSAGE(!error, error->message());
@@ -247,7 +247,7 @@ TEST_CASE("a fault is told by all processes over NCCL's calls, in one process' w
   const auto errors = errors_of_processes(2, [&](int rank) {
     EmulatedAccelerator accelerator(EmulatedAccelerator::Pace::kLate);
     api::ValidateOptions own = on_nccl(options, rank, 2, folder);
-    own.accelerator = &accelerator;
+    own.accelerators = {&accelerator};
     reports[static_cast<size_t>(rank)] = api::validate(own);
   });
   for (const auto& error : errors) CHECK_FALSE(error);
@@ -271,7 +271,7 @@ TEST_CASE("an accelerator that fails in one process ends all, by its name and at
         EmulatedAccelerator::Pace::kEager,
         {rank == 1 ? PlannedFailure::Call::kWork : PlannedFailure::Call::kNone, 5});
     api::ValidateOptions own = on_nccl(options, rank, 3, folder);
-    own.accelerator = &accelerator;
+    own.accelerators = {&accelerator};
     api::validate(own);
   });
   for (size_t rank = 0; rank < errors.size(); ++rank) {
@@ -298,7 +298,7 @@ TEST_CASE("NCCL that stops in the midst of a validation is cut off after the dea
     EmulatedAccelerator accelerator(EmulatedAccelerator::Pace::kEager);
     engine::ValidationOptions options;
     options.resources.threads = 1;
-    options.accelerator = &accelerator;
+    options.accelerators = {&accelerator};
     options.resources.on_progress = [&](const exec::Progress& progress) {
       if (progress.item.starts_with("step 3 ")) turn<void>("fake_nccl_stalls", true);
     };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "kernels/device/device.h"
 #include "lib/base/error.h"
@@ -23,6 +24,15 @@ std::unique_ptr<kernels::Accelerator> open_own_gpu(comm::Communicator& comm) {
 
 std::unique_ptr<kernels::Accelerator> open_gpu_of_rank(int rank) {
   return kernels::open_accelerator(rank % std::max(kernels::device_state().count, 1));
+}
+
+std::vector<std::unique_ptr<kernels::Accelerator>> open_all_gpus() {
+  std::vector<std::unique_ptr<kernels::Accelerator>> gpus;
+  const int count = kernels::device_state().count;
+  do {
+    gpus.push_back(kernels::open_accelerator(static_cast<int>(gpus.size())));
+  } while (std::ssize(gpus) < count);
+  return gpus;
 }
 
 void require_one_process(const comm::EngineChoice& choice, std::string_view engine) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "kernels/device/accelerator.h"
 #include "lib/comm/communicator.h"
@@ -19,6 +20,10 @@ std::unique_ptr<kernels::Accelerator> open_own_gpu(comm::Communicator& comm);
 /// Opens a GPU for a rank of this process. Ranks take the visible GPUs in turn, so that several may
 /// have the same, each with a queue of its own. Throws like open_own_gpu.
 std::unique_ptr<kernels::Accelerator> open_gpu_of_rank(int rank);
+
+/// Opens all GPUs that this process sees. Throws like open_own_gpu if there is none, or if one of
+/// them does not work.
+std::vector<std::unique_ptr<kernels::Accelerator>> open_all_gpus();
 
 /// Throws kUsage if a launcher started processes for an engine that is a single one.
 void require_one_process(const comm::EngineChoice& choice, std::string_view engine);

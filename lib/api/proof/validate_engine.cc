@@ -1,5 +1,10 @@
 #include "lib/api/proof/validate_engine.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
 #include "lib/api/proof/process_gpu.h"
 #include "lib/comm/agreement.h"
 #include "lib/comm/engine.h"
@@ -15,10 +20,21 @@ std::unique_ptr<comm::Communicator> connect(const ValidateOptions& options) {
   return std::make_unique<comm::SoloCommunicator>();
 }
 
+std::vector<std::unique_ptr<kernels::Accelerator>> only(std::unique_ptr<kernels::Accelerator> one) {
+  std::vector<std::unique_ptr<kernels::Accelerator>> list;
+  list.push_back(std::move(one));
+  return list;
+}
+
 /// Opens the product library for the native run.
 void open_library(ValidateEngine& engine) {
   kernels::ProductLibrary library;
-  comm::all_do(*engine.comm, [&] { library = engine.accelerator->product_library(); });
+  comm::all_do(*engine.comm, [&] {
+    for (kernels::Accelerator* const one : engine.used) {
+      library = one->product_library();
+      if (!library.is_here()) return;
+    }
+  });
   engine.has_library = library.is_here();
   engine.libraries =
       engine.comm->all_gather(library.is_here() ? library.name : "none: " + library.missing);
@@ -38,14 +54,16 @@ bool computes_on_gpus(const ValidateOptions& options) {
 ValidateEngine open_engine(const ValidateOptions& options) {
   ValidateEngine engine;
   engine.comm = connect(options);
-  engine.accelerator = options.accelerator;
-  if (!computes_on_gpus(options) && engine.accelerator == nullptr) return engine;
-  if (engine.accelerator == nullptr) {
-    engine.own = open_own_gpu(*engine.comm);
-    engine.accelerator = engine.own.get();
+  engine.used = options.accelerators;
+  if (!computes_on_gpus(options) && engine.used.empty()) return engine;
+  if (engine.used.empty()) {
+    engine.own = options.gpu_virtual ? open_all_gpus() : only(open_own_gpu(*engine.comm));
+    for (const auto& one : engine.own) engine.used.push_back(one.get());
   }
-  engine.backend = engine.accelerator->backend();
-  engine.accelerators = engine.comm->all_gather(engine.accelerator->name());
+  engine.backend = engine.used.front()->backend();
+  std::vector<std::string> names;
+  for (const kernels::Accelerator* const one : engine.used) names.push_back(one->name());
+  engine.accelerators = engine.comm->all_gather(fmt::format("{}", fmt::join(names, ", ")));
   if (options.native) open_library(engine);
   return engine;
 }

@@ -59,13 +59,12 @@ MatrixBlock packed(const MatrixBlock& block, const MatrixProduct& part, const in
 }  // namespace
 
 template <class N>
-Reference<N>::Reference(const Side& side, const Inputs& inputs,
-                        std::shared_ptr<kernels::DeviceMemory> memory)
+Reference<N>::Reference(const Side& side, const Inputs& inputs, const Memories& memories)
     : side_(side),
       inputs_(inputs),
       fabric_(side.mesh, nullptr),
-      bench_(memory),
-      run_(side, fabric_, inputs, std::move(memory)) {}
+      bench_(first_of(memories)),
+      run_(side, fabric_, inputs, memories) {}
 
 template <class N>
 void Reference<N>::begin_layer(const SideLayer& layer, const Wholes<N>& values) {

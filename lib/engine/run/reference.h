@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -20,9 +19,9 @@ namespace shardtool::engine {
 template <class N>
 class Reference {
  public:
-  /// `side` is the whole model, or a CutSide; then `memory` must be null. Computes on its
-  /// accelerator; null: the CPU. The other arguments must outlive this.
-  Reference(const Side& side, const Inputs& inputs, std::shared_ptr<kernels::DeviceMemory> memory);
+  /// `side` is the whole model, or a CutSide; then `memories` must be empty. `side` and `inputs`
+  /// must outlive this.
+  Reference(const Side& side, const Inputs& inputs, const Memories& memories);
 
   /// Begins a layer of `side` with these inputs.
   void begin_layer(const SideLayer& layer, const Wholes<N>& values);

@@ -49,7 +49,7 @@ bool chooses(const ops::Op& op) {
 
 template <class N>
 OpAt<N> Run<N>::at(i64 rank) {
-  OpAt<N> at{*side_.model, side_, inputs_, *step_->op, layer_, rank, bench_, {}};
+  OpAt<N> at{*side_.model, side_, inputs_, *step_->op, layer_, rank, bench_of(rank), {}};
   at.choosing = choosing();
   for (size_t i = 0; i < step_->op->op->in.size(); ++i) at.in.push_back(&input(i, rank));
   const auto& on = step_->made.at(0);
@@ -91,7 +91,7 @@ template <class N>
 void Run<N>::begin_step(const ops::Step& step) {
   step_ = &step;
   for (const ops::ValueMove& input : step.before) {
-    fabric_.exchange(input.exchange, inputs_.rows(), values_[input.value], bench_);
+    fabric_.exchange(input.exchange, inputs_.rows(), values_[input.value], benches_.front());
     round(input.value);
   }
   const auto* experts = std::get_if<ops::Experts>(&step.op->op->kind);
@@ -133,8 +133,8 @@ void Run<N>::begin(const MatrixProduct& product) {
   } else if (product.expert >= 0) {
     open.x = expert_input(product);
   } else {
-    open.x = aligned(bench_, input(0, product.rank), product.inputs(), inputs_.rows(),
-                     step_->op->op->in.front());
+    open.x = aligned(bench_of(product.rank), input(0, product.rank), product.inputs(),
+                     inputs_.rows(), step_->op->op->in.front());
   }
   begin_there(product);
 }
@@ -323,9 +323,10 @@ void Run<N>::add_bias(const ops::BoundWeight& weight, i64 rank, Part<N>& part) {
   const N share = here.is_summed ? share_of_bias(weight, rank) : number_of<N>(1);
   std::vector<N> bias = load_vector(here, tensor, part.features);
   for (N& b : bias) b *= share;
-  bench_.run(kernels::AddToRows<N>{
-      {bench_.in_out(part.data), inputs_.rows(), part.width()}, part.width(), bench_.in(bias)});
-  bench_.finish();
+  kernels::Workbench& bench = bench_of(rank);
+  bench.run(kernels::AddToRows<N>{
+      {bench.in_out(part.data), inputs_.rows(), part.width()}, part.width(), bench.in(bias)});
+  bench.finish();
 }
 
 /// Runs the op's body, or adds the bias of a product.
@@ -410,7 +411,7 @@ void Run<N>::round(const std::string& name) {
     std::vector<std::byte> stored;
     for (auto& [rank, part] : values_[name]) {
       if (part.data.is_there()) {
-        round_there(part);
+        round_there(bench_of(rank), part);
         continue;
       }
       const i64 count = std::ssize(part.data);
@@ -426,7 +427,7 @@ void Run<N>::end_step(const ops::Step& step) {
   for (const i64 rank : devices_) run_op(rank);
   for (const std::string& name : step.op->op->out) round(name);
   for (const ops::Exchange& exchange : step.after) {
-    fabric_.exchange(exchange, inputs_.rows(), values_[step.op->op->out[0]], bench_);
+    fabric_.exchange(exchange, inputs_.rows(), values_[step.op->op->out[0]], benches_.front());
   }
   if (const auto* router = std::get_if<ops::Router>(&step.op->op->kind)) {
     for (const i64 rank : devices_) route(*router, rank);

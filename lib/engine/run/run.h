@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "lib/engine/names.h"
 #include "lib/engine/run/computed_by.h"
 #include "lib/engine/run/fabric.h"
+#include "lib/engine/run/memories.h"
 #include "lib/engine/run/part.h"
 #include "lib/engine/run/product_list.h"
 #include "lib/engine/side.h"
@@ -38,10 +40,11 @@ bool chooses(const ops::Op& op);
 template <class N>
 class Run {
  public:
-  /// Computes on the accelerator of `memory`; null: the CPU.
-  Run(const Side& side, Fabric& fabric, const Inputs& inputs,
-      std::shared_ptr<kernels::DeviceMemory> memory)
-      : side_(side), fabric_(fabric), inputs_(inputs), bench_(std::move(memory), inputs.cancel) {}
+  Run(const Side& side, Fabric& fabric, const Inputs& inputs, const Memories& memories)
+      : side_(side), fabric_(fabric), inputs_(inputs) {
+    for (const auto& memory : memories) benches_.emplace_back(memory, inputs.cancel);
+    if (memories.empty()) benches_.emplace_back(nullptr, inputs.cancel);
+  }
 
   /// `entry` has the layer's inputs on the devices of this process.
   void begin_layer(const model::Layer& layer, PlacedValues<N> entry, std::span<const i64> devices);
@@ -74,6 +77,9 @@ class Run {
 
  private:
   OpAt<N> at(i64 rank);
+  kernels::Workbench& bench_of(i64 rank) {
+    return benches_[static_cast<size_t>(rank) % benches_.size()];
+  }
   Choosing choosing();
   const Part<N>& input(size_t i, i64 rank) const;
   std::vector<i64> sum_group(i64 rank, const std::vector<i64>& holders) const;
@@ -104,7 +110,7 @@ class Run {
   void run_op(i64 rank);
   void route(const ops::Router& op, i64 rank);
   void round(const std::string& name);
-  void round_there(Part<N>& part);
+  void round_there(kernels::Workbench& bench, Part<N>& part);
 
   const Side& side_;
   Fabric& fabric_;
@@ -131,7 +137,7 @@ class Run {
   std::map<i64, Open> open_;  ///< by device
   /// Gate and up of the open experts, by device.
   std::map<i64, std::map<MatrixProduct::Role, Part<N>>> expert_;
-  kernels::Workbench bench_;
+  std::deque<kernels::Workbench> benches_;  ///< by accelerator; one on the CPU
   ComputedBy computed_by_;
 
   std::map<std::string, Choice> choices_;
