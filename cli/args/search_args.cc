@@ -71,6 +71,11 @@ std::vector<Argument> goal_arguments(SearchArgs& args) {
        .help = "the highest price of all devices per hour",
        .target = &args.max_price,
        .advanced = true},
+      {.name = "--from",
+       .value = "OUT",
+       .help = "today's layout, an output folder or a file of `plan -o`: adds the bytes and the "
+               "time of moving the weights from there to each layout",
+       .target = &args.from},
       {.name = "--survive",
        .value = "N",
        .help = "replicas that are left when N devices are lost hold all clients",
@@ -120,6 +125,7 @@ api::SearchOptions to_search_options(const SearchArgs& args) {
   if (args.concurrency) options.concurrency = counts_of("--concurrency", *args.concurrency);
   if (args.workload.kv_dtype) options.kv_dtypes = words_of_list(*args.workload.kv_dtype);
   options.objective = *plan::objective_named(args.objective.value_or("throughput"));
+  options.from = args.from;
   options.survive = count_or("--survive", args.survive, 0, 0);
   constexpr double kUsPerMs = 1e3;
   constexpr double kSecondsPerHour = 3600;

@@ -25,6 +25,7 @@ struct SearchArgs {
   std::optional<std::string> ttft = {};
   std::optional<std::string> tpot = {};
   std::optional<std::string> max_price = {};
+  std::optional<std::string> from = {};
   std::optional<std::string> survive = {};
   std::optional<std::string> format = {};
   std::optional<std::string> html = {};

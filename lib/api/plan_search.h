@@ -45,7 +45,20 @@ struct SearchOptions {
   std::vector<std::string> kv_dtypes;  ///< to choose from; empty: the model's own
   plan::Objective objective = plan::Objective::kThroughput;
   plan::Limits limits;
+  /// Today's layout: an output folder, or a file of `plan -o`. Rows then have the cost of a move.
+  std::optional<std::string> from;
   i64 survive = 0;  ///< devices that may be lost: the replicas left must hold all clients
+};
+
+/// The move of the weights from today's layout to another, directly between devices. Caches do not
+/// move. Bytes are sums over the devices of the new layout, as in plan::ReshardPlan.
+struct LayoutMove {
+  i64 bytes_total = 0;
+  i64 bytes_moved = 0;
+  i64 bytes_kept = 0;
+  std::optional<i64> renumbered;  ///< bytes moved if the new ranks take the best devices
+  i64 peak_bytes = 0;             ///< of the busiest device: old and new weights during the move
+  double us = 0;                  ///< at least, of the busiest device (plan::time_of)
 };
 
 /// Time of an answer by its cause, in microseconds.
@@ -72,6 +85,7 @@ struct ServingRow {
   plan::Service service;  ///< of one replica
   plan::Offer offer;
   AnswerParts parts;
+  std::optional<LayoutMove> move;  ///< from today's layout, if it has the same tensors
 
   /// Devices of a replica, divided among its clients: an answer's time on a device per its time.
   double devices_per_client() const;
@@ -123,7 +137,8 @@ SearchReport with_named_rows(const SearchReport& report, size_t most);
 /// Weights and caches are exact, from headers. A layout whose cut `split` refuses, or that does not
 /// fit, is in `refused` with the reason. Where the cache has fewer places than there are clients,
 /// the others wait. Throws the errors of opening a checkpoint, and kUsage for an impossible load,
-/// hardware that is not set, and a model that has no price.
+/// hardware that is not set, a model that has no price, and a layout to move from that has the
+/// tensors of no source.
 SearchReport search_layouts(const SearchOptions& options);
 
 }  // namespace shardtool::api

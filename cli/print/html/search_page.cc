@@ -42,6 +42,7 @@ class SearchPage {
     if (best_) {
       write_times();
       write_layouts();
+      if (search_.has("from")) write_moves();
     }
     write_bindings();
     write_refused();
@@ -250,6 +251,28 @@ class SearchPage {
     if (all > kMostLayouts)
       page_.note(
           fmt::format("The other {} are in the JSON document of this page.", all - kMostLayouts));
+    page_.end_section();
+  }
+
+  void write_moves() {
+    page_.begin_section("Moving there from " + search_["from"].text());
+    page_.begin_table({"layout", "#moved", "#kept", "#moved, ranks renumbered", "#peak of a device",
+                       "#time, at least"});
+    for (const auto& [row, loss] : compared(kMostLayouts)) {
+      if (!row.has("move")) continue;
+      const JsonView move = row["move"];
+      page_.begin_row().name_cell(name_of(row)).bytes_cell(move["bytes_moved"]);
+      page_.bytes_cell(move["bytes_kept"]);
+      page_.cell(
+          [&] {
+            if (move.has("renumbered_bytes_moved")) page_.bytes(move["renumbered_bytes_moved"]);
+          },
+          true);
+      page_.bytes_cell(move["peak_bytes"]).milliseconds_cell(move["time_ms"]).end_row();
+    }
+    page_.end_table();
+    page_.note(
+        "Weights of all devices, sent directly to those that lack them; caches do not move.");
     page_.end_section();
   }
 

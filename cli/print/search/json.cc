@@ -52,6 +52,16 @@ void write_offer(JsonWriter& json, const plan::Offer& offer) {
   json.key("price_per_million_tokens").exact(-plan::value_of(offer, plan::Objective::kCost));
 }
 
+void write_move(JsonWriter& json, const api::LayoutMove& move) {
+  json.key("move").begin_object();
+  json.field("bytes_total", move.bytes_total).field("bytes_moved", move.bytes_moved);
+  json.field("bytes_kept", move.bytes_kept);
+  if (move.renumbered) json.field("renumbered_bytes_moved", *move.renumbered);
+  json.field("peak_bytes", move.peak_bytes);
+  write_ms(json, "time_ms", move.us);
+  json.end_object();
+}
+
 void write_row(JsonWriter& json, const api::SearchOptions& options, const api::ServingRow& row) {
   json.begin_object();
   write_layout(json, row.layout);
@@ -64,6 +74,7 @@ void write_row(JsonWriter& json, const api::SearchOptions& options, const api::S
   write_service(json, row.service);
   write_offer(json, row.offer);
   write_parts(json, row.parts);
+  if (row.move) write_move(json, *row.move);
   json.end_object();
 }
 
@@ -113,6 +124,7 @@ void write_fields(JsonWriter& json, const api::SearchOptions& options,
   json.field("prompt_len", options.prompt_len).field("output_len", options.answer_len);
   json.field("objective", to_string(options.objective));
   write_limits(json, options.limits);
+  if (options.from) json.field("from", *options.from);
   write_search(json, report);
   json.key("rows").begin_array();
   for (const api::ServingRow& row : report.rows) write_row(json, options, row);

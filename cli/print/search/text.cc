@@ -59,6 +59,26 @@ std::string runner_up_text(const api::SearchOptions& options, const api::SearchR
   return {};
 }
 
+/// "6.2 GB in 21 ms" for a row's move; "nothing" for that of today's layout.
+std::string moved_text(const api::ServingRow& row) {
+  if (!row.move) return "";
+  if (row.move->bytes_moved == 0) return "nothing";
+  return fmt::format("{} in {}", format_bytes(row.move->bytes_moved),
+                     plan::format_modelled_us(row.move->us));
+}
+
+/// Says what the move to a layout takes; empty without one.
+std::string move_text(const api::SearchOptions& options, const api::ServingRow& row) {
+  if (!row.move) return {};
+  const api::LayoutMove& move = *row.move;
+  const std::string from = quote_for_message(*options.from);
+  if (move.bytes_moved == 0) return fmt::format("from {} to the best layout: nothing", from);
+  std::string text = fmt::format("from {} to the best layout: {} at least", from, moved_text(row));
+  if (move.renumbered && *move.renumbered < move.bytes_moved)
+    text += fmt::format(", {} if ranks are renumbered", format_bytes(*move.renumbered));
+  return text;
+}
+
 std::string binding_text(const api::Binding& binding) {
   const std::string gain =
       binding.gain > 0 ? fmt::format(" would be {} better, at ", percent_text(binding.gain)) : ": ";
@@ -78,14 +98,16 @@ std::string load_text(const api::SearchOptions& options) {
 
 std::vector<std::string> cells_of(const api::SearchOptions& options, const api::ServingRow& row,
                                   const std::string& loses) {
-  return {name_of(options, row),
-          format_count(row.layout.devices()),
-          format_count(row.concurrency),
-          format_count(row.fits),
-          plan::format_modelled_us(row.offer.ttft_us),
-          plan::format_modelled_us(row.offer.tpot_us),
-          tokens_text(plan::value_of(row.offer, Objective::kThroughput)),
-          loses};
+  std::vector<std::string> cells{name_of(options, row),
+                                 format_count(row.layout.devices()),
+                                 format_count(row.concurrency),
+                                 format_count(row.fits),
+                                 plan::format_modelled_us(row.offer.ttft_us),
+                                 plan::format_modelled_us(row.offer.tpot_us),
+                                 tokens_text(plan::value_of(row.offer, Objective::kThroughput)),
+                                 loses};
+  if (options.from) cells.push_back(moved_text(row));
+  return cells;
 }
 
 /// Returns the rows of the first losses, at most `most`.
@@ -100,6 +122,7 @@ Table rows_table(const api::SearchOptions& options, const api::SearchReport& rep
                {"tokens/s/device", true},
                {"loses by"}},
               {}};
+  if (options.from) table.columns.push_back({"moves", true});
   for (size_t i = 0; i < std::min(most, losses.size()); ++i)
     table.rows.push_back(cells_of(options, report.rows[losses[i].row], loss_text(losses[i])));
   return table;
@@ -171,7 +194,9 @@ class Comment {
     std::string text = fmt::format("**Best: {}.** By this model {}.", best_text(options_, report_),
                                    bound_text(options_, report_));
     const std::string runner_up = runner_up_text(options_, report_);
-    return runner_up.empty() ? text : text + " Runner-up: " + runner_up + ".";
+    if (!runner_up.empty()) text += " Runner-up: " + runner_up + ".";
+    const std::string move = move_text(options_, report_.rows[*report_.optimum]);
+    return move.empty() ? text : text + " The move " + move + ".";
   }
 
   void section(const char* title, const std::vector<api::Loss>& losses) {
@@ -212,6 +237,8 @@ void print_text(Session& session, const api::SearchOptions& options,
     print_line(session, "bound", bound_text(options, report));
     const std::string runner_up = runner_up_text(options, report);
     if (!runner_up.empty()) print_line(session, "runner-up", runner_up);
+    const std::string move = move_text(options, report.rows[*report.optimum]);
+    if (!move.empty()) print_line(session, "move", move);
   } else {
     print_line(session, "none", "no layout fits and keeps the limits");
   }

@@ -31,12 +31,8 @@ plan::Holders holders_of(const layout::Layout& layout) {
 
 /// Returns the holders of each tensor of the source; null if the mapping drops it.
 std::vector<plan::Holders> sides_of(const LogicalCheckpoint& source, const AppliedMapping* from) {
+  if (from != nullptr) return resolved_holders(from->resolution, source.tensors.size());
   std::vector<plan::Holders> sides(source.tensors.size());
-  if (from != nullptr) {
-    for (const auto& tensor : from->resolution.tensors)
-      sides[tensor.tensor] = holders_of(*tensor.layout);
-    return sides;
-  }
   for (size_t t = 0; t < source.tensors.size(); ++t) {
     sides[t] = {source.tensors[t].side.holders.get(), source.tensors[t].ranks};
   }
@@ -49,6 +45,13 @@ i64 devices_of(const LogicalCheckpoint& source, const AppliedMapping* from) {
 }
 
 }  // namespace
+
+std::vector<plan::Holders> resolved_holders(const mapping::Resolution& resolution, size_t tensors) {
+  std::vector<plan::Holders> holders(tensors);
+  for (const mapping::ResolvedTensor& tensor : resolution.tensors)
+    holders[tensor.tensor] = holders_of(*tensor.layout);
+  return holders;
+}
 
 MappingChoice base_choice(const LogicalCheckpoint& source, const MappingChoice& typed) {
   MappingChoice choice = over_own_mesh(source, typed);
@@ -75,28 +78,33 @@ ReshardEnds reshard_ends(const LogicalCheckpoint& source, const PlanOptions& opt
   return ends;
 }
 
-plan::ReshardPlan plan_move(const LogicalCheckpoint& source, const AppliedMapping* from,
-                            const AppliedMapping& to, const PlanOptions& options) {
-  const std::vector<plan::Holders> sides = sides_of(source, from);
-  std::vector<plan::ReshardTensor> tensors;
-  tensors.reserve(to.resolution.tensors.size());
-  for (const mapping::ResolvedTensor& target : to.resolution.tensors) {
-    const TensorSpec& spec = source.tensors[target.tensor].spec;
-    if (sides[target.tensor].set == nullptr) {
+plan::ReshardPlan plan_move(std::span<const LogicalTensor> tensors, const MoveStart& start,
+                            const mapping::Resolution& to, const PlanOptions& options) {
+  std::vector<plan::ReshardTensor> moved;
+  moved.reserve(to.tensors.size());
+  for (const mapping::ResolvedTensor& target : to.tensors) {
+    const TensorSpec& spec = tensors[target.tensor].spec;
+    if (start.holders[target.tensor].set == nullptr) {
       throw Error(ErrorCode::kCoverage, "the layout that the reshard begins at drops this tensor")
           .tensor(spec.name)
           .help("drop it in the destination's mapping, too");
     }
-    tensors.push_back(
-        {spec.name, bits(spec.dtype), sides[target.tensor], holders_of(*target.layout)});
+    moved.push_back(
+        {spec.name, bits(spec.dtype), start.holders[target.tensor], holders_of(*target.layout)});
   }
   plan::TrafficOptions ask;
-  ask.from_devices = devices_of(source, from);
-  ask.to_devices = to.resolution.mesh.size();
+  ask.from_devices = start.devices;
+  ask.to_devices = to.mesh.size();
   ask.node_size = options.node_size;
   if (options.hardware && options.hardware->storage)
     ask.most_gap = plan::cheapest_gap(*options.hardware->storage);
-  return plan::plan_reshard(tensors, ask);
+  return plan::plan_reshard(moved, ask);
+}
+
+plan::ReshardPlan plan_move(const LogicalCheckpoint& source, const AppliedMapping* from,
+                            const AppliedMapping& to, const PlanOptions& options) {
+  return plan_move(source.tensors, {sides_of(source, from), devices_of(source, from)},
+                   to.resolution, options);
 }
 
 }  // namespace shardtool::api

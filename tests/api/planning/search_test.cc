@@ -8,6 +8,8 @@
 #include "lib/api/plan_search.h"
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/search/layout_space.h"
+#include "lib/api/transform.h"
+#include "tests/api/planning/stored_model.h"
 #include "tests/mapping/models.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/generators.h"
@@ -19,28 +21,13 @@ namespace {
 constexpr i64 kPrompt = 48;
 constexpr i64 kAnswer = 32;
 
-/// A checkpoint on disk.
-class Stored {
- public:
-  explicit Stored(const mapping::TinyModel& model) {
-    test::Tensors tensors;
-    for (const TensorSpec& spec : model.tensors) tensors[spec.name] = test::distinct_tensor(spec);
-    test::write_checkpoint(folder_.path(), tensors);
-    folder_.write("config.json", model.config);
-  }
-  const std::string& path() const { return folder_.path(); }
-
- private:
-  test::TempFolder folder_;
-};
-
 const std::string& dense() {
-  static const Stored model(mapping::tiny_llama({.layers = 4, .kv_heads = 4}));
+  static const StoredModel model(mapping::tiny_llama({.layers = 4, .kv_heads = 4}));
   return model.path();
 }
 
 const std::string& with_experts() {
-  static const Stored model(mapping::tiny_mixtral({.layers = 2, .kv_heads = 4}, 4));
+  static const StoredModel model(mapping::tiny_mixtral({.layers = 2, .kv_heads = 4}, 4));
   return model.path();
 }
 
@@ -144,7 +131,7 @@ TEST_CASE("the optimum of a search is that of all layouts, and below its bound")
 }
 
 TEST_CASE("a layout that split refuses is excluded with the words of split") {
-  const Stored few_heads(mapping::tiny_llama({.kv_heads = 2}));
+  const StoredModel few_heads(mapping::tiny_llama({.kv_heads = 2}));
   SearchOptions options = options_for(few_heads.path());
   options.devices = {3};
   const SearchReport report = search_layouts(options);
@@ -189,6 +176,68 @@ TEST_CASE("replicas that are left after a loss hold all clients") {
     CHECK(refused.constraint == "survival");
     CHECK(refused.layout.dp == 1);
   }
+}
+
+/// Splits a model, and returns the folder of the output.
+std::string split_over(const std::string& path, const test::TempFolder& folder, i64 tp) {
+  SplitOptions options;
+  options.source = path;
+  options.mapping.mesh = mesh::Mesh({{"tp", tp}});
+  options.write.output = folder.path() + fmt::format("/tp{}", tp);
+  split(options);
+  return options.write.output;
+}
+
+TEST_CASE("a move from today's layout costs what plan says of the reshard") {
+  const test::TempFolder folder;
+  const std::string today = split_over(dense(), folder, 2);
+  SearchOptions options = options_for(dense());
+  options.from = today;
+  const SearchReport report = search_layouts(options);
+  REQUIRE(report.rows.size() > 5);
+  for (const ServingRow& row : report.rows) {
+    const ServingLayout& layout = row.layout;
+    PlanOptions reshard;
+    reshard.sources = {today};
+    reshard.hardware = options.plan.hardware;
+    reshard.to_mesh =
+        mesh::parse_mesh(fmt::format("dp={},pp={},tp={}", layout.dp, layout.pp, layout.tp));
+    const PlanReport planned = make_plan(reshard);
+    REQUIRE(row.move);
+    CHECK(row.move->bytes_moved == planned.reshard->bytes_moved);
+    CHECK(row.move->bytes_kept == planned.reshard->bytes_kept);
+    CHECK(row.move->renumbered == planned.reshard->renumbering->bytes_moved);
+    CHECK(row.move->us == planned.reshard_time->network_us.value_or(0));
+    CHECK((row.move->bytes_moved == 0) == (layout == ServingLayout{1, 1, 1, 2}));
+  }
+}
+
+TEST_CASE("a plan's layout is one to move from, and other tensors are not") {
+  const test::TempFolder folder;
+  PlanOptions reshard;
+  reshard.sources = {split_over(dense(), folder, 2)};
+  reshard.to_mesh = mesh::Mesh({{"tp", 4}});
+  reshard.recipe = true;
+  const std::string recipe = make_plan(reshard).recipe;
+  const std::string open = fmt::format(
+      R"({{"format_version":"1.0","tool":{{"name":"shardtool","version":"{}"}},"apply":{})",
+      SHARDTOOL_VERSION, recipe);
+  folder.write("plan.json", sealed(open));
+  SearchOptions options = options_for(dense());
+  options.from = folder.path() + "/plan.json";
+  for (const ServingRow& row : search_layouts(options).rows)
+    CHECK((row.move->bytes_moved == 0) == (row.layout == ServingLayout{1, 1, 1, 4}));
+
+  const StoredModel other(mapping::tiny_llama({.layers = 4, .kv_heads = 4, .mlp = 48}));
+  options.plan.sources = {other.path(), dense()};
+  const SearchReport both = search_layouts(options);
+  for (const ServingRow& row : both.rows) CHECK(row.move.has_value() == (row.source == 1));
+  REQUIRE_FALSE(both.warnings.empty());
+  options.plan.sources = {other.path()};
+  options.from = split_over(dense(), folder, 4);
+  CHECK_ERROR(kCoverage, search_layouts(options));
+  options.from = dense();
+  CHECK_ERROR(kUsage, search_layouts(options));
 }
 
 TEST_CASE("a limit that keeps a better layout away is named with what it costs") {

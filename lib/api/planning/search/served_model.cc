@@ -24,6 +24,7 @@ MappedTensors mapped(const LogicalCheckpoint& source, MappingChoice choice, Expe
   return {mapping, {mapping, specs, config ? &*config : nullptr, resolve_options(choice)}};
 }
 
+/// Returns the mesh of one replica.
 mesh::Mesh mesh_of(const ServingLayout& layout) {
   std::vector<mesh::MeshAxis> axes;
   if (layout.pp > 1) axes.push_back({"pp", layout.pp});
@@ -73,14 +74,13 @@ const MappedTensors& ServedModel::mapped_for(const ServingLayout& layout) const 
 }
 
 std::unique_ptr<PlacedReplica> ServedModel::place(const ServingLayout& layout) const {
-  const mapping::ModelConfig* config = config_ ? &*config_ : nullptr;
   const MappedTensors& mapped = mapped_for(layout);
   auto replica = std::make_unique<PlacedReplica>(PlacedReplica{
       {}, {mapped.mapping, mapped.resolutions.over(mesh_of(layout)), specs_}, {}, {}, {}});
   const AppliedMapping& applied = replica->applied;
   replica->mesh = applied.resolution.mesh;
   replica->model =
-      planned_model(config, options_.plan.graph, applied, whole_ ? &whole_->model : nullptr);
+      planned_model(config(), options_.plan.graph, applied, whole_ ? &whole_->model : nullptr);
   const std::string& source = source_.parts.front().path;
   if (!replica->model.bound) throw no_price(source, replica->model.why_not);
   if (!replica->model.borrowed.empty()) throw no_price(source, replica->model.borrowed);
@@ -92,6 +92,14 @@ std::unique_ptr<PlacedReplica> ServedModel::place(const ServingLayout& layout) c
   return replica;
 }
 
+mapping::Resolution ServedModel::resolve(const ServingLayout& layout) const {
+  const mesh::Mesh replica = mesh_of(layout);
+  if (layout.dp == 1) return mapped_for(layout).resolutions.over(replica);
+  std::vector<mesh::MeshAxis> axes{{"dp", layout.dp}};
+  axes.insert(axes.end(), replica.axes().begin(), replica.axes().end());
+  return mapped_for(layout).resolutions.over(mesh::Mesh(std::move(axes)));
+}
+
 ReplicaMemory ServedModel::memory(const PlacedReplica& replica, const std::string& kv_dtype) const {
   PlanOptions one = options_.plan;
   one.workload.batch = 1;
@@ -99,8 +107,7 @@ ReplicaMemory ServedModel::memory(const PlacedReplica& replica, const std::strin
   one.workload.context = options_.prompt_len + options_.answer_len;
   one.workload.kv_dtype = kv_dtype;
   std::vector<std::string> notes;
-  const mapping::ModelConfig* config = config_ ? &*config_ : nullptr;
-  const MemoryReport report = device_memory(config, replica.model, replica.applied, one, notes);
+  const MemoryReport report = device_memory(config(), replica.model, replica.applied, one, notes);
   ReplicaMemory memory;
   memory.weights = report.devices[report.fullest].weights;
   memory.total = report.devices[report.fullest].total;
@@ -123,8 +130,7 @@ model::ReplicaWorkload ServedModel::workload(const PlacedReplica& replica,
   workload.prompt_len = options_.prompt_len;
   workload.context = options_.prompt_len + options_.answer_len / 2;
   workload.activations = replica.activations;
-  const mapping::ModelConfig* config = config_ ? &*config_ : nullptr;
-  workload.kv_cache_bits = cache_bits(config, replica.model.bound.get(), kv_dtype);
+  workload.kv_cache_bits = cache_bits(config(), replica.model.bound.get(), kv_dtype);
   return workload;
 }
 

@@ -53,9 +53,14 @@ class ServedModel {
   i64 bytes() const { return bytes_; }
   /// Places a replica. Throws the errors of mapping::resolve and of model::flow.
   std::unique_ptr<PlacedReplica> place(const ServingLayout& layout) const;
+  /// Returns the layouts of the tensors on all devices, replicas included. Throws the errors of
+  /// mapping::resolve.
+  mapping::Resolution resolve(const ServingLayout& layout) const;
   ReplicaMemory memory(const PlacedReplica& replica, const std::string& kv_dtype) const;
   /// Returns the workload of one sequence; its cache is half full of answers.
   model::ReplicaWorkload workload(const PlacedReplica& replica, const std::string& kv_dtype) const;
+  const LogicalCheckpoint& source() const { return source_; }
+  const mapping::ModelConfig* config() const { return config_ ? &*config_ : nullptr; }
   std::vector<std::string> warnings() const { return source_.warnings(); }
 
  private:

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/api/planning/plan_reshard.h"
+#include "lib/api/planning/search/served_model.h"
+
+namespace shardtool::api {
+
+inline constexpr double kSecondsPerHour = 3600;
+
+/// Rows and refusals of some layouts.
+struct PricedLayouts {
+  std::vector<ServingRow> rows;
+  std::vector<RefusedLayout> refused;
+};
+
+/// Returns the types of the cache to choose from; an empty one is the model's own.
+std::vector<std::string> kv_dtypes_of(const SearchOptions& options);
+
+/// Prices the layouts of one replica, which differ in dp alone. Rows have the cost of a move from
+/// `today`, if it is set. Requires at least one layout; throws as search_layouts does.
+PricedLayouts price_layouts(const SearchOptions& options, const ServedModel& model, size_t source,
+                            const std::optional<MoveStart>& today,
+                            const std::vector<ServingLayout>& layouts);
+
+}  // namespace shardtool::api
