@@ -71,6 +71,22 @@ struct AnswerParts {
   double waiting = 0;  ///< for turns and for a place in the cache
 };
 
+/// A part of a time: its field in documents, its words for people, and the member that has it.
+template <class Parts>
+struct TimePart {
+  const char* field;
+  const char* words;
+  double Parts::*member;
+};
+/// All parts of an answer's time, in the order of reports.
+inline constexpr TimePart<AnswerParts> kAnswerParts[] = {
+    {"compute_ms", "compute", &AnswerParts::compute},
+    {"memory_ms", "reading weights and cache", &AnswerParts::memory},
+    {"collectives_ms", "collectives", &AnswerParts::collectives},
+    {"launches_ms", "kernel launches", &AnswerParts::launches},
+    {"host_ms", "the engine's own time", &AnswerParts::host},
+    {"waiting_ms", "waiting for a turn", &AnswerParts::waiting}};
+
 /// A layout with a number of clients.
 struct ServingRow {
   size_t source = 0;  ///< index into SearchOptions::plan.sources
@@ -103,7 +119,7 @@ struct RefusedLayout {
 struct Loss {
   size_t row = 0;
   double by = 0;       ///< fraction of the optimum's value
-  std::string reason;  ///< "collectives", "memory", ...: the part that grew most; of itself: none
+  std::string reason;  ///< words of the part that grew most (kAnswerParts); of itself: none
 };
 
 /// A limit or the memory that keeps a better layout from being chosen.

@@ -141,11 +141,28 @@ Page& Page::text(std::string_view text) {
 }
 
 Page& Page::begin_table(std::initializer_list<std::string_view> titles) {
+  begin_head();
+  for (const std::string_view title : titles) write_title(title);
+  return begin_body();
+}
+
+Page& Page::begin_table(std::span<const std::string> titles) {
+  begin_head();
+  for (const std::string& title : titles) write_title(title);
+  return begin_body();
+}
+
+Page& Page::begin_head() {
   html_.line_break().open("div", {{"class", "wide"}}).open("table").open("thead").open("tr");
-  for (const std::string_view title : titles) {
-    const bool is_number = title.starts_with('#');
-    html_.element("th", title.substr(is_number ? 1 : 0), {{"class", is_number ? "n" : ""}});
-  }
+  return *this;
+}
+
+void Page::write_title(std::string_view title) {
+  const bool is_number = title.starts_with('#');
+  html_.element("th", title.substr(is_number ? 1 : 0), {{"class", is_number ? "n" : ""}});
+}
+
+Page& Page::begin_body() {
   html_.close().close().open("tbody");
   return *this;
 }

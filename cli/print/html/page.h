@@ -1,5 +1,7 @@
 #pragma once
 
+#include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -40,6 +42,7 @@ class Page {
 
   /// Writes the titles of a table and opens its body. Titles that begin with '#' are of numbers.
   Page& begin_table(std::initializer_list<std::string_view> titles);
+  Page& begin_table(std::span<const std::string> titles);
   Page& end_table();
   Page& begin_row() { return open("tr"); }
   Page& end_row() { return close(); }
@@ -63,6 +66,9 @@ class Page {
   std::string take(std::string_view document);
 
  private:
+  void write_title(std::string_view title);
+  Page& begin_head();
+  Page& begin_body();
   Page& open(std::string_view element);
   Page& close();
 

@@ -8,6 +8,7 @@
 #include "cli/print/html/front_chart.h"
 #include "cli/print/html/stacked_bars.h"
 #include "cli/print/search/words.h"
+#include "lib/api/plan_search.h"
 #include "lib/base/error.h"
 #include "lib/plan/collective/collective_time.h"
 
@@ -16,14 +17,6 @@ namespace {
 
 constexpr size_t kMostLayouts = 60;
 constexpr size_t kComparedRows = 8;
-
-struct AnswerPart {
-  const char* field;
-  const char* name;
-};
-constexpr AnswerPart kAnswerParts[] = {
-    {"compute_ms", "compute"},   {"memory_ms", "memory"}, {"collectives_ms", "collectives"},
-    {"launches_ms", "launches"}, {"host_ms", "host"},     {"waiting_ms", "waiting"}};
 
 class SearchPage {
  public:
@@ -170,14 +163,15 @@ class SearchPage {
                                "bar. The table has the times as a client sees them."
                              : "Time of an answer by its cause.");
     write_bars(page_, times_chart(is_of_devices));
-    page_.begin_table({"layout", "#clients", "#devices/client", "#compute", "#memory",
-                       "#collectives", "#launches", "#host", "#waiting", "#answer"});
+    std::vector<std::string> titles{"layout", "#clients", "#devices/client"};
+    for (const auto& part : api::kAnswerParts) titles.push_back(std::string("#") + part.words);
+    titles.emplace_back("#answer");
+    page_.begin_table(titles);
     for (const auto& [row, loss] : compared(kComparedRows)) {
       page_.begin_row().name_cell(name_of(row)).count_cell(row["concurrency"]);
       const JsonView each = row["devices_per_client"];
       page_.cell([&] { page_.shown(each, fmt::format("{:.3g}", each.number())); }, true);
-      for (const AnswerPart& part : kAnswerParts)
-        page_.milliseconds_cell(row["answer"][part.field]);
+      for (const auto& part : api::kAnswerParts) page_.milliseconds_cell(row["answer"][part.field]);
       page_.milliseconds_cell(row["answer_ms"]).end_row();
     }
     page_.end_table();
@@ -191,20 +185,23 @@ class SearchPage {
     chart.names_width = 120;
     chart.bars_width = 360;
     chart.ends_width = 170;
-    for (const AnswerPart& part : kAnswerParts) chart.kinds.emplace_back(part.name);
+    for (const auto& part : api::kAnswerParts) chart.kinds.emplace_back(part.words);
     for (const auto& [row, loss] : compared(kComparedRows)) {
       StackedBar bar{name_of(row), {}, "the best"};
       if (loss)
         bar.end =
             fmt::format("{}: {}", percent_text((*loss)["by"].number()), (*loss)["reason"].text());
       const double scale = is_of_devices ? row["devices_per_client"].number() : 1;
-      for (size_t p = 0; p < std::size(kAnswerParts); ++p) {
-        const JsonView ms = row["answer"][kAnswerParts[p].field];
+      for (size_t p = 0; p < std::size(api::kAnswerParts); ++p) {
+        const JsonView ms = row["answer"][api::kAnswerParts[p].field];
         bar.parts.push_back({p, ms, ms.number() * scale, ms_text(ms)});
       }
       constexpr double kCharacter = 6.5, kGap = 12;
-      chart.names_width =
-          std::max(chart.names_width, kGap + kCharacter * static_cast<double>(bar.name.size()));
+      const auto width = [](const std::string& text) {
+        return kGap + kCharacter * static_cast<double>(text.size());
+      };
+      chart.names_width = std::max(chart.names_width, width(bar.name));
+      chart.ends_width = std::max(chart.ends_width, width(bar.end));
       chart.bars.push_back(std::move(bar));
     }
     return chart;
@@ -217,8 +214,8 @@ class SearchPage {
 
   void write_token_times() {
     page_.html().open("details").element("summary", "TTFT and TPOT by cause, as a table");
-    page_.begin_table({"layout", "#TTFT", "#own prompt", "#host", "#turn", "#queue", "#TPOT",
-                       "#step", "#host", "#other prompts"});
+    page_.begin_table({"layout", "#TTFT", "#own prompt", "#engine", "#waiting for a turn",
+                       "#waiting for a place", "#TPOT", "#step", "#engine", "#other prompts"});
     for (const auto& [row, loss] : compared(kComparedRows)) {
       page_.begin_row().name_cell(name_of(row)).milliseconds_cell(row["ttft_ms"]);
       for (const char* part : {"prompt_ms", "host_ms", "turn_ms", "queue_ms"})

@@ -18,12 +18,7 @@ void write_layout(JsonWriter& json, const api::ServingLayout& layout) {
 
 void write_parts(JsonWriter& json, const api::AnswerParts& parts) {
   json.key("answer").begin_object();
-  write_ms(json, "compute_ms", parts.compute);
-  write_ms(json, "memory_ms", parts.memory);
-  write_ms(json, "collectives_ms", parts.collectives);
-  write_ms(json, "launches_ms", parts.launches);
-  write_ms(json, "host_ms", parts.host);
-  write_ms(json, "waiting_ms", parts.waiting);
+  for (const auto& part : api::kAnswerParts) write_ms(json, part.field, parts.*part.member);
   json.end_object();
 }
 

@@ -24,19 +24,12 @@ double weight_of(const ServingRow& row, plan::Objective objective) {
 
 /// Returns the part of an answer's time that grew most from the optimum to the loser.
 std::string grown_part(const ServingRow& best, const ServingRow& loser, plan::Objective objective) {
-  using Part = std::pair<const char*, double AnswerParts::*>;
-  constexpr Part kParts[] = {{"compute", &AnswerParts::compute},
-                             {"memory", &AnswerParts::memory},
-                             {"collectives", &AnswerParts::collectives},
-                             {"launches", &AnswerParts::launches},
-                             {"host", &AnswerParts::host},
-                             {"waiting", &AnswerParts::waiting}};
   const double of_best = weight_of(best, objective);
   const double of_loser = weight_of(loser, objective);
-  const auto growth = [&](const Part& part) {
-    return loser.parts.*part.second * of_loser - best.parts.*part.second * of_best;
+  const auto growth = [&](const TimePart<AnswerParts>& part) {
+    return loser.parts.*part.member * of_loser - best.parts.*part.member * of_best;
   };
-  return std::ranges::max_element(kParts, {}, growth)->first;
+  return std::ranges::max_element(kAnswerParts, {}, growth)->words;
 }
 
 /// Returns by how much a value is below the best, as a fraction of the best.
