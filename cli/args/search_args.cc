@@ -4,21 +4,12 @@
 #include <utility>
 
 #include "cli/args/html_file.h"
+#include "cli/args/train_search_args.h"
 #include "lib/api/catalogue/graphs.h"
 #include "lib/base/error.h"
 
 namespace shardtool::cli {
 namespace {
-
-std::vector<std::string> words_of_list(const std::string& text) {
-  std::vector<std::string> words;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
 
 api::PinnedSizes pinned_of(const MappingArgs& args) {
   const auto size = [](const char* flag, const std::optional<std::string>& typed) {
@@ -87,7 +78,7 @@ std::vector<Argument> goal_arguments(SearchArgs& args) {
        .target = &args.graph,
        .advanced = true},
       {.name = "--sequence-parallel",
-       .help = "try prompts with activations that are cut by tokens over tp, too",
+       .help = "try prompts, or training, with activations that are cut by tokens over tp, too",
        .target = &args.sequence_parallel,
        .advanced = true},
       {.name = "--format",
@@ -105,7 +96,17 @@ std::vector<Argument> goal_arguments(SearchArgs& args) {
 
 }  // namespace
 
-api::SearchOptions to_search_options(const SearchArgs& args) {
+std::vector<std::string> words_of_list(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+api::SearchOptions to_common_options(const SearchArgs& args) {
   api::SearchOptions options;
   options.plan.sources = args.sources;
   MappingArgs mapping = args.mapping;  // without the sizes that the search is to keep
@@ -113,15 +114,20 @@ api::SearchOptions to_search_options(const SearchArgs& args) {
   mapping.expert_parallel = false;
   options.plan.mapping = to_mapping_choice(mapping, kMapping);
   options.pinned = pinned_of(args.mapping);
-  options.plan.workload.sequence_parallel = args.sequence_parallel;
-  if (args.workload.block_tokens)
-    options.plan.workload.block_tokens = count_or("--block-tokens", args.workload.block_tokens, 1);
   options.plan.device = to_budget(args.workload);
   if (args.profile) use_hardware(*args.profile, options.plan);
   if (args.graph) options.plan.graph = api::read_graph(*args.graph);
+  if (args.devices) options.devices = counts_of("--devices", *args.devices);
+  return options;
+}
+
+api::SearchOptions to_search_options(const SearchArgs& args) {
+  api::SearchOptions options = to_common_options(args);
+  options.plan.workload.sequence_parallel = args.sequence_parallel;
+  if (args.workload.block_tokens)
+    options.plan.workload.block_tokens = count_or("--block-tokens", args.workload.block_tokens, 1);
   options.prompt_len = count_or("--prompt-len", args.workload.prompt_len, 1024);
   options.answer_len = count_or("--output-len", args.output_len, 1024);
-  if (args.devices) options.devices = counts_of("--devices", *args.devices);
   if (args.concurrency) options.concurrency = counts_of("--concurrency", *args.concurrency);
   if (args.workload.kv_dtype) options.kv_dtypes = words_of_list(*args.workload.kv_dtype);
   options.objective = *plan::objective_named(args.objective.value_or("throughput"));
@@ -164,6 +170,7 @@ std::vector<Argument> search_arguments(SearchArgs& args) {
        .target = &args.output_len},
   };
   append(arguments, goal_arguments(args));
+  append(arguments, train_search_arguments(args));
   append(arguments, budget_arguments(args.workload));
   append(arguments, cache_arguments(args.workload));
   append(arguments, pinned_arguments(args.mapping));

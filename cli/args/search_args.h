@@ -11,11 +11,23 @@
 
 namespace shardtool::cli {
 
+/// Flags of `shardtool plan search --train`, as typed.
+struct TrainSearchArgs {
+  bool train = false;
+  std::optional<std::string> batch = {};
+  std::optional<std::string> sequence = {};
+  std::optional<std::string> micro_batch = {};
+  std::optional<std::string> zero = {};
+  std::optional<std::string> recompute = {};
+  std::optional<std::string> optimizer = {};
+};
+
 /// Arguments of `shardtool plan search`, as typed.
 struct SearchArgs {
   std::vector<std::string> sources = {};
   MappingArgs mapping = {};
   WorkloadArgs workload = {};
+  TrainSearchArgs training = {};
   std::optional<std::string> profile = {};
   std::optional<std::string> graph = {};
   std::optional<std::string> devices = {};
@@ -33,6 +45,11 @@ struct SearchArgs {
   bool exit_zero = false;
 };
 
+/// Splits a list at its commas.
+std::vector<std::string> words_of_list(const std::string& text);
+/// Converts what searches of servers and of training have in common: the plan, the sizes that are
+/// kept, and the numbers of devices. Throws as to_search_options does.
+api::SearchOptions to_common_options(const SearchArgs& args);
 /// Throws kUsage, and the errors of api::load_profile and api::read_graph.
 api::SearchOptions to_search_options(const SearchArgs& args);
 /// Returns all arguments of `plan search`. `args` must outlive them.

@@ -1,7 +1,9 @@
 #include "cli/commands/plan_search.h"
 
 #include "cli/args/html_file.h"
+#include "cli/args/train_search_args.h"
 #include "cli/print/search/search.h"
+#include "cli/print/search/training.h"
 #include "cli/session.h"
 #include "lib/api/plan_search.h"
 #include "lib/base/error.h"
@@ -13,7 +15,23 @@ namespace {
 /// Losses in the document of a page, which stays small for hundreds of layouts.
 constexpr size_t kDrawnLosses = 200;
 
+/// `plan search --train`: prints the best way to train.
+ExitCode run_train_search(const SearchArgs& args, Session& session) {
+  const api::TrainSearchOptions options = to_train_search_options(args);
+  const api::TrainSearchReport report = api::search_training(options);
+  if (session.json() || args.format == "json") {
+    session.document("plan_search_train", report.optimum ? Status::kOk : Status::kFindings,
+                     [&](JsonWriter& json) { write_fields(json, options, report); });
+  } else {
+    print_text(session, options, report,
+               args.format == "md" ? TableFormat::kMarkdown : TableFormat::kText);
+  }
+  return report.optimum || args.exit_zero ? ExitCode::kSuccess : ExitCode::kNegative;
+}
+
 ExitCode run_plan_search(const SearchArgs& args, Session& session) {
+  if (args.training.train) return run_train_search(args, session);
+  require_no_training(args);
   require_free(args.html);
   const api::SearchOptions options = to_search_options(args);
   const api::SearchReport report = api::search_layouts(options);
@@ -39,18 +57,22 @@ ExitCode run_plan_search(const SearchArgs& args, Session& session) {
 Command plan_search_command(SearchArgs& args) {
   return {
       .name = "plan search",
-      .summary = "the best layout of a server for a load",
+      .summary = "the best layout of a server for a load, or of a training",
       .description =
           "Prices every layout of a model on every number of devices: replicas, pipeline stages, "
           "tensor-parallel devices, and for experts also groups with sequences of their own. "
           "Weights and caches are exact, from headers; times are modelled from the profile. A "
           "layout that `split` refuses, or that does not fit, is listed with the reason. The best "
-          "one is the optimum of the model, beside a bound that no layout exceeds.",
+          "one is the optimum of the model, beside a bound that no layout exceeds. With --train: "
+          "the "
+          "best way to train, in which an exact program chooses what each layer recomputes.",
       .examples =
           {"shardtool plan search models/llama-70b --profile h100-sxm --devices 1,2,4,8,16 "
            "--prompt-len 1024 --output-len 1024 --concurrency 16,64 --tpot 30",
            "shardtool plan search models/llama-70b models/llama-70b-fp8 --profile h100-sxm "
-           "--devices 4,8 --concurrency 64 --kv-dtype bf16,fp8 --objective cost --price 2.5"},
+           "--devices 4,8 --concurrency 64 --kv-dtype bf16,fp8 --objective cost --price 2.5",
+           "shardtool plan search models/llama-70b --train --profile h100-sxm --devices 64 "
+           "--sequence 4096 --batch 256 --micro-batch 1,2"},
       .arguments = search_arguments(args),
       .run = [&args](Session& session) { return run_plan_search(args, session); }};
 }

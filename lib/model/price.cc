@@ -89,6 +89,7 @@ class Sum {
         has_encoder_(std::ranges::any_of(model.layers, &Layer::of_prompt)) {}
 
   PhasePrice of(const std::vector<PricedLayer>& layers, const Phase& phase) const;
+  std::vector<PhasePrice> of_each(const std::vector<PricedLayer>& layers, const Phase& phase) const;
 
  private:
   /// Returns the largest number of the n tokens or sequences that a device has.
@@ -103,6 +104,7 @@ class Sum {
                             i64 tokens) const;
   i64 activation_bytes(i64 elements, i64 tokens) const;
   Roofline roofline_of(const PhasePrice& price) const;
+  void finish(CommTable comm, PhasePrice& price) const;
 
   const Model& model_;
   std::span<const ops::WeightRead> reads_;
@@ -183,7 +185,7 @@ void Sum::add(const PricedLayer& priced, const Layer& layer, const Phase& all, P
   if (layer.beside) return;
   const LayerFlow& flow = priced.flow;
   const Phase mine = of_device(all);
-  const bool last_only = causal_ && layer.part == Layer::Part::kEnd;
+  const bool last_only = causal_ && layer.part == Layer::Part::kEnd && !workload_.every_logit;
   price.amounts.launches += launches_of(flow, all.is_prefill);
   const i64 handed_on = has_encoder_ ? mine.sequences : mine.tokens;
   for (const auto& [value, exchange] : flow.handoffs) {
@@ -214,9 +216,24 @@ PhasePrice Sum::of(const std::vector<PricedLayer>& layers, const Phase& phase) c
   PhasePrice price;
   CommTable comm(mesh_, profile_);
   for (size_t i = 0; i < layers.size(); ++i) add(layers[i], model_.layers[i], phase, price, comm);
+  finish(std::move(comm), price);
+  return price;
+}
+
+std::vector<PhasePrice> Sum::of_each(const std::vector<PricedLayer>& layers,
+                                     const Phase& phase) const {
+  std::vector<PhasePrice> prices(layers.size());
+  for (size_t i = 0; i < layers.size(); ++i) {
+    CommTable comm(mesh_, profile_);
+    add(layers[i], model_.layers[i], phase, prices[i], comm);
+    finish(std::move(comm), prices[i]);
+  }
+  return prices;
+}
+
+void Sum::finish(CommTable comm, PhasePrice& price) const {
   price.comm = std::move(comm).sorted();
   if (profile_ != nullptr) price.roofline = roofline_of(price);
-  return price;
 }
 
 /// Throws kUsage for an impossible workload.
@@ -258,6 +275,13 @@ PhasePrice ForwardPass::prefill(const ReplicaWorkload& workload,
   const i64 n = sequences(workload);
   return Sum(model_, reads_, mesh_, own_tokens_, workload, profile)
       .of(layers_, {n * workload.prompt_len, n, true, workload.prompt_len});
+}
+
+std::vector<PhasePrice> ForwardPass::prefill_layers(const ReplicaWorkload& workload,
+                                                    const plan::HardwareProfile* profile) const {
+  const i64 n = sequences(workload);
+  return Sum(model_, reads_, mesh_, own_tokens_, workload, profile)
+      .of_each(layers_, {n * workload.prompt_len, n, true, workload.prompt_len});
 }
 
 PhasePrice ForwardPass::decode(const ReplicaWorkload& workload,

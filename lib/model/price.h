@@ -50,6 +50,10 @@ class ForwardPass {
   /// Return the prices of the two passes, as price does.
   PhasePrice prefill(const ReplicaWorkload& workload, const plan::HardwareProfile* profile) const;
   PhasePrice decode(const ReplicaWorkload& workload, const plan::HardwareProfile* profile) const;
+  /// Returns the price of every layer of a prefill, in the order of the model's layers. A layer has
+  /// the hand-over to the next one.
+  std::vector<PhasePrice> prefill_layers(const ReplicaWorkload& workload,
+                                         const plan::HardwareProfile* profile) const;
   /// Number of groups of devices that have sequences of their own.
   i64 token_groups() const { return mesh::extent(mesh_, own_tokens_); }
 

@@ -21,6 +21,8 @@ struct ReplicaWorkload {
   /// reduce_scatter and all_gather take the place of an all_reduce (Korthikanti et al. 2022,
   /// section 4.2.2). The whole norms are still counted.
   bool sequence_parallel = false;
+  /// The head computes every position, as a loss needs; else one position per sequence.
+  bool every_logit = false;
 };
 
 /// Equal collectives of one forward pass.

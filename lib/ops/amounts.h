@@ -11,6 +11,7 @@ namespace shardtool::ops {
 struct Amounts {
   /// By number type: the weights' type; bf16 for products of activations.
   std::array<double, plan::kArithmetics.size()> flops{};
+  double attention_flops = 0;  ///< part of flops: products of queries with keys, and with values
   /// Bytes of weights read; for experts the expected number of those that some token chose.
   double weight_bytes = 0;
   double cache_bytes = 0;  ///< bytes of caches read

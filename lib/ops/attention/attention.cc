@@ -332,9 +332,10 @@ void price(const Attention& op, Pricing& pricing) {
     window = add_index(*op.index, positions(op, phase, window), phase.context, pricing);
   }
   const double seen = positions(op, phase, window) + entries;
-  pricing.add_flops(plan::Arithmetic::kBf16,
-                    2 * static_cast<double>(phase.tokens) * seen *
-                        static_cast<double>(work.input_elements + work.output_elements));
+  const double flops = 2 * static_cast<double>(phase.tokens) * seen *
+                       static_cast<double>(work.input_elements + work.output_elements);
+  pricing.add_flops(plan::Arithmetic::kBf16, flops);
+  pricing.sum.attention_flops += flops;
   const i64 kept = (window ? std::min(*window, phase.context) : phase.context) + kept_entries;
   pricing.sum.cache_bytes += static_cast<double>(phase.sequences * kept) *
                              static_cast<double>(work.cache_elements * pricing.kv_cache_bits) / 8;

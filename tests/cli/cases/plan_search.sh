@@ -4,6 +4,12 @@ search() { shardtool plan search model --profile h100-sxm "$@"; }
 search --devices 1,2,3 --prompt-len 64 --output-len 32 --concurrency 16
 search --devices 2 --tp 2 --prompt-len 64 --output-len 32 --concurrency 1,16 --objective latency --price 2 --json |
   sed 's/\(\.[0-9][0-9]\)[0-9]*/\1/g; s/, "warnings.*//'
+# What the move from today's layout takes.
+shardtool split model --tp 2 -o today -q > /dev/null
+search --devices 2,4 --prompt-len 64 --output-len 32 --concurrency 16 --from today
+search --devices 2 --tp 2 --prompt-len 64 --output-len 32 --concurrency 16 --from today --json |
+  sed 's/.*"move": //; s/, "price.*//; s/\(\.[0-9][0-9]\)[0-9]*/\1/g; s/}].*/}/'
+search --devices 2 --concurrency 16 --from model
 # The same as a comment of a pull request.
 search --devices 1,2,3 --prompt-len 64 --output-len 32 --concurrency 1,16 --format md
 search --devices 1 --prompt-len 64 --output-len 32 --concurrency 16 --tpot 0.001 --exit-zero --format md

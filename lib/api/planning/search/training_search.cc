@@ -1,0 +1,320 @@
+#include "lib/api/planning/search/training_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "lib/api/planning/search/trained_replica.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/plan/byte_count.h"
+#include "lib/plan/collective/collective_time.h"
+#include "lib/plan/layer_ways.h"
+#include "lib/plan/training.h"
+
+namespace shardtool::api {
+namespace {
+
+constexpr double kStepUsPerSecond = 1e6;
+
+Error no_training(const std::string& what, const std::string& help) {
+  return std::move(Error(ErrorCode::kUsage, what).help(help));
+}
+
+void check(const TrainSearchOptions& options) {
+  if (!options.plan.hardware)
+    throw no_training("a search needs hardware", "give --profile; `plan profile list` lists them");
+  if (options.plan.sources.size() != 1)
+    throw no_training("a search for training is one of a single checkpoint", "give one MODEL");
+  if (options.devices.empty())
+    throw no_training("a search needs numbers of devices", "for example --devices 8,16,64");
+  if (options.sequence < 1 || options.batch < 1) {
+    throw no_training(
+        "a search for training needs the tokens of a sequence and the sequences of a "
+        "step",
+        "for example --sequence 4096 --batch 256");
+  }
+}
+
+/// Prices the ways to train with one replica layout, which differ in dp and in what is no layout.
+class ReplicaTraining {
+ public:
+  ReplicaTraining(const TrainSearchOptions& options, const TrainedReplica& replica,
+                  TrainSearchReport& report, double& unlimited)
+      : options_(options), replica_(replica), report_(report), unlimited_(unlimited) {}
+
+  void run(const std::vector<ServingLayout>& layouts) {
+    for (const i64 micro_batch : options_.micro_batches) {
+      for (const bool is_cut : {false, true}) {
+        if (is_cut && (!options_.sequence_parallel || layouts.front().tp == 1)) continue;
+        const TrainingWay way{layouts.front(), 0, micro_batch, is_cut};
+        forward_ = replica_.forward(options_, way);
+        for (const ServingLayout& layout : layouts)
+          add_zero_stages({layout, 0, micro_batch, is_cut});
+      }
+    }
+  }
+
+ private:
+  void refuse(const TrainingWay& way, const char* constraint, const std::string& reason) {
+    report_.refused.push_back({way, constraint, reason});
+  }
+
+  void add_zero_stages(TrainingWay way) {
+    const i64 each = way.layout.dp * way.micro_batch;
+    if (options_.batch % each != 0) {
+      return refuse(way, "batch",
+                    fmt::format("{} sequences of a step are no multiple of {} replicas x {}",
+                                options_.batch, way.layout.dp, way.micro_batch));
+    }
+    set_replica_times(way.layout);
+    for (const i64 zero : options_.zero_stages) {
+      const bool has_replicas = way.layout.dp > 1 || zero == options_.zero_stages.front();
+      if (!has_replicas) continue;  // the same as another stage
+      way.zero_stage = zero;
+      add_row(way, options_.batch / each);
+    }
+  }
+
+  /// Times the collectives of every layer among the replicas.
+  void set_replica_times(const ServingLayout& layout) {
+    const plan::HardwareProfile& hardware = *options_.plan.hardware;
+    const mesh::Mesh mesh({{"dp", layout.dp}, {"pp", layout.pp}, {"tp", layout.tp}});
+    const plan::Group group = plan::group_along(mesh, {{"dp"}}, hardware.domain());
+    std::map<i64, plan::ReplicaTimes> known;  // by parameters
+    replicas_.clear();
+    for (size_t layer = 0; layer < forward_.size(); ++layer) {
+      const i64 parameters = replica_.parameters(layer);
+      const auto [found, is_new] = known.try_emplace(parameters);
+      if (is_new && layout.dp > 1) {
+        const auto us = [&](plan::CollectiveOp op, i64 bytes) {
+          return plan::time_of({op, group, plan::times(parameters, bytes)}, hardware).us;
+        };
+        found->second = {us(plan::CollectiveOp::kAllReduce, options_.state.gradient),
+                         us(plan::CollectiveOp::kAllGather, options_.state.weight),
+                         us(plan::CollectiveOp::kReduceScatter, options_.state.gradient)};
+      }
+      replicas_.push_back(found->second);
+    }
+  }
+
+  void add_row(const TrainingWay& way, i64 micro_batches) {
+    TrainingRow row;
+    row.way = way;
+    row.micro_batches = micro_batches;
+    double unlimited = 0;
+    for (i64 stage = 0; stage < replica_.stages(); ++stage) {
+      auto of = stage_of(row, stage, unlimited);
+      if (!of) continue;
+      row.stages.push_back(*of);
+      if (of->total > row.stages[row.fullest].total) row.fullest = row.stages.size() - 1;
+      if (of->parts.total() > row.stages[row.slowest].parts.total())
+        row.slowest = row.stages.size() - 1;
+    }
+    const double tokens = static_cast<double>(options_.batch * options_.sequence);
+    unlimited_ = std::max(unlimited_, tokens / unlimited * kStepUsPerSecond /
+                                          static_cast<double>(way.layout.devices()));
+    if (std::ssize(row.stages) < replica_.stages()) return;
+    row.step_us = row.stages[row.slowest].parts.total();
+    row.tokens_per_s = tokens / row.step_us * kStepUsPerSecond;
+    report_.rows.push_back(std::move(row));
+  }
+
+  /// Chooses what the layers of a stage recompute; nullopt, and a refusal, if nothing fits. Raises
+  /// `unlimited` to the stage's time in a memory without limits.
+  std::optional<TrainedStage> stage_of(const TrainingRow& row, i64 stage, double& unlimited) {
+    TrainedStage of = state_of(row.way, stage);
+    const std::vector<size_t>& layers = replica_.layers(stage);
+    const i64 under_way = std::min(row.micro_batches, replica_.stages() - stage);
+    const plan::StepShape shape{row.micro_batches, replica_.stages(),
+                                static_cast<int>(row.way.zero_stage)};
+    std::vector<std::vector<plan::LayerWay>> ways;
+    for (const size_t layer : layers) {
+      ways.emplace_back();
+      for (const plan::Recompute recompute : recomputes_of(layer)) {
+        const double bytes = replica_.keeps_activations(layer)
+                                 ? replica_.activations(options_, row.way, recompute)
+                                 : 0;
+        ways.back().push_back(
+            {std::llround(bytes * static_cast<double>(under_way)),
+             plan::layer_step(forward_[layer], replicas_[layer], recompute, shape).total()});
+      }
+    }
+    double free_us = of.parts.optimizer;
+    i64 least = of.total;
+    for (const auto& of_layer : ways) {
+      free_us += std::ranges::min(of_layer, {}, &plan::LayerWay::us).us;
+      plan::add_bytes(least, std::ranges::min(of_layer, {}, &plan::LayerWay::bytes).bytes);
+    }
+    unlimited = std::max(unlimited, free_us);
+    const auto chosen = plan::fastest_ways(ways, budget() - of.total);
+    if (!chosen) {
+      if (!is_refused(row.way))
+        refuse(row.way, "memory",
+               fmt::format("a device of stage {} needs {} and has {}", stage, format_bytes(least),
+                           format_bytes(budget())));
+      return std::nullopt;
+    }
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const plan::Recompute recompute = recomputes_of(layers[i])[chosen->ways[i]];
+      of.parts += plan::layer_step(forward_[layers[i]], replicas_[layers[i]], recompute, shape);
+      if (replica_.keeps_activations(layers[i])) ++of.layers[static_cast<size_t>(recompute)];
+    }
+    of.activations = chosen->bytes;
+    plan::add_bytes(of.total, chosen->bytes);
+    return of;
+  }
+
+  bool is_refused(const TrainingWay& way) const {
+    return !report_.refused.empty() && report_.refused.back().way == way;
+  }
+
+  /// Returns what a layer may recompute: nothing if it keeps no activations.
+  std::vector<plan::Recompute> recomputes_of(size_t layer) const {
+    if (replica_.keeps_activations(layer)) return options_.recomputes;
+    return {plan::Recompute::kNone};
+  }
+
+  /// Returns a stage with its fullest device's state, and without its layers.
+  TrainedStage state_of(const TrainingWay& way, i64 stage) const {
+    const i64 replicas = way.layout.dp;
+    const auto zero = static_cast<int>(way.zero_stage);
+    TrainedStage fullest;
+    for (const RankParameters& rank : replica_.ranks(stage)) {
+      TrainedStage of;
+      of.state = plan::zero_state_bytes(rank.all, zero, replicas, options_.state);
+      if (zero == 3 && replicas > 1)
+        of.gathered =
+            plan::times(rank.largest_layer, options_.state.weight + options_.state.gradient);
+      for (const i64 part : {of.state, of.gathered, options_.plan.device.overhead_bytes})
+        plan::add_bytes(of.total, part);
+      of.parts.optimizer = optimizer_us(rank.all, zero, replicas);
+      if (of.total > fullest.total) fullest = of;
+    }
+    return fullest;
+  }
+
+  /// Time to read and write the state of the parameters that a device updates.
+  double optimizer_us(i64 parameters, int zero, i64 replicas) const {
+    const plan::HardwareProfile& hardware = *options_.plan.hardware;
+    const double updated =
+        static_cast<double>(parameters) / static_cast<double>(zero >= 1 ? replicas : i64{1});
+    const plan::TrainingState& state = options_.state;
+    const auto each = static_cast<double>(2 * (state.weight + state.gradient + state.optimizer));
+    return updated * each / (hardware.memory_gb_per_s * 1e3 * hardware.memory_efficiency);
+  }
+
+  i64 budget() const {
+    const DeviceBudget& device = options_.plan.device;
+    return static_cast<i64>(static_cast<double>(device.bytes) * device.fraction);
+  }
+
+  const TrainSearchOptions& options_;
+  const TrainedReplica& replica_;
+  TrainSearchReport& report_;
+  double& unlimited_;
+  std::vector<plan::ForwardTimes> forward_;
+  std::vector<plan::ReplicaTimes> replicas_;
+};
+
+/// Returns the part of a step's device time that grew most from the optimum to the loser, in words.
+std::string grown_part(const TrainingRow& best, const TrainingRow& loser) {
+  const auto growth = [&](const auto& part) {
+    const auto of = [&](const TrainingRow& row) {
+      return row.stages[row.slowest].parts.*part.member *
+             static_cast<double>(row.way.layout.devices());
+    };
+    return of(loser) - of(best);
+  };
+  return std::ranges::max_element(kStepParts, {}, growth)->words;
+}
+
+void choose(TrainSearchReport& report) {
+  std::vector<size_t> order(report.rows.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto key = [&](size_t i) {
+    const TrainingRow& row = report.rows[i];
+    return std::tuple(-row.tokens_per_s_per_device(), row.way.layout.devices(),
+                      row.stages[row.fullest].total, i);
+  };
+  std::ranges::sort(order, {}, key);
+  if (order.empty()) return;
+  report.optimum = order.front();
+  const TrainingRow& best = report.rows[order.front()];
+  report.value = best.tokens_per_s_per_device();
+  if (order.size() > 1) report.runner_up = order[1];
+  std::vector<ServingLayout> seen{best.way.layout};
+  for (const size_t i : order) {
+    if (i == *report.optimum) continue;
+    const TrainingRow& row = report.rows[i];
+    const bool is_known = std::ranges::find(seen, row.way.layout) != seen.end();
+    if (is_known && i != report.runner_up) continue;
+    seen.push_back(row.way.layout);
+    report.losses.push_back(
+        {i, 1 - row.tokens_per_s_per_device() / report.value, grown_part(best, row)});
+  }
+}
+
+/// Returns tokens per second and device if a device did nothing but products, and read weights once
+/// for the largest micro-batch: every other way does as much.
+double ideal_tokens(const TrainSearchOptions& options, const ServedModel& model) {
+  TrainingWay way;
+  way.micro_batch = std::ranges::max(options.micro_batches);
+  double products = 0;
+  for (const auto& layer : TrainedReplica(model, {}).forward(options, way))
+    products += layer.products;
+  const double tokens = static_cast<double>(way.micro_batch * options.sequence);
+  return tokens / (3 * products) * kStepUsPerSecond;
+}
+
+}  // namespace
+
+std::string to_string(const TrainingWay& way) {
+  std::string text = to_string(way.layout);
+  if (way.layout.dp > 1) text += fmt::format(" zero={}", way.zero_stage);
+  if (way.micro_batch > 1) text += fmt::format(" micro-batch={}", way.micro_batch);
+  return way.sequence_parallel ? text + " sequence-parallel" : text;
+}
+
+double TrainingRow::tokens_per_s_per_device() const {
+  return tokens_per_s / static_cast<double>(way.layout.devices());
+}
+
+TrainSearchReport search_training(const TrainSearchOptions& options) {
+  check(options);
+  SearchOptions serving;
+  serving.plan = options.plan;
+  serving.pinned = options.pinned;
+  serving.pinned.ep = 1;
+  const ServedModel model(options.plan.sources.front(), serving);
+  TrainSearchReport report;
+  report.warnings = model.warnings();
+  std::map<std::pair<i64, i64>, std::vector<ServingLayout>> replicas;
+  SpaceLimits limits = model.limits();
+  limits.experts = 0;  // experts are cut over tp
+  for (const ServingLayout& layout : layout_space(options.devices, limits))
+    replicas[{layout.pp, layout.tp}].push_back(layout);
+  double unlimited = 0;
+  for (const auto& [sizes, layouts] : replicas) {
+    try {
+      const TrainedReplica replica(model, {1, sizes.first, 1, sizes.second});
+      ReplicaTraining(options, replica, report, unlimited).run(layouts);
+    } catch (const Error& error) {
+      const bool is_flow = error.code() == ErrorCode::kUnsupported;
+      constexpr int kMappingStatus = 3;
+      if (!is_flow && error_info(error.code()).exit_status != kMappingStatus) throw;
+      for (const ServingLayout& layout : layouts)
+        report.refused.push_back({{layout}, is_flow ? "model" : "cut", error.what()});
+    }
+  }
+  report.bound = ideal_tokens(options, model);
+  choose(report);
+  if (report.optimum) report.memory_costs = std::max(0.0, unlimited / report.value - 1);
+  return report;
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/api/plan_search.h"
+#include "lib/plan/training_step.h"
+
+namespace shardtool::api {
+
+struct TrainSearchOptions {
+  /// Uses the one source, the mapping, graph, device and hardware, which must be set.
+  PlanOptions plan;
+  PinnedSizes pinned;                 ///< of pp and tp
+  std::vector<i64> devices;           ///< numbers of devices to choose from
+  i64 sequence = 0;                   ///< tokens
+  i64 batch = 0;                      ///< sequences of one step, on all devices together
+  std::vector<i64> micro_batches{1};  ///< sequences that a replica computes at once, to choose from
+  std::vector<i64> zero_stages{0, 1, 2, 3};
+  std::vector<plan::Recompute> recomputes{plan::Recompute::kNone, plan::Recompute::kSelective,
+                                          plan::Recompute::kFull};
+  plan::TrainingState state = plan::kAdam;
+  bool sequence_parallel = false;  ///< try activations that are cut by tokens over tp, too
+};
+
+/// A way to train, but for what each layer recomputes.
+struct TrainingWay {
+  ServingLayout layout;  ///< dp, pp and tp
+  i64 zero_stage = 0;
+  i64 micro_batch = 1;
+  bool sequence_parallel = false;
+
+  bool operator==(const TrainingWay&) const = default;
+};
+/// "dp=8 pp=2 tp=4 zero=1"; with " micro-batch=2" and " sequence-parallel" if they are not 1 and
+/// false.
+std::string to_string(const TrainingWay& way);
+
+/// All parts of a step's time, in the order of reports.
+inline constexpr TimePart<plan::StepParts> kStepParts[] = {
+    {"compute_ms", "compute", &plan::StepParts::compute},
+    {"recompute_ms", "recompute", &plan::StepParts::recompute},
+    {"collectives_ms", "collectives of activations", &plan::StepParts::collectives},
+    {"replicas_ms", "collectives among replicas", &plan::StepParts::replicas},
+    {"launches_ms", "kernel launches", &plan::StepParts::launches},
+    {"idle_ms", "idle stages", &plan::StepParts::idle},
+    {"optimizer_ms", "the optimizer", &plan::StepParts::optimizer}};
+
+/// A pipeline stage: the memory of its fullest device, and what its layers recompute.
+struct TrainedStage {
+  std::array<i64, 3> layers{};  ///< numbers of layers, by plan::Recompute
+  i64 state = 0;                ///< bytes of weights, gradients and optimizer
+  i64 gathered = 0;             ///< bytes of the largest layer that ZeRO 3 gathers, with gradients
+  i64 activations = 0;          ///< bytes of the micro-batches under way
+  i64 total = 0;                ///< bytes, with the overhead
+  plan::StepParts parts;        ///< of a step
+};
+
+struct TrainingRow {
+  TrainingWay way;
+  i64 micro_batches = 1;             ///< of one replica and step
+  std::vector<TrainedStage> stages;  ///< in order
+  size_t slowest = 0;                ///< index into stages; the step takes its time
+  size_t fullest = 0;                ///< index into stages
+  double step_us = 0;
+  double tokens_per_s = 0;  ///< of all devices
+
+  double tokens_per_s_per_device() const;
+};
+
+/// A way to train that is not possible.
+struct RefusedTraining {
+  TrainingWay way;
+  std::string constraint;  ///< "cut", "memory", "batch" or "model"
+  std::string reason;
+};
+
+/// Reason for which a row lost against the optimum.
+struct TrainingLoss {
+  size_t row = 0;
+  double by = 0;       ///< fraction of the optimum's tokens per second and device
+  std::string reason;  ///< the part of a step that grew most, in words
+};
+
+struct TrainSearchReport {
+  std::vector<TrainingRow> rows;
+  std::vector<RefusedTraining> refused;
+  std::optional<size_t> optimum;     ///< index into rows; nullopt: nothing fits
+  std::optional<size_t> runner_up;   ///< the best row with another way
+  double value = 0;                  ///< tokens per second and device of the optimum
+  double bound = 0;                  ///< that no way can exceed: products alone, nothing else
+  std::vector<TrainingLoss> losses;  ///< the best row of every other layout on as many devices
+  /// By what the best way would be faster if memory had no limit; 0 if it is the optimum.
+  double memory_costs = 0;
+  std::vector<std::string> warnings;
+};
+
+/// Prices every way to train: dp x pp x tp, ZeRO stages, micro-batches and, for every layer, what
+/// it recomputes, which an exact program chooses for each stage under the memory of its devices
+/// (plan::fastest_ways). Weights, gradients and optimizer are exact, from headers; activations are
+/// those of plan::training_activations_per_layer, for as many micro-batches as a stage has under
+/// way in a 1F1B schedule. Throws the errors of opening a checkpoint; kUsage for more than one
+/// source, for an impossible batch, for hardware that is not set, and for a model without a price.
+TrainSearchReport search_training(const TrainSearchOptions& options);
+
+}  // namespace shardtool::api

@@ -1,0 +1,183 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lib/api/catalogue/profiles.h"
+#include "lib/api/planning/search/training_search.h"
+#include "lib/api/planning/search/trained_replica.h"
+#include "tests/api/planning/stored_model.h"
+#include "tests/mapping/models.h"
+#include "tests/support/generators.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::api {
+namespace {
+
+const std::string& trained_model() {
+  static const StoredModel model(mapping::tiny_llama({.layers = 4, .kv_heads = 4}));
+  return model.path();
+}
+
+TrainSearchOptions train_options(const std::string& path) {
+  TrainSearchOptions options;
+  options.plan.sources = {path};
+  options.plan.hardware = load_profile("h100-sxm");
+  options.plan.device.bytes = options.plan.hardware->usable_bytes;
+  options.devices = {1, 2, 4};
+  options.sequence = 64;
+  options.batch = 16;
+  return options;
+}
+
+/// Bytes of the fullest device of the first stage by the command `plan --train`.
+i64 planned_total(const TrainSearchOptions& options, const TrainingWay& way,
+                  plan::Recompute recompute) {
+  PlanOptions plan;
+  plan.sources = options.plan.sources;
+  plan.mapping.mesh = mesh::parse_mesh(fmt::format("pp={},tp={}", way.layout.pp, way.layout.tp));
+  plan.training = TrainingPlan{static_cast<int>(way.zero_stage),
+                               way.layout.dp,
+                               options.state,
+                               way.micro_batch,
+                               options.sequence,
+                               recompute};
+  plan.workload.sequence_parallel = way.sequence_parallel;
+  const MemoryReport memory = make_plan(plan).memory;
+  i64 most = 0;
+  for (i64 rank = 0; rank < way.layout.tp; ++rank)
+    most = std::max(most, memory.devices[static_cast<size_t>(rank)].total);
+  return most;
+}
+
+TEST_CASE("a way to train takes the memory that plan --train reports") {
+  TrainSearchOptions options = train_options(trained_model());
+  options.micro_batches = {1, 2};
+  options.sequence_parallel = true;
+  for (const plan::Recompute recompute : options.recomputes) {
+    TrainSearchOptions one = options;
+    one.recomputes = {recompute};
+    const TrainSearchReport report = search_training(one);
+    REQUIRE(report.rows.size() > 30);
+    for (const TrainingRow& row : report.rows) {
+      // plan counts no gathered layer of ZeRO 3, and for all stages as many micro-batches as the
+      // first one has under way.
+      const TrainedStage& first = row.stages.front();
+      REQUIRE(row.micro_batches >= row.way.layout.pp);
+      CHECK_MESSAGE(first.total - first.gathered == planned_total(one, row.way, recompute),
+                    to_string(row.way));
+      CHECK((first.gathered > 0) == (row.way.zero_stage == 3));
+      CHECK(first.activations >= row.stages.back().activations);
+    }
+  }
+}
+
+/// Time of a step of one stage, by trying what every layer recomputes; infinity if nothing fits.
+class EveryChoice {
+ public:
+  EveryChoice(const TrainSearchOptions& options, const TrainingWay& way)
+      : options_(options), way_(way) {
+    SearchOptions serving;
+    serving.plan = options.plan;
+    const ServedModel model(options.plan.sources.front(), serving);
+    replica_ = std::make_unique<TrainedReplica>(model, ServingLayout{});
+    forward_ = replica_->forward(options, way);
+    shape_ = {options.batch / way.micro_batch, 1, 0};
+  }
+
+  double least(i64 room, size_t layer = 0) const {
+    if (room < 0) return std::numeric_limits<double>::infinity();
+    if (layer == forward_.size()) return 0;
+    double least_us = std::numeric_limits<double>::infinity();
+    for (const plan::Recompute recompute : options_.recomputes) {
+      const bool keeps = replica_->keeps_activations(layer);
+      if (!keeps && recompute != plan::Recompute::kNone) continue;
+      const i64 bytes = keeps ? std::llround(replica_->activations(options_, way_, recompute)) : 0;
+      const double us = plan::layer_step(forward_[layer], {}, recompute, shape_).total();
+      least_us = std::min(least_us, us + least(room - bytes, layer + 1));
+    }
+    return least_us;
+  }
+
+ private:
+  const TrainSearchOptions& options_;
+  TrainingWay way_;
+  std::unique_ptr<TrainedReplica> replica_;
+  std::vector<plan::ForwardTimes> forward_;
+  plan::StepShape shape_;
+};
+
+TEST_CASE("what the layers recompute is the best of all choices under the budget") {
+  TrainSearchOptions options = train_options(trained_model());
+  options.devices = {1};
+  const TrainSearchReport free = search_training(options);
+  REQUIRE(free.optimum);
+  const TrainingRow& most = free.rows[*free.optimum];
+  REQUIRE(most.stages.size() == 1);
+  const TrainedStage& stage = most.stages.front();
+  CHECK(stage.layers[0] == 4);
+  CHECK(free.memory_costs == 0);
+  const EveryChoice every(options, most.way);
+  CHECK(rc::check("a budget", [&] {
+    options.plan.device.bytes = *gen::between(stage.state, stage.total);
+    const TrainSearchReport tight = search_training(options);
+    const double least = every.least(options.plan.device.bytes - stage.state);
+    RC_ASSERT(tight.optimum.has_value() == std::isfinite(least));
+    if (!tight.optimum) {
+      RC_ASSERT(tight.refused.front().constraint == "memory");
+      return;
+    }
+    const TrainingRow& row = tight.rows[*tight.optimum];
+    const double found = row.step_us - row.stages.front().parts.optimizer;
+    RC_ASSERT(std::abs(found - least) <= 1e-9 * least);
+    RC_ASSERT(row.stages.front().total <= options.plan.device.bytes);
+    RC_ASSERT(std::abs(tight.memory_costs - (free.value / tight.value - 1)) <= 1e-9);
+  }));
+}
+
+TEST_CASE("the optimum is the best row, below the bound, and every loss has its reason") {
+  TrainSearchOptions options = train_options(trained_model());
+  options.micro_batches = {1, 2, 4};
+  const TrainSearchReport report = search_training(options);
+  REQUIRE(report.optimum);
+  REQUIRE(report.runner_up);
+  for (const TrainingRow& row : report.rows) {
+    CHECK(row.tokens_per_s_per_device() <= report.value);
+    CHECK(row.step_us == row.stages[row.slowest].parts.total());
+    CHECK(row.tokens_per_s * row.step_us / 1e6 ==
+          doctest::Approx(static_cast<double>(options.batch * options.sequence)));
+  }
+  CHECK(report.value <= report.bound);
+  bool has_runner_up = false;
+  for (const TrainingLoss& loss : report.losses) {
+    CHECK(loss.by ==
+          doctest::Approx(1 - report.rows[loss.row].tokens_per_s_per_device() / report.value));
+    CHECK_FALSE(loss.reason.empty());
+    has_runner_up |= loss.row == report.runner_up;
+  }
+  CHECK(has_runner_up);
+}
+
+TEST_CASE("replicas that do not divide the batch, and layouts that cannot be, are refused") {
+  TrainSearchOptions options = train_options(trained_model());
+  options.devices = {3};
+  for (const RefusedTraining& refused : search_training(options).refused) {
+    const bool is_batch = refused.way.layout.dp == 3;
+    CHECK(refused.constraint == (is_batch ? "batch" : "cut"));
+  }
+  const auto search = [](const auto& change) {
+    TrainSearchOptions wrong = train_options(trained_model());
+    change(wrong);
+    return search_training(wrong);
+  };
+  CHECK_ERROR(kUsage, search([](TrainSearchOptions& o) { o.plan.hardware.reset(); }));
+  CHECK_ERROR(kUsage, search([](TrainSearchOptions& o) { o.devices.clear(); }));
+  CHECK_ERROR(kUsage, search([](TrainSearchOptions& o) { o.batch = 0; }));
+  CHECK_ERROR(kUsage, search([](TrainSearchOptions& o) { o.sequence = 0; }));
+  CHECK_ERROR(kUsage, search([](TrainSearchOptions& o) { o.plan.sources.push_back("x"); }));
+}
+
+}  // namespace
+}  // namespace shardtool::api
