@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/args/emit_args.h"
 #include "cli/args/html_file.h"
 #include "cli/size_argument.h"
 #include "lib/api/catalogue/graphs.h"
@@ -163,6 +164,7 @@ std::vector<Argument> report_arguments(PlanArgs& args) {
            "write the reshard's plan there, for `shardtool reshard --plan FILE`, or the profile",
        .target = &args.output},
       html_argument(args.html),
+      emit_argument(args.emit),
       {.name = "--fail-over-budget",
        .help = "exit 1 when it does not fit, also without --budget, which implies this",
        .target = &args.fail_over_budget,
@@ -241,7 +243,7 @@ api::OpPlanOptions to_ops_options(const PlanArgs& args) {
       {"--train", args.training.train},        {"--what-if", args.what_if.has_value()},
       {"--compare", !args.compare.empty()},    {"--output", args.output.has_value()},
       {"--format csv", args.format == "csv"},  {"--format md", args.format == "md"},
-      {"--html", args.html.has_value()}};
+      {"--html", args.html.has_value()},       {"--emit", args.emit.has_value()}};
   for (const auto& [flag, is_typed] : kOthers) refuse_both("--ops", true, flag, is_typed);
   api::OpPlanOptions options;
   options.sources = args.sources;

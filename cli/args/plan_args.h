@@ -58,6 +58,7 @@ struct PlanArgs {
   std::optional<std::string> format = {};
   std::optional<std::string> output = {};
   std::optional<std::string> html = {};
+  std::optional<std::string> emit = {};
   bool fail_over_budget = false;
   bool exit_zero = false;
   bool detailed_exitcode = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/args/emit_args.h"
 #include "cli/args/html_file.h"
 #include "cli/args/train_search_args.h"
 #include "lib/api/catalogue/graphs.h"
@@ -87,6 +88,7 @@ std::vector<Argument> goal_arguments(SearchArgs& args) {
        .target = &args.format,
        .choices = {"text", "json", "md"}},
       html_argument(args.html),
+      emit_argument(args.emit),
       {.name = "--exit-zero",
        .help = "exit 0 when nothing fits and keeps the limits",
        .target = &args.exit_zero,

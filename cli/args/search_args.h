@@ -41,6 +41,7 @@ struct SearchArgs {
   std::optional<std::string> survive = {};
   std::optional<std::string> format = {};
   std::optional<std::string> html = {};
+  std::optional<std::string> emit = {};
   bool sequence_parallel = false;
   bool exit_zero = false;
 };

@@ -40,6 +40,7 @@ void require_no_serving(const SearchArgs& args) {
       {"--from", args.from.has_value()},
       {"--survive", args.survive.has_value()},
       {"--html", args.html.has_value()},
+      {"--emit", args.emit.has_value()},
       {"--ep", args.mapping.ep.has_value()},
       {"--expert-parallel", args.mapping.expert_parallel}};
   for (const auto& [flag, is_given] : kServing) {

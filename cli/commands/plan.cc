@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/answer_file.h"
+#include "cli/args/emit_args.h"
 #include "cli/args/html_file.h"
 #include "cli/args/plan_profile.h"
 #include "cli/print/plan.h"
@@ -84,6 +85,7 @@ ExitCode run_plan(const PlanArgs& args, Session& session) {
   require_free(args.html);
   api::PlanOptions options = to_options(args);
   options.draws = args.html.has_value();
+  options.emit = to_emit_format(args.emit, args.format, session);
   // Without times the text shows no collectives; JSON documents and plan files always do.
   options.prices_forward =
       args.profile || args.output || args.html || session.json() || args.format == "json";
@@ -91,7 +93,9 @@ ExitCode run_plan(const PlanArgs& args, Session& session) {
   if (args.output) save_plan(*args.output, report);
   const auto status = report.memory.fits == false ? Status::kFindings : Status::kOk;
   if (args.html) write_plan_page(args.html, status, report);
-  if (session.json() || args.format == "json") {
+  if (options.emit) {
+    session.out().write(report.emitted);
+  } else if (session.json() || args.format == "json") {
     session.document("plan", status, [&](JsonWriter& json) { write_fields(json, report); });
   } else if (args.format == "csv" || args.format == "md") {
     print_tables(session, report,

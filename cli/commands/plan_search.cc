@@ -1,5 +1,6 @@
 #include "cli/commands/plan_search.h"
 
+#include "cli/args/emit_args.h"
 #include "cli/args/html_file.h"
 #include "cli/args/train_search_args.h"
 #include "cli/print/search/search.h"
@@ -33,7 +34,8 @@ ExitCode run_plan_search(const SearchArgs& args, Session& session) {
   if (args.training.train) return run_train_search(args, session);
   require_no_training(args);
   require_free(args.html);
-  const api::SearchOptions options = to_search_options(args);
+  api::SearchOptions options = to_search_options(args);
+  options.plan.emit = to_emit_format(args.emit, args.format, session);
   const api::SearchReport report = api::search_layouts(options);
   const Status status = report.optimum ? Status::kOk : Status::kFindings;
   if (args.html) {
@@ -41,7 +43,9 @@ ExitCode run_plan_search(const SearchArgs& args, Session& session) {
     write_page(args.html, "plan_search", status,
                [&](JsonWriter& json) { write_fields(json, options, drawn); });
   }
-  if (session.json() || args.format == "json") {
+  if (options.plan.emit && report.optimum) {
+    session.out().write(report.emitted);
+  } else if (session.json() || args.format == "json") {
     session.document("plan_search", status,
                      [&](JsonWriter& json) { write_fields(json, options, report); });
   } else if (args.format == "md") {

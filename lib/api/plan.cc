@@ -10,6 +10,7 @@
 #include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/mapping/recorded_mapping.h"
+#include "lib/api/planning/emit/emit.h"
 #include "lib/api/planning/plan_file.h"
 #include "lib/api/planning/plan_forward.h"
 #include "lib/api/planning/plan_memory.h"
@@ -126,6 +127,19 @@ void add_reshard(const LogicalCheckpoint& source, const ReshardEnds& ends,
   report.to = place_name(to, ends.to);
 }
 
+/// Returns what the program of PlanOptions::emit takes.
+std::string emitted_plan(const LogicalCheckpoint& source, const AppliedEnds& ends,
+                         const PlanOptions& options) {
+  std::optional<EmittedLayout> from;
+  if (options.is_reshard() && ends.from) {
+    from = emitted_layout(ends.from->resolution, ends.from->specs);
+  } else if (options.is_reshard() && source.is_sharded()) {
+    from = emitted_shards(source);
+  }
+  return emitted(*options.emit, from ? &*from : nullptr,
+                 emitted_layout(ends.to.resolution, ends.to.specs), model_name(source));
+}
+
 /// Sums of all tensors by sender and receiver, ascending.
 std::vector<plan::Transfer> all_pairs(const plan::ReshardPlan& reshard) {
   std::map<std::pair<i64, i64>, i64> bytes;
@@ -175,6 +189,7 @@ PlanReport make_plan(const PlanOptions& options) {
   const AppliedMapping& applied = ends_applied.to;
   add(report.warnings, applied.resolution.warnings);
   if (options.is_reshard()) add_reshard(source, ends, ends_applied, options, report);
+  if (options.emit) report.emitted = emitted_plan(source, ends_applied, options);
   if (options.draws) report.drawings = drawings(applied, options, report);
   std::vector<std::string> notes;
   report.memory = memory_report(source, applied, ends.to, options, notes);

@@ -7,6 +7,7 @@
 
 #include "lib/api/inspect.h"
 #include "lib/api/planning/cost_report.h"
+#include "lib/api/planning/emit/emit_format.h"
 #include "lib/api/transform.h"
 #include "lib/mesh/mesh.h"
 #include "lib/plan/activations.h"
@@ -77,6 +78,7 @@ struct PlanOptions {
   std::string explain;               ///< tensor whose transfers are listed
   std::optional<plan::HardwareProfile> hardware;  ///< without it there are no time estimates
   bool prices_forward = true;                     ///< report the collectives of a forward pass
+  std::optional<EmitFormat> emit;  ///< also write the layout, or the reshard, for this program
   bool recipe = false;  ///< the plan will be applied: it starts at the source's own parts
   bool draws = false;   ///< also report what only pictures show: `drawings` and `memory.layers`
 
@@ -173,6 +175,7 @@ struct PlanReport {
   std::vector<std::string> warnings;
   /// Input of `reshard --plan` as one JSON object; empty unless requested.
   std::string recipe;
+  std::string emitted;  ///< what PlanOptions::emit asks for
 };
 
 /// Closes the document of a plan with a recipe for `reshard --plan`. `open_document` lacks its
@@ -180,7 +183,8 @@ struct PlanReport {
 std::string sealed(std::string open_document);
 
 /// Computes the cost of a layout and of the reshard to it. Reads headers only. Throws the errors of
-/// opening a checkpoint and choosing a mapping, and kUsage for an invalid workload or budget.
+/// opening a checkpoint and choosing a mapping, kUsage for an invalid workload or budget, and with
+/// PlanOptions::emit kUnsupported for a tensor that the program cannot express.
 PlanReport make_plan(const PlanOptions& options);
 
 }  // namespace shardtool::api

@@ -143,6 +143,7 @@ struct SearchReport {
   std::vector<Binding> bindings;
   std::vector<Loss> front;  ///< rows of the Pareto front (plan::pareto_front)
   std::vector<std::string> warnings;
+  std::string emitted;  ///< the optimum for the program of PlanOptions::emit
 };
 
 /// Returns a report of the rows that its fields name, at most `most` of the losses, with their

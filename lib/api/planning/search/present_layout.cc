@@ -53,6 +53,10 @@ PresentLayout::PresentLayout(const std::string& path) : path_(path) {
   devices_ = shards_.parts.front().manifest->mesh.size();
 }
 
+EmittedLayout PresentLayout::emitted() const {
+  return planned_ ? emitted_layout(planned_->resolution, planned_->specs) : emitted_shards(shards_);
+}
+
 MoveStart PresentLayout::start_of(std::span<const LogicalTensor> tensors) const {
   const TensorsByName named = tensors_by_name(shards_);
   MoveStart start{{}, devices_};

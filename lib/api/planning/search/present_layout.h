@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/api/planning/emit/emitted_layout.h"
 #include "lib/api/planning/plan_reshard.h"
 
 namespace shardtool::api {
@@ -23,6 +24,9 @@ class PresentLayout {
   /// Returns the start of a move of these tensors. Throws kCoverage with the tensor's name if one
   /// is not there, or in another type or shape. Valid as long as this object is.
   MoveStart start_of(std::span<const LogicalTensor> tensors) const;
+
+  /// Returns the layout for other programs. Valid as long as this object is.
+  EmittedLayout emitted() const;
 
  private:
   std::string path_;

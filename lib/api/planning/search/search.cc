@@ -8,6 +8,7 @@
 #include <thread>
 #include <tuple>
 
+#include "lib/api/planning/emit/emit.h"
 #include "lib/api/planning/search/losses.h"
 #include "lib/api/planning/search/present_layout.h"
 #include "lib/api/planning/search/replica_search.h"
@@ -53,6 +54,7 @@ class Search {
     for (size_t source = 0; source < options_.plan.sources.size(); ++source) add_source(source);
     if (present_ && !was_present_) throw std::move(*not_present_);
     choose(options_, report_);
+    if (options_.plan.emit && report_.optimum) report_.emitted = emit();
     return std::move(report_);
   }
 
@@ -73,6 +75,18 @@ class Search {
       std::ranges::move(one.rows, std::back_inserter(report_.rows));
       std::ranges::move(one.refused, std::back_inserter(report_.refused));
     }
+  }
+
+  /// Writes the optimum for another program.
+  std::string emit() const {
+    const ServingRow& best = report_.rows[*report_.optimum];
+    const ServedModel model(options_.plan.sources[best.source], options_);
+    const mapping::Resolution resolution = model.resolve(best.layout);
+    const std::vector<TensorSpec> specs = model.source().specs();
+    std::optional<EmittedLayout> from;
+    if (present_) from = present_->emitted();
+    return emitted(*options_.plan.emit, from ? &*from : nullptr, emitted_layout(resolution, specs),
+                   model_name(model.source()));
   }
 
   /// Returns the start of a move of a model; nullopt without today's layout, or if it has other
