@@ -48,10 +48,12 @@ ExitCode run_plan_diff(const PlanArgs& args, Session& session) {
     throw Error(ErrorCode::kUsage, "'plan diff' needs two plans")
         .help("for example: shardtool plan diff a.json b.json");
   }
+  require_free(args.html);
   const api::PlanDiff diff = api::diff_plans(args.sources[1], args.sources[2]);
+  const Status status = diff.equal() ? Status::kOk : Status::kFindings;
+  write_page(args.html, "plan_diff", status, [&](JsonWriter& json) { write_fields(json, diff); });
   if (session.json()) {
-    session.document("plan_diff", diff.equal() ? Status::kOk : Status::kFindings,
-                     [&](JsonWriter& json) { write_fields(json, diff); });
+    session.document("plan_diff", status, [&](JsonWriter& json) { write_fields(json, diff); });
   } else {
     print_text(session, diff);
   }

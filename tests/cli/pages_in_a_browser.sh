@@ -20,6 +20,8 @@ load="--profile h100-sxm --prompt-len 64 --output-len 32"
 "$program" plan search "$samples/tiny-llama" $load --devices 1,2,3,4 --concurrency 64 --kv-dtype bf16,fp8 --sequence-parallel \
   --objective user --tpot 0.4 --html limit.html -q > /dev/null || exit 1
 "$program" plan search "$samples/tiny-llama" $load --devices 1 --concurrency 1 --tpot 0.001 --exit-zero --html none.html -q > /dev/null || exit 1
+"$program" plan out --to-mesh tp=4 --json > a.json && "$program" plan out --to-mesh tp=8 --json > b.json || exit 1
+"$program" plan diff a.json b.json --html diff.html -q > /dev/null  # 1: the plans differ
 "$program" inspect out --html inspect.html -q > /dev/null || exit 1
 "$program" check out --html check.html -q > /dev/null || exit 1
 "$program" validate out --reference "$samples/tiny-llama" --html validate.html -q > /dev/null || exit 1

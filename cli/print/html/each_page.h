@@ -7,6 +7,7 @@ namespace shardtool::cli {
 // One function per command: each writes the sections of its document.
 
 void write_plan(Page& page, const JsonView& plan);
+void write_plan_diff(Page& page, const JsonView& diff);
 void write_plan_search(Page& page, const JsonView& search);
 void write_inspect(Page& page, const JsonView& inspect);
 void write_check(Page& page, const JsonView& check);

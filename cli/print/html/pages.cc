@@ -17,6 +17,8 @@ std::string html_page(std::string_view document) {
   Page page("shardtool " + words);
   if (command == "plan") {
     write_plan(page, view);
+  } else if (command == "plan_diff") {
+    write_plan_diff(page, view);
   } else if (command == "plan_search") {
     write_plan_search(page, view);
   } else if (command == "inspect") {

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -16,6 +17,7 @@
 #include "lib/api/inspect.h"
 #include "lib/api/plan.h"
 #include "lib/api/plan_search.h"
+#include "lib/api/planning/plan_diff.h"
 #include "lib/api/transform.h"
 #include "lib/api/validate.h"
 #include "tests/support/temp_folder.h"
@@ -90,6 +92,21 @@ TEST_CASE("every number of a plan's page is that of its document") {
       CHECK(html_page(document) == page);
     }
   }
+}
+
+TEST_CASE("every number of a page of two plans is that of its document") {
+  const test::TempFolder folder;
+  folder.write("a.json", document_of("plan", plan_for("tp=2", "tp=4")));
+  folder.write("b.json", document_of("plan", plan_for("tp=2", "tp=8")));
+  const api::PlanDiff diff = api::diff_plans(folder / "a.json", folder / "b.json");
+  const std::string document = document_of("plan_diff", diff, "findings");
+  const std::string page = html_page(document);
+  CHECK(check_numbers(page) > 40);
+  CHECK(island_of(page) == json::parse(document));
+  CHECK(page.find("Memory of the devices") != std::string::npos);
+  CHECK(page.find(fmt::format("{} values differ.", diff.changes.size())) != std::string::npos);
+  const std::string same = document_of("plan_diff", api::PlanDiff{});
+  CHECK(html_page(same).find("The plans are equal.") != std::string::npos);
 }
 
 TEST_CASE("the bars of a device are as long as its bytes") {
