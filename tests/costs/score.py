@@ -8,12 +8,15 @@
 Rows of a closed loop: `concurrency` clients, prompts and answers of fixed length, one pool of tp devices.
 Left out: repeated measurements, layouts that cannot be, runs in progress, other batches than the clients, models
 with a multi-token head, attention data parallelism, and systems without a profile. A row is starved if the cache
-lacks places for its clients; those are counted apart.
+lacks places for its clients; those are counted apart. So are groups in which a tenth of the rows is faster than the
+hardware: less time per answer than its share of all products at the peak rates plus all reads at full bandwidth. Their
+prompts were most likely cached.
 """
 import argparse
 import collections
 import csv
 import json
+import pathlib
 import re
 import statistics
 import subprocess
@@ -34,6 +37,9 @@ PROFILES = {'h100_sxm': 'h100-sxm', 'h200_sxm': 'h200-sxm', 'b200_sxm': 'b200-sx
 # The groups to which plan::EngineOverheads was fitted.
 FITTED = ('Llama-3.1-70B h100_sxm', 'Llama-3.1-8B h100_sxm', 'Llama-3.1-70B b200_sxm')
 LIMITS_MS = (10, 15, 20, 30, 50)
+PROFILE_FILES = pathlib.Path(__file__).parents[2] / 'lib/plan/profiles'
+MOST_IMPOSSIBLE = 0.1
+PROMPT_FACTOR = 1.25  # of plan::EngineOverheads
 
 
 def form_of(model, quantisation):
@@ -65,7 +71,7 @@ def sample(row):
     if tp > 8:
         return None
     return {'model': model, 'form': form_of(model, row['gemm_quant_mode']), 'system': row['system'],
-            'engine': row['backend'], 'tp': tp, 'ep': ep, 'prompt': int(row['isl']), 'answer': int(row['osl']),
+            'engine': row['backend'], 'version': row['backend_version'], 'tp': tp, 'ep': ep, 'prompt': int(row['isl']), 'answer': int(row['osl']),
             'concurrency': int(row['batch_size']), 'ttft_ms': float(row['silicon_ttft_ms']),
             'tpot_ms': float(row['silicon_tpot_ms'])}
 
@@ -117,6 +123,29 @@ def predict(program, rows):
 
 def is_starved(row):
     return row['said'] is not None and row['said']['concurrency_that_fits'] < row['concurrency']
+
+
+def is_impossible(row, efficiency):
+    """True if a measured answer takes less than its share of the work at the rates of the data sheet."""
+    parts, own_again = row['said']['answer'], 1 - 1 / PROMPT_FACTOR
+    products = parts['compute_ms'] - own_again * min(parts['compute_ms'], row['said']['ttft']['prompt_ms'])
+    least = efficiency['compute'] * products + efficiency['memory'] * parts['memory_ms']
+    return row['ttft_ms'] + (row['answer'] - 1) * row['tpot_ms'] < least
+
+
+def impossible_groups(rows):
+    """Returns the groups of one setup in which too many rows are impossible."""
+    efficiencies, groups = {}, collections.defaultdict(list)
+    for row in rows:
+        profile = PROFILES[row['system']]
+        if profile not in efficiencies:
+            efficiencies[profile] = json.loads((PROFILE_FILES / f'{profile}.json').read_text())['efficiency']
+        groups[setup_of(row)].append(is_impossible(row, efficiencies[profile]))
+    return {group for group, flags in groups.items() if statistics.mean(flags) >= MOST_IMPOSSIBLE}
+
+
+def setup_of(row):
+    return ' '.join((row['model'], row['form'], row['system'], row['engine'], row['version'] or 'unknown'))
 
 
 def errors(rows, name):
@@ -180,8 +209,11 @@ def reversals(rows):
 
 def report_of(rows):
     known = [row for row in rows if row['said'] is not None]
-    fair = [row for row in known if not is_starved(row)]
-    report = {'coverage': len(known) / len(rows), 'starved': len(known) - len(fair)}
+    fed = [row for row in known if not is_starved(row)]
+    left_out = impossible_groups(fed)
+    fair = [row for row in fed if setup_of(row) not in left_out]
+    report = {'coverage': len(known) / len(rows), 'starved': len(known) - len(fed),
+              'impossible': len(fed) - len(fair), 'impossible_groups': sorted(left_out)}
     parts = {'dense': [row for row in fair if row['model'] in DENSE],
              'experts': [row for row in fair if row['model'] not in DENSE],
              'all': fair}
