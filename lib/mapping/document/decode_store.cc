@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/mapping/document/decode.h"
+#include "lib/mapping/document/identifier.h"
 
 namespace shardtool::mapping {
 namespace {
