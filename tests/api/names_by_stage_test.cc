@@ -55,7 +55,7 @@ const nlohmann::json kHead = {{"name", "head"}, {"of", "ends"}, {"at", {{"layers
 
 TEST_CASE("a tensor of both ends has on each the name that a rule with \"at\" gives") {
   const TempFolder folder;
-  split_stages(folder, {kHead});
+  split_stages(folder, nlohmann::json::array({kHead}));
   for (i64 rank = 0; rank < 6; ++rank) {
     CAPTURE(rank);
     const Tensors found = tensors_of_rank(folder, rank);

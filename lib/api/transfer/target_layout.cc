@@ -244,7 +244,11 @@ void name_storage(const LogicalCheckpoint& source, TargetLayout& target) {
   std::unordered_multimap<size_t, const mapping::OutputTensor*> divided;
   for (const mapping::OutputTensor& output : *target.output) {
     if (output.constant) continue;
-    visit(output.content, std::make_shared<const std::string>(output.name));
+    const mapping::Content& content = output.content;
+    const bool is_as_it_is = content.kind == mapping::Content::Kind::kTensor &&
+                             content.joined == 0 && output.ranks.empty() &&
+                             source.tensors[content.tensor].spec.name == output.name;
+    visit(content, is_as_it_is ? nullptr : std::make_shared<const std::string>(output.name));
     if (!output.ranks.empty()) divided.emplace(output.content.tensor, &output);
   }
   Interleaving interleaving;

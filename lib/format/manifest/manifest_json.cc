@@ -91,9 +91,7 @@ class TensorTexts {
  public:
   void write(JsonWriter& json, const TensorRecord& tensor) {
     json.key(tensor.name).begin_object();
-    const bool is_renamed =
-        tensor.stored_on.empty() && tensor.stored && *tensor.stored != tensor.name;
-    if (is_renamed) json.field("stored", *tensor.stored);
+    if (tensor.stored && tensor.stored_on.empty()) json.field("stored", *tensor.stored);
     json.field("dtype", to_string(tensor.dtype)).list("shape", tensor.shape);
     const CutText& cut = of(tensor.cut);
     json.raw(cut.front);
