@@ -71,11 +71,10 @@ std::vector<i64> inverse(std::span<const i64> order, i64 size) {
     const i64 rank = order[static_cast<size_t>(cell)];
     if (rank < 0 || rank >= size) {
       throw Error(ErrorCode::kMesh,
-                  fmt::format("device {} is listed, and the ranks are 0 to {}", rank, size - 1));
+                  fmt::format("rank {} is listed, and the mesh has 0 to {}", rank, size - 1));
     }
     i64& place = cells[static_cast<size_t>(rank)];
-    if (place != kNone)
-      throw Error(ErrorCode::kMesh, fmt::format("device {} is listed twice", rank));
+    if (place != kNone) throw Error(ErrorCode::kMesh, fmt::format("rank {} is listed twice", rank));
     place = cell;
   }
   return cells;
