@@ -284,6 +284,27 @@ TEST_CASE("a rule of \"store\" that does not fit is refused") {
         "\"stack\" names <e>, which \"of\" lacks");
 }
 
+TEST_CASE("a tensor of the files may have the name of one that it is made of") {
+  const TempFolder folder;
+  Model model;
+  add(model, "a", Dtype::kU16, {4, 3}, -1);
+  add(model, "b", Dtype::kU16, {2, 3}, -1);
+  add(model, "scale", Dtype::kF32, {}, -1);
+  model.store = {{{"name", "a"}, {"of", {"a", "b"}}},
+                 {{"name", "scale"}, {"of", "scale"}, {"join", 1}}};
+  split_fused(folder, model);
+  const Tensors found = tensors_of_rank(folder / "fused", 1);
+  CHECK(found.at("a").spec.shape == Shape{6, 3});
+  CHECK(found.at("scale").spec.shape == Shape{1});
+  CHECK(first_finding(folder) == "none");
+  MergeOptions merged;
+  merged.sources = {folder / "fused"};
+  merged.write.output = folder / "merged";
+  merge(merged);
+  CHECK(test::same_tensors(test::read_tensors(folder / "merged", "model.safetensors"),
+                           model.tensors));
+}
+
 TEST_CASE("the last axes may be one in the files, and a scalar a vector") {
   const TempFolder folder;
   Model model;

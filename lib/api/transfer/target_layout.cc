@@ -221,6 +221,12 @@ class Interleaving {
       known_;
 };
 
+/// True if the files have the tensor of this name under it, in its own shape.
+bool is_as_before(const mapping::OutputTensor& output, const std::string& name) {
+  return output.content.kind == mapping::Content::Kind::kTensor && output.content.joined == 0 &&
+         output.name == name;
+}
+
 /// Sets the names of the shards on the devices of an output tensor that has only some.
 void name_shards(const mapping::OutputTensor& output, TargetTensor& tensor) {
   const auto name = std::make_shared<const std::string>(output.name);
@@ -244,12 +250,9 @@ void name_storage(const LogicalCheckpoint& source, TargetLayout& target) {
   std::unordered_multimap<size_t, const mapping::OutputTensor*> divided;
   for (const mapping::OutputTensor& output : *target.output) {
     if (output.constant) continue;
-    const mapping::Content& content = output.content;
-    const bool is_as_it_is = content.kind == mapping::Content::Kind::kTensor &&
-                             content.joined == 0 && output.ranks.empty() &&
-                             source.tensors[content.tensor].spec.name == output.name;
-    visit(content, is_as_it_is ? nullptr : std::make_shared<const std::string>(output.name));
-    if (!output.ranks.empty()) divided.emplace(output.content.tensor, &output);
+    const bool is_kept = is_as_before(output, source.tensors[output.content.tensor].spec.name);
+    visit(output.content, is_kept ? nullptr : std::make_shared<const std::string>(output.name));
+    if (!output.ranks.empty() && !is_kept) divided.emplace(output.content.tensor, &output);
   }
   Interleaving interleaving;
   for (TargetTensor& tensor : target.tensors) {

@@ -127,7 +127,8 @@ class Comparison {
     }
     const Shape shape = tensor.holders->local_shape(static_cast<int>(s));
     if (found->part) check_begin(tensor, s, *found->part);
-    if (tensor.stored && found->dtype == tensor.dtype) {
+    const auto& stored = tensor.stored_on.empty() ? tensor.stored : tensor.stored_on[s];
+    if (stored && found->dtype == tensor.dtype) {
       parts_.push_back({found, shard.offset, shard.offset + shard.bytes, tensor.name});
       return 0;
     }

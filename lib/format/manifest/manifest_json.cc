@@ -91,7 +91,7 @@ class TensorTexts {
  public:
   void write(JsonWriter& json, const TensorRecord& tensor) {
     json.key(tensor.name).begin_object();
-    if (tensor.stored && tensor.stored_on.empty()) json.field("stored", *tensor.stored);
+    if (tensor.stored_on.empty() && tensor.stored) json.field("stored", *tensor.stored);
     json.field("dtype", to_string(tensor.dtype)).list("shape", tensor.shape);
     const CutText& cut = of(tensor.cut);
     json.raw(cut.front);
@@ -102,8 +102,8 @@ class TensorTexts {
     const std::vector<std::string>& regions = of(tensor.holders);
     for (size_t s = 0; s < tensor.shards.size(); ++s) {
       json.begin_object();
-      const std::string& stored = tensor.stored_name(s);
-      if (!tensor.stored_on.empty() && stored != tensor.name) json.field("stored", stored);
+      if (!tensor.stored_on.empty() && tensor.stored_on[s])
+        json.field("stored", *tensor.stored_on[s]);
       write_shard(json, tensor.shards[s], regions[s]);
       if (!tensor.shifts.empty()) write_shift(json, tensor.shifts[s]);
       json.end_object();
