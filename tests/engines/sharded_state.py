@@ -27,8 +27,8 @@ FURTHER = {"enorm.weight": ["BF16", [64]], "hnorm.weight": ["BF16", [64]], "eh_p
 # The label of the layout, and the meshes of every model.
 ENGINES = {
     "vllm": ("vllm@0.32", {
-        "llama": [PLAIN, {**PLAIN, "tp": 8}, STAGES],
-        "llama_tied": [PLAIN, STAGES, {**PLAIN, "pp": 2}],
+        "llama": [PLAIN, {**PLAIN, "tp": 4}, {**PLAIN, "tp": 8}, STAGES],
+        "llama_tied": [PLAIN, {**PLAIN, "tp": 4}, STAGES, {**PLAIN, "pp": 2}],
         "llama_fp8": [PLAIN],
         "llama_fp8_tensor": [PLAIN],
         "llama_float_quantized": [PLAIN],
@@ -37,10 +37,10 @@ ENGINES = {
         "llama_modelopt_fp8": [PLAIN],
         "llama_modelopt_nvfp4": [PLAIN],
         "qwen2": [PLAIN],
-        "qwen3": [{**PLAIN, "pp": 2}],
+        "qwen3": [PLAIN, {**PLAIN, "pp": 2}],
         "qwen3_moe": [PLAIN, {**PLAIN, "tp": 4}, {**PLAIN, "experts": "yes"}, STAGES],
         "qwen3_moe_fp8": [PLAIN, {**PLAIN, "experts": "yes"}],
-        "mixtral": [PLAIN, {**PLAIN, "experts": "yes"}, STAGES],
+        "mixtral": [PLAIN, {**PLAIN, "experts": "yes"}, {**PLAIN, "tp": 4, "experts": "yes"}, STAGES],
         "gemma3_text": [PLAIN, STAGES],
         "gpt_oss_mxfp4": [PLAIN, {**PLAIN, "experts": "yes"}],
         "deepseek_v3_fp8": [PLAIN],
