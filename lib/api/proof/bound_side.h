@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/api/transform.h"
 #include "lib/api/transfer/sources/foreign_checkpoint.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transform.h"
 #include "lib/engine/side.h"
 
 namespace shardtool::api {

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "lib/api/catalogue/profiles.h"
-#include "lib/api/planning/search/training_search.h"
 #include "lib/api/planning/search/trained_replica.h"
+#include "lib/api/planning/search/training_search.h"
 #include "tests/api/planning/stored_model.h"
 #include "tests/mapping/models.h"
 #include "tests/support/generators.h"

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/api/transform.h"
 #include "lib/api/transfer/sources/foreign_source.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transform.h"
 #include "lib/check/finding.h"
 
 namespace shardtool::api {
