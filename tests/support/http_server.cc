@@ -226,6 +226,11 @@ PlayedAnswer PlayedBucket::take(const ReceivedRequest& request) {
     }
     return {200, "", "<ListMultipartUploadsResult>" + text + "</ListMultipartUploadsResult>"};
   }
+  if (request.method == "GET" && query.contains("uploadId")) {
+    const auto upload = uploads.find(query.at("uploadId"));
+    if (upload == uploads.end()) return {404, "", "<Error><Code>NoSuchUpload</Code></Error>"};
+    return list_parts(upload->second, std::stoi(query.at("part-number-marker")));
+  }
   if (request.method == "PUT") return put(key, request);
   if (request.method == "POST" && query.contains("uploads")) {
     const std::string id = fmt::format("upload-{}", ++last_upload_);
@@ -234,7 +239,7 @@ PlayedAnswer PlayedBucket::take(const ReceivedRequest& request) {
             "<InitiateMultipartUploadResult><UploadId>" + id +
                 "</UploadId></InitiateMultipartUploadResult>"};
   }
-  if (request.method == "POST") return complete(key, query.at("uploadId"));
+  if (request.method == "POST") return complete(key, query.at("uploadId"), request.body);
   if (request.method != "DELETE") return answer(request);
   const bool was_there =
       query.contains("uploadId") ? uploads.erase(query.at("uploadId")) > 0 : objects.erase(key) > 0;
@@ -248,20 +253,67 @@ PlayedAnswer PlayedBucket::put(const std::string& key, const ReceivedRequest& re
   const auto query = query_of(request.target);
   const std::string tag = "ETag: " + etag_of(request.body) + "\r\n";
   if (!query.contains("uploadId")) {
+    const bool conflicts = request.headers.contains("if-none-match") && objects.contains(key);
+    if (conflicts) return {412, "", "<Error><Code>PreconditionFailed</Code></Error>"};
     objects[key] = request.body;
     return {200, tag, ""};
   }
   const auto upload = uploads.find(query.at("uploadId"));
   if (upload == uploads.end()) return {404, "", "<Error><Code>NoSuchUpload</Code></Error>"};
-  upload->second.parts[std::stoi(query.at("partNumber"))] = request.body;
+  const int number = std::stoi(query.at("partNumber"));
+  if (request.headers.contains("x-amz-copy-source")) {
+    return copy_part(upload->second, number, request);
+  }
+  upload->second.parts[number] = request.body;
   return {200, tag, ""};
 }
 
-PlayedAnswer PlayedBucket::complete(const std::string& key, const std::string& id) {
+PlayedAnswer PlayedBucket::copy_part(OpenUpload& upload, int number,
+                                     const ReceivedRequest& request) const {
+  ReceivedRequest read{"GET", request.headers.at("x-amz-copy-source"), {}};
+  const auto pass_on = [&](const char* from, const char* to) {
+    const auto found = request.headers.find(from);
+    if (found != request.headers.end()) read.headers[to] = found->second;
+  };
+  pass_on("x-amz-copy-source-range", "range");
+  pass_on("x-amz-copy-source-if-match", "if-match");
+  const PlayedAnswer source = answer(read);
+  if (source.status / 100 != 2) return source;
+  upload.parts[number] = source.body;
+  return {200, "", "<CopyPartResult><ETag>" + etag_of(source.body) + "</ETag></CopyPartResult>"};
+}
+
+PlayedAnswer PlayedBucket::list_parts(const OpenUpload& upload, int after) const {
+  std::string text;
+  size_t count = 0;
+  for (auto part = upload.parts.upper_bound(after); part != upload.parts.end(); ++part) {
+    if (count++ == page) {
+      text += "<IsTruncated>true</IsTruncated>";
+      break;
+    }
+    text += fmt::format("<Part><PartNumber>{}</PartNumber><Size>{}</Size><ETag>{}</ETag></Part>",
+                        part->first, part->second.size(), etag_of(part->second));
+  }
+  return {200, "", "<ListPartsResult>" + text + "</ListPartsResult>"};
+}
+
+PlayedAnswer PlayedBucket::complete(const std::string& key, const std::string& id,
+                                    const std::string& body) {
   const auto upload = uploads.find(id);
   if (upload == uploads.end()) return {404, "", "<Error><Code>NoSuchUpload</Code></Error>"};
   std::string bytes;
-  for (const auto& [number, part] : upload->second.parts) bytes += part;
+  const auto& parts = upload->second.parts;
+  for (const auto& [number, part] : parts) {
+    const std::string named =
+        fmt::format("<PartNumber>{}</PartNumber><ETag>{}</ETag>", number, etag_of(part));
+    if (body.find(named) == body.npos) {
+      return {400, "", "<Error><Code>InvalidPart</Code></Error>"};
+    }
+    if (part.size() < least_part && number != parts.rbegin()->first) {
+      return {400, "", "<Error><Code>EntityTooSmall</Code></Error>"};
+    }
+    bytes += part;
+  }
   objects[key] = std::move(bytes);
   uploads.erase(upload);
   return {200, "", "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"};

@@ -57,11 +57,13 @@ class HttpServer {
 };
 
 /// Serves objects as S3 does: HEAD, ranged GET with If-Match, ListObjectsV2 of `page` names a page;
-/// PUT, DELETE and uploads in parts, which must have the SHA-256 that the request names.
+/// PUT, also with If-None-Match; DELETE; uploads in parts, which must have the SHA-256 that the
+/// request names, or are copied from an object, and all but the last of `least_part` bytes.
 class PlayedBucket {
  public:
   std::map<std::string, std::string> objects;
   size_t page = 1000;
+  size_t least_part = 5 << 20;
   struct OpenUpload {
     std::string key;
     std::map<int, std::string> parts;
@@ -76,8 +78,10 @@ class PlayedBucket {
 
  private:
   PlayedAnswer list(const std::map<std::string, std::string>& query) const;
+  PlayedAnswer list_parts(const OpenUpload& upload, int after) const;
   PlayedAnswer put(const std::string& key, const ReceivedRequest& request);
-  PlayedAnswer complete(const std::string& key, const std::string& id);
+  PlayedAnswer copy_part(OpenUpload& upload, int number, const ReceivedRequest& request) const;
+  PlayedAnswer complete(const std::string& key, const std::string& id, const std::string& body);
   int last_upload_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -65,6 +66,13 @@ std::map<std::string, std::string> ServedStore::below(const std::string& prefix)
 size_t ServedStore::open_uploads() const {
   const std::lock_guard lock(mutex_);
   return bucket_.uploads.size();
+}
+
+bool ServedStore::has_hidden(const std::string& prefix, const std::string& name) const {
+  const std::string front = prefix + "/.shardtool-";
+  return std::ranges::any_of(bucket_.objects, [&](const auto& object) {
+    return object.first.starts_with(front) && object.first.ends_with("/" + name);
+  });
 }
 
 PlayedAnswer ServedStore::answer(const ReceivedRequest& request) {

@@ -25,6 +25,8 @@ class ServedStore {
   /// Objects below a prefix, by their names, and the number of open uploads.
   std::map<std::string, std::string> below(const std::string& prefix) const;
   size_t open_uploads() const;
+  /// True if a hidden folder below the prefix has an object of this name; also during `disturb`.
+  bool has_hidden(const std::string& prefix, const std::string& name) const;
 
  private:
   ServedStore();

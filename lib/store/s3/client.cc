@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <random>
 #include <set>
@@ -37,12 +36,6 @@ std::string utc_time(const char* format) {
   gmtime_r(&now, &utc);
   char text[32];
   return {text, strftime(text, sizeof text, format, &utc)};
-}
-
-i64 number_of(std::string_view text) {
-  i64 value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? value : -1;
 }
 
 /// Total size in "bytes 0-9/1234"; -1 if the header does not begin at `offset`.
@@ -102,6 +95,8 @@ struct Client::Call {
   const ObjectInfo* pinned = nullptr;
   bool may_be_absent = false;
   std::string_view body = {};
+  Headers headers = {};
+  bool may_conflict = false;
 
   HttpAnswer answer = {};
   i64 got = 0;  ///< bytes of the range that earlier tries brought
@@ -189,6 +184,7 @@ HttpRequest Client::signed_request(const Call& call, const Keys& keys) const {
   const Address address = address_of(settings_, call.url);
   SignedParts parts{
       call.method, address.path, call.query, {{"host", address.host}}, sha256_hex(call.body)};
+  parts.headers.insert(parts.headers.end(), call.headers.begin(), call.headers.end());
   if (call.is_range()) {
     const i64 begin = call.offset + call.got;
     const i64 end = call.offset + std::ssize(call.into);
@@ -238,7 +234,10 @@ void Client::settle(Call& call) {
   const bool is_fine = answer.failure == HttpFailure::kNone &&
                        (is_part || (!call.is_range() && answer.status / 100 == 2));
   const bool is_absent = answer.status == 404 && answer.failure == HttpFailure::kNone;
-  if ((is_fine && is_complete) || (is_absent && call.may_be_absent)) {
+  const bool conflicts =
+      (answer.status == 409 || answer.status == 412) && answer.failure == HttpFailure::kNone;
+  if ((is_fine && is_complete) || (is_absent && call.may_be_absent) ||
+      (conflicts && call.may_conflict)) {
     call.is_done = true;
     return;
   }
@@ -306,6 +305,8 @@ std::vector<HttpAnswer> Client::ask(std::span<const PlainRequest> requests) {
     Call call{request.method, request.url, request.query};
     call.may_be_absent = request.may_be_absent;
     call.body = request.body;
+    call.headers = request.headers;
+    call.may_conflict = request.may_conflict;
     calls.push_back(std::move(call));
   }
   send(calls);

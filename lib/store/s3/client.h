@@ -47,6 +47,8 @@ struct PlainRequest {
   Query query = {};
   std::string_view body = {};  ///< its bytes outlive the request; their SHA-256 is signed
   bool may_be_absent = false;  ///< 404 is an answer and no error
+  Headers headers = {};        ///< further ones; names in lower case
+  bool may_conflict = false;   ///< 409 and 412 are answers: a condition in the headers fails
 };
 
 /// Requests to one S3 service, signed and tried again. Threads may share it.

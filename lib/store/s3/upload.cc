@@ -49,19 +49,48 @@ void check_size(Client& client, const Url& url, i64 bytes) {
 
 }  // namespace
 
+std::vector<std::string> begin_uploads(Client& client, std::span<const Url> urls) {
+  std::vector<PlainRequest> requests;
+  for (const Url& url : urls) requests.push_back({"POST", url, {{"uploads", ""}}});
+  std::vector<std::string> ids;
+  for (const HttpAnswer& answer : client.ask(requests)) {
+    ids.push_back(parse_xml(answer.text).value("UploadId"));
+    if (ids.back().empty()) throw not_written(urls[ids.size() - 1], "an upload without an id");
+  }
+  return ids;
+}
+
+void complete_upload(Client& client, const Url& url, const std::string& id,
+                     std::span<const std::string> etags, i64 bytes) {
+  const std::string body = completion_of(etags);
+  const PlainRequest request{"POST", url, {{"uploadId", id}}, body, true};
+  std::string found;
+  for (int i = 0; i < kCompletions; ++i) {
+    // A failure may follow the status 200, and an answer that was lost leaves no upload behind.
+    const HttpAnswer answer = client.ask(request);
+    const XmlElement root = answer.status == kAbsent ? XmlElement() : parse_xml(answer.text);
+    const bool is_over = answer.status == kAbsent || root.name == "CompleteMultipartUploadResult";
+    if (is_over) return check_size(client, url, bytes);
+    found = root.name + " " + root.value("Code");
+  }
+  throw not_written(url, quote_for_message(found));
+}
+
+void abort_upload(Client& client, const Url& url, const std::string& id) {
+  client.ask({"DELETE", url, {{"uploadId", id}}, {}, true});
+}
+
 Upload::Upload(Client& client, Url url, i64 bytes)
     : client_(client),
       url_(std::move(url)),
       bytes_(bytes),
       part_bytes_(part_bytes_for(url_, bytes)),
-      id_(parse_xml(client.ask({"POST", url_, {{"uploads", ""}}}).text).value("UploadId")) {
-  if (id_.empty()) throw not_written(url_, "an upload without an id");
-}
+      id_(begin_uploads(client, {&url_, 1}).front()) {}
 
 Upload::~Upload() {
   if (is_finished_) return;
   try {
-    client_.ask({"DELETE", url_, {{"uploadId", id_}}, {}, true});
+    abort_upload(client_, url_, id_);
   } catch (const Error&) {
   }
 }
@@ -77,18 +106,8 @@ void Upload::send(std::span<const std::string_view> parts) {
 }
 
 void Upload::finish() {
-  const std::string body = completion_of(tags_);
-  const PlainRequest request{"POST", url_, {{"uploadId", id_}}, body, true};
-  std::string found;
-  for (int i = 0; i < kCompletions; ++i) {
-    // A failure may follow the status 200, and an answer that was lost leaves no upload behind.
-    const HttpAnswer answer = client_.ask(request);
-    const XmlElement root = answer.status == kAbsent ? XmlElement() : parse_xml(answer.text);
-    is_finished_ = answer.status == kAbsent || root.name == "CompleteMultipartUploadResult";
-    if (is_finished_) return check_size(client_, url_, bytes_);
-    found = root.name + " " + root.value("Code");
-  }
-  throw not_written(url_, quote_for_message(found));
+  complete_upload(client_, url_, id_, tags_, bytes_);
+  is_finished_ = true;
 }
 
 void put_object(Client& client, const Url& url, std::string_view bytes) {
@@ -148,6 +167,29 @@ std::vector<OpenUpload> list_uploads(Client& client, const Url& url) {
     if (root.value("IsTruncated") != "true" || !is_further) return open;
     key_marker = next;
     id_marker = next_id;
+  }
+}
+
+std::optional<std::vector<SentPart>> list_parts(Client& client, const Url& url,
+                                                const std::string& id) {
+  std::vector<SentPart> parts;
+  i64 marker = 0;
+  while (true) {
+    const PlainRequest request{
+        "GET", url, {{"uploadId", id}, {"part-number-marker", std::to_string(marker)}}, {}, true};
+    const HttpAnswer answer = client.ask(request);
+    if (answer.status == kAbsent) return std::nullopt;
+    const XmlElement root = parse_xml(answer.text);
+    for (const XmlElement& entry : root.children) {
+      if (entry.name != "Part") continue;
+      const i64 number = number_of(entry.value("PartNumber"));
+      if (number <= marker || number > kMaxParts) continue;
+      parts.push_back(
+          {static_cast<int>(number), number_of(entry.value("Size")), entry.value("ETag")});
+    }
+    const i64 last = parts.empty() ? 0 : parts.back().number;
+    if (root.value("IsTruncated") != "true" || last <= marker) return parts;
+    marker = last;
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,5 +56,23 @@ struct OpenUpload {
 };
 /// Lists open uploads of keys that begin with `url.key`.
 std::vector<OpenUpload> list_uploads(Client& client, const Url& url);
+
+/// A part that the service has of an open upload.
+struct SentPart {
+  int number = 0;  ///< from 1
+  i64 bytes = 0;
+  std::string etag;
+};
+/// Begins an upload of each object, all at once; returns their ids.
+std::vector<std::string> begin_uploads(Client& client, std::span<const Url> urls);
+/// Lists the parts of an upload, by number; nullopt if there is no such upload.
+std::optional<std::vector<SentPart>> list_parts(Client& client, const Url& url,
+                                                const std::string& id);
+/// Makes an object of this many bytes of the parts with these ETags. Throws kWriteFailed if it is
+/// not there afterwards.
+void complete_upload(Client& client, const Url& url, const std::string& id,
+                     std::span<const std::string> etags, i64 bytes);
+/// Ends an upload without an object; it may be absent.
+void abort_upload(Client& client, const Url& url, const std::string& id);
 
 }  // namespace shardtool::store::s3

@@ -154,6 +154,12 @@ XmlElement parse_xml(std::string_view text) {
   return XmlParser(text).document();
 }
 
+i64 number_of(std::string_view text) {
+  i64 value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : -1;
+}
+
 std::string xml_escaped(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

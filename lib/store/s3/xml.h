@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/checked.h"
+
 namespace shardtool::store::s3 {
 
 /// Element of an XML document without its attributes.
@@ -22,6 +24,9 @@ struct XmlElement {
 /// declarations and attributes are skipped, and no entity is defined. Throws kMalformed for text
 /// that is not well-formed or nested more than 16 deep.
 XmlElement parse_xml(std::string_view text);
+
+/// Whole number in an answer; -1 for any other text.
+i64 number_of(std::string_view text);
 
 /// Escapes & < > in a text.
 std::string xml_escaped(std::string_view text);

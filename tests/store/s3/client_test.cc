@@ -7,37 +7,21 @@
 #include <map>
 
 #include "lib/base/error.h"
-#include "tests/support/http_server.h"
+#include "tests/support/served_bucket.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;
 using namespace shardtool::store::s3;
+using test::client_of;
 using test::HttpServer;
 using test::PlayedAnswer;
 using test::PlayedBucket;
 using test::ReceivedRequest;
+using test::some_bytes;
 
 namespace {
 
 const Url kObject{"bucket", "a/model.safetensors"};
-
-Client client_of(const std::string& endpoint, std::map<std::string, std::string> more = {}) {
-  more.insert({{"AWS_ENDPOINT_URL", endpoint},
-               {"AWS_ACCESS_KEY_ID", "id"},
-               {"AWS_SECRET_ACCESS_KEY", "secret"},
-               {"SHARDTOOL_S3_TIMEOUT", "2"}});
-  const Environment environment = [more](const char* name) {
-    const auto found = more.find(name);
-    return found == more.end() ? std::string() : found->second;
-  };
-  return Client(read_settings(environment), environment);
-}
-
-std::string some_bytes(size_t size) {
-  std::string bytes(size, '\0');
-  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 2654435761u >> 13);
-  return bytes;
-}
 
 PlayedBucket bucket_of(const std::string& bytes) {
   PlayedBucket bucket;

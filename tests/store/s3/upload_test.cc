@@ -4,51 +4,20 @@
 
 #include <atomic>
 
-#include "tests/support/http_server.h"
+#include "tests/support/served_bucket.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;
 using namespace shardtool::store::s3;
-using test::HttpServer;
 using test::PlayedAnswer;
-using test::PlayedBucket;
 using test::ReceivedRequest;
+using test::ServedBucket;
+using test::some_bytes;
 
 namespace {
 
 const Url kPlace{"bucket", "a b/model=1"};
-
-Client client_at(const std::string& endpoint) {
-  const Environment environment = [endpoint](const char* name) {
-    const std::string_view wanted = name;
-    if (wanted == "AWS_ENDPOINT_URL") return endpoint;
-    if (wanted == "AWS_ACCESS_KEY_ID" || wanted == "AWS_SECRET_ACCESS_KEY")
-      return std::string("key");
-    return std::string(wanted == "SHARDTOOL_S3_TIMEOUT" ? "5" : "");
-  };
-  return Client(read_settings(environment), environment);
-}
-
-std::string pattern(size_t size) {
-  std::string bytes(size, '\0');
-  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 2654435761u >> 13);
-  return bytes;
-}
-
-/// A bucket behind a server of which the n-th answer may be replaced.
-struct Served {
-  PlayedBucket bucket;
-  std::mutex mutex;
-  int count = 0;
-  std::function<void(int, const ReceivedRequest&, PlayedAnswer&)> disturb;
-  HttpServer server{[this](const ReceivedRequest& request) {
-    const std::lock_guard lock(mutex);
-    PlayedAnswer answer = bucket.take(request);
-    if (disturb) disturb(++count, request, answer);
-    return answer;
-  }};
-};
 
 void nothing() {}
 
@@ -56,10 +25,10 @@ void nothing() {}
 
 TEST_CASE("a file arrives whole in one request or in parts of any number at once") {
   const test::TempFolder folder;
-  Served served;
-  Client client = client_at(served.server.address());
+  ServedBucket served;
+  Client client = served.client();
   for (const size_t size : {size_t{0}, size_t{5}, size_t{16} << 20, (size_t{40} << 20) + 3}) {
-    const std::string bytes = pattern(size);
+    const std::string bytes = some_bytes(size);
     const std::string file = folder.write("file", bytes);
     for (const i64 memory : {i64{1}, i64{1} << 30}) {
       put_file(client, file, kPlace, memory, nothing);
@@ -73,15 +42,15 @@ TEST_CASE("a file arrives whole in one request or in parts of any number at once
 
 TEST_CASE("a fault at any request of an upload leaves the object right and no upload") {
   const test::TempFolder folder;
-  const std::string bytes = pattern((size_t{16} << 20) + 3);
+  const std::string bytes = some_bytes((size_t{16} << 20) + 3);
   const std::string file = folder.write("file", bytes);
   for (const int status : {0, 500, 503}) {
     for (int at = 1; at <= 5; ++at) {
-      Served served;
+      ServedBucket served;
       served.disturb = [&](int number, const ReceivedRequest&, PlayedAnswer& answer) {
         if (number == at) answer = {status, "", ""};
       };
-      Client client = client_at(served.server.address());
+      Client client = served.client();
       put_file(client, file, kPlace, 1 << 30, nothing);
       CHECK((served.bucket.objects.at(kPlace.key) == bytes));
       // An answer to the beginning of an upload that was lost leaves one that nobody knows.
@@ -92,13 +61,13 @@ TEST_CASE("a fault at any request of an upload leaves the object right and no up
 
 TEST_CASE("an upload that fails is aborted") {
   const test::TempFolder folder;
-  const std::string file = folder.write("file", pattern((size_t{16} << 20) + 3));
+  const std::string file = folder.write("file", some_bytes((size_t{16} << 20) + 3));
   for (int at = 2; at <= 4; ++at) {
-    Served served;
+    ServedBucket served;
     served.disturb = [&](int number, const ReceivedRequest&, PlayedAnswer& answer) {
       if (number == at) answer = {403, "", "<Error><Code>AccessDenied</Code></Error>"};
     };
-    Client client = client_at(served.server.address());
+    Client client = served.client();
     CHECK_ERROR(kStoreRefused, (put_file(client, file, kPlace, 1 << 30, nothing), 0));
     CHECK(served.bucket.uploads.empty());
   }
@@ -106,14 +75,14 @@ TEST_CASE("an upload that fails is aborted") {
 
 TEST_CASE("a completion that fails behind its status is tried again and then an error") {
   const test::TempFolder folder;
-  const std::string file = folder.write("file", pattern((size_t{16} << 20) + 3));
-  Served served;
+  const std::string file = folder.write("file", some_bytes((size_t{16} << 20) + 3));
+  ServedBucket served;
   int completions = 0;
   served.disturb = [&](int, const ReceivedRequest& request, PlayedAnswer& answer) {
     if (request.method != "POST" || request.body.empty() || ++completions > 1) return;
     answer = {200, "", "<Error><Code>InternalError</Code></Error>"};
   };
-  Client client = client_at(served.server.address());
+  Client client = served.client();
   // The played store has made the object in spite of its answer, and then knows no upload.
   put_file(client, file, kPlace, 1 << 30, nothing);
   served.disturb = [&](int, const ReceivedRequest& request, PlayedAnswer& answer) {
@@ -127,19 +96,19 @@ TEST_CASE("a completion that fails behind its status is tried again and then an 
 TEST_CASE("an object of another size than the file is an error") {
   const test::TempFolder folder;
   const std::string file = folder.write("file", "12345");
-  Served served;
+  ServedBucket served;
   served.disturb = [&](int, const ReceivedRequest& request, PlayedAnswer&) {
     if (request.method == "PUT") served.bucket.objects[kPlace.key] = "1234";
   };
-  Client client = client_at(served.server.address());
+  Client client = served.client();
   CHECK_ERROR(kWriteFailed, (put_file(client, file, kPlace, 1 << 30, nothing), 0));
 }
 
 TEST_CASE("open uploads below a prefix are listed and a stopped file leaves none") {
   const test::TempFolder folder;
-  const std::string file = folder.write("file", pattern((size_t{40} << 20)));
-  Served served;
-  Client client = client_at(served.server.address());
+  const std::string file = folder.write("file", some_bytes((size_t{40} << 20)));
+  ServedBucket served;
+  Client client = served.client();
   const auto kept = client.ask({"POST", {"bucket", "p/x"}, {{"uploads", ""}}});
   client.ask({"POST", {"bucket", "q/y"}, {{"uploads", ""}}});
   const auto open = list_uploads(client, {"bucket", "p/"});
