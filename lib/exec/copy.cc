@@ -99,6 +99,13 @@ class Copier {
     copying->arrived.resize(copying->destinations->size());
     copying->bytes_to_come = plan.bytes();
     open_[number] = std::move(copying);
+    const TensorMove& move = moves_[number];
+    for (int h = 0; h < move.to.holders->size(); ++h) {
+      const Slot& slot = move.to.slots[static_cast<size_t>(h)];
+      const TargetFile& file = targets_[static_cast<size_t>(slot.file)];
+      if (!file.is_remote()) continue;  // a file has zeros where nothing was written
+      plan.for_each_gap(h, [&](i64 offset, i64 bytes) { file.clear(slot.offset + offset, bytes); });
+    }
   }
 
   void chunks(std::span<const FilledChunk> chunks, Turnstile& turns) {
@@ -128,6 +135,7 @@ class Copier {
     done.xxh3.reserve(copying->destinations->size());
     for (size_t h = 0; h < copying->destinations->size(); ++h) {
       const auto first = static_cast<size_t>((*copying->destinations)[h].first_replica);
+      if (!is_hashed(move, *copying, first)) done.unhashed.push_back(static_cast<int>(h));
       done.xxh3.push_back(first == h ? hash_of(move, *copying, h) : done.xxh3[first]);
     }
     return done;
@@ -195,7 +203,15 @@ class Copier {
     }
   }
 
+  /// False for bytes that came out of order and cannot be read back yet.
+  bool is_hashed(const TensorMove& move, const Copying& copying, size_t holder) const {
+    const Slot& slot = move.to.slots[holder];
+    return (*copying.destinations)[holder].is_sequential || copying.arrived[holder].whole ||
+           !targets_[static_cast<size_t>(slot.file)].is_remote();
+  }
+
   kernels::Hash128 hash_of(const TensorMove& move, Copying& copying, size_t holder) const {
+    if (!is_hashed(move, copying, holder)) return {};
     const Destination& destination = (*copying.destinations)[holder];
     const Arrived& known = copying.arrived[holder];
     if (known.running) return known.running->finish(destination.bytes);

@@ -28,6 +28,9 @@ struct CopiedTensor {
   bool is_whole = false;               ///< all elements were needed: `digest` is the tensor's
   std::vector<kernels::Hash128> xxh3;  ///< of each destination holder's bytes
   i64 shared_bytes = 0;                ///< written by sharing the source's space
+  /// Destination holders whose hash is not known yet: their bytes came out of order, to an object
+  /// that cannot be read before the output is complete.
+  std::vector<int> unhashed = {};
   std::optional<CastReport> cast = {};
   std::optional<ComputedReport> computed = {};
 
@@ -38,9 +41,10 @@ struct CopiedTensor {
 using OnCopied = std::function<void(size_t move, const CopiedTensor& copied)>;
 
 /// Copies every tensor from its sources to its destinations; `targets` are own files of their final
-/// size, zero in unwritten ranges (padding). Digests the bytes read and, from the outgoing buffers,
-/// the bytes to write, before they are cast. Throws kDataMismatch when the two differ or a tensor's
-/// expected digest differs, and the errors of `stream` and of writing.
+/// size, zero in unwritten ranges (padding); objects get the zeros, too. Digests the bytes read
+/// and, from the outgoing buffers, the bytes to write, before they are cast. Throws kDataMismatch
+/// when the two differ or a tensor's expected digest differs, and the errors of `stream` and of
+/// writing.
 std::vector<CopiedTensor> copy(const MoveList& moves, std::span<const SourceFile> sources,
                                std::span<const TargetFile> targets, const Resources& resources,
                                const OnCopied& on_copied = {});

@@ -371,6 +371,41 @@ i64 ChunkPlan::bytes_to(int destination_holder) const {
   return elements * result_bits_ / 8;
 }
 
+void ChunkPlan::for_each_gap(int destination_holder,
+                             const std::function<void(i64 offset, i64 bytes)>& visit) const {
+  const auto pick = to_->pick(destination_holder);
+  std::vector<const AxisMap*> maps;
+  for (int a = 0; a < join_.rank(); ++a) {
+    maps.push_back(&to_->maps(a)[static_cast<size_t>(pick[static_cast<size_t>(a)])]);
+  }
+  std::vector<i64> index_bits(maps.size());  // of one index of each axis
+  i64 elements = 1;
+  for (size_t a = maps.size(); a-- > 0; elements *= maps[a]->local_size()) {
+    index_bits[a] = elements * result_bits_;
+  }
+  if (bytes_to(destination_holder) == 0) {
+    if (elements > 0) visit(0, elements * result_bits_ / 8);
+    return;
+  }
+  const std::function<void(size_t, i64)> walk = [&](size_t a, i64 base) {
+    std::vector<index::Piece> pieces(maps[a]->pieces().begin(), maps[a]->pieces().end());
+    std::ranges::sort(pieces, {}, &index::Piece::local);
+    i64 next = 0;
+    const auto skip_to = [&](i64 local) {
+      if (local <= next) return;
+      visit((base + next * index_bits[a]) / 8, (local - next) * index_bits[a] / 8);
+    };
+    for (const index::Piece& piece : pieces) {
+      skip_to(piece.local);
+      next = piece.local + piece.size;
+      if (a == static_cast<size_t>(axis_)) continue;
+      for (i64 i = piece.local; i < next; ++i) walk(a + 1, base + i * index_bits[a]);
+    }
+    skip_to(maps[a]->local_size());
+  };
+  walk(0, 0);
+}
+
 bool ChunkPlan::is_sequential(int destination_holder) const {
   const auto pick = to_->pick(destination_holder);
   for (int a = 0; a <= axis_; ++a) {

@@ -104,6 +104,9 @@ class ChunkPlan {
   /// Bytes that all chunks together bring to one destination holder: every row in which it has an
   /// element, with the padding inside the row. The other bytes of the holder are padding.
   i64 bytes_to(int destination_holder) const;
+  /// Calls `visit` with the bytes of a destination holder that no chunk brings, in order: padding.
+  void for_each_gap(int destination_holder,
+                    const std::function<void(i64 offset, i64 bytes)>& visit) const;
   /// True if the chunks fill the holder's bytes from front to back (gaps are padding).
   bool is_sequential(int destination_holder) const;
 

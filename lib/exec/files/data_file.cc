@@ -5,6 +5,7 @@
 
 #include "lib/base/error.h"
 #include "lib/store/s3/object.h"
+#include "lib/store/s3/parted_output.h"
 
 namespace shardtool::exec {
 namespace {
@@ -116,7 +117,12 @@ void SourceFile::check_unchanged() const {
 }
 
 TargetFile::TargetFile(store::File& file, IoMode mode)
-    : file_(&file), direct_(opened(file.path(), mode, store::open_write_direct)) {}
+    : path_(file.path()),
+      file_(&file),
+      direct_(opened(file.path(), mode, store::open_write_direct)) {}
+
+TargetFile::TargetFile(store::s3::PartedOutput& output, size_t number)
+    : path_(output.object(number).url.text()), output_(&output), object_(number) {}
 
 void TargetFile::write(std::span<const std::byte> bytes, i64 offset) const {
   const bool congruent = (to_number(bytes.data()) - offset) % kPageBytes == 0;
@@ -159,6 +165,7 @@ bool TargetFile::share(const SourceFile& source, i64 source_offset,
 }
 
 void TargetFile::write_buffered(std::span<const std::byte> bytes, i64 offset) const {
+  if (output_ != nullptr) return output_->write(object_, bytes, offset);
   while (!bytes.empty()) {
     const auto part = bytes.first(std::min<size_t>(bytes.size(), kBufferedWriteBytes));
     store::write_exact(*file_, part, offset);

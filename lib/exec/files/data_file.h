@@ -10,6 +10,10 @@
 #include "lib/exec/files/io_mode.h"
 #include "lib/store/reader.h"
 
+namespace shardtool::store::s3 {
+class PartedOutput;
+}
+
 namespace shardtool::exec {
 
 /// Direct I/O moves whole pages of files: offsets and sizes are multiples of this, and addresses as
@@ -72,14 +76,20 @@ std::vector<SourceFile> open_sources(std::span<const SurveyedFile> files,
                                      IoMode mode = IoMode::kAuto);
 
 /// File opened for writing: whole pages past the page cache if memory and offset are congruent
-/// modulo the page, edges and all other bytes through it.
+/// modulo the page, edges and all other bytes through it. Or an object of a store that is sent in
+/// parts; it can be read only after all of its bytes are there.
 class TargetFile {
  public:
   /// Takes a `file` of the output folder, which outlives this object. Throws kLimit when kDirect is
   /// requested of a file system without it.
   explicit TargetFile(store::File& file, IoMode mode = IoMode::kAuto);
 
-  const std::string& path() const { return file_->path(); }
+  /// Object `number` of an output, which outlives this.
+  TargetFile(store::s3::PartedOutput& output, size_t number);
+
+  const std::string& path() const { return path_; }
+  /// True for an object, which cannot be read back before the output is complete.
+  bool is_remote() const { return output_ != nullptr; }
   void write(std::span<const std::byte> bytes, i64 offset) const;
 
   /// Writes zeros over [offset, offset + bytes).
@@ -96,8 +106,11 @@ class TargetFile {
  private:
   void write_buffered(std::span<const std::byte> bytes, i64 offset) const;
 
-  store::File* file_;
+  std::string path_;
+  store::File* file_ = nullptr;  ///< null for an object
   store::File direct_;
+  store::s3::PartedOutput* output_ = nullptr;  ///< null for a file
+  size_t object_ = 0;
   bool may_share_ = false;
 };
 
