@@ -69,6 +69,24 @@ TEST_CASE("DTensor: placements along every mesh axis, on the devices that hold t
   CHECK(mesh.at("dim_names") == json::array({"dp", "tp"}));
 }
 
+TEST_CASE("DTensor: the ranks of a mesh with an order of devices are listed in it") {
+  Layouts layouts("dp=2,tp=2:0,2,3,1");
+  layouts.add("w", {8}, {layout::split(8, {{"dp"}, {"tp"}})});
+  layouts.add("rows", {8}, {layout::split(8, kOverTp)});
+  const json document = dtensor_of(layouts);
+  CHECK(document.at("meshes").size() == 1);
+  CHECK(document.at("meshes").at(0).at("ranks") == json::array({0, 2, 3, 1}));
+  CHECK(document.at("tensors").at("w").at("placements") == json{"Shard(0)", "Shard(0)"});
+  CHECK(document.at("tensors").at("rows").at("placements") == json{"Replicate()", "Shard(0)"});
+}
+
+TEST_CASE("nccl-m2n: ranks that do not have the parts in their order are refused") {
+  Layouts from("tp=2:1,0");
+  Layouts to("tp=2");
+  for (Layouts* layouts : {&from, &to}) layouts->add("w", {8}, {layout::split(8, kOverTp)});
+  CHECK_ERROR(kUnsupported, nccl_m2n_json(from.emitted(), to.emitted()));
+}
+
 TEST_CASE("DTensor: what Shard does not give every rank is refused") {
   const auto with = [](Shape shape, std::vector<layout::AxisExpr> axes,
                        Dtype dtype = Dtype::kBF16) {

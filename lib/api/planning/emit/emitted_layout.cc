@@ -48,23 +48,22 @@ HoldingDevices::HoldingDevices(const mesh::Mesh& mesh, const EmittedTensor& tens
     : mesh_(mesh), tensor_(tensor), program_(program) {
   const size_t n_axes = mesh.axes().size();
   std::vector<std::set<i64>> seen(n_axes);
-  std::map<i64, int> holder_of;
+  std::map<mesh::Coordinate, size_t> holder_at;  // cells, row-major
   for (size_t h = 0; h < tensor.holders.ranks.size(); ++h) {
-    const i64 rank = tensor.holders.ranks[h];
-    holder_of[rank] = static_cast<int>(h);
-    const auto coordinate = mesh.coordinate(rank);
+    const auto coordinate = mesh.coordinate(tensor.holders.ranks[h]);
     for (size_t axis = 0; axis < n_axes; ++axis) seen[axis].insert(coordinate[axis]);
+    holder_at[coordinate] = h;
   }
   size_t box = 1;
   for (const auto& coordinates : seen) {
     coordinates_.emplace_back(coordinates.begin(), coordinates.end());
     box *= coordinates.size();
   }
-  if (box != holder_of.size())
+  if (box != holder_at.size())
     throw inexpressible(program, tensor.spec, "the devices that hold it are no box of the mesh");
-  for (const auto& [rank, holder] : holder_of) {
-    ranks_.push_back(rank);
-    holders_.push_back(holder);
+  for (const auto& [coordinate, holder] : holder_at) {
+    ranks_.push_back(tensor.holders.ranks[holder]);
+    holders_.push_back(static_cast<int>(holder));
   }
 }
 
