@@ -33,7 +33,6 @@ using check::Finding;
 using check::Findings;
 using format::Checkpoint;
 
-constexpr int kMappingExit = 3;
 constexpr i64 kMaxBaselineBytes = 100'000'000;
 
 bool is_single_file(const Checkpoint& opened) {
@@ -175,7 +174,7 @@ class Check {
       resolve(specs);
       read_data(surveyed, data);
     } catch (const Error& error) {
-      if (error.exit_status() != kMappingExit) throw;
+      if (!is_mapping_error(error)) throw;
       add_mapping_error(error, logical);
     }
     report_.files += std::ssize(surveyed.shown_files);
@@ -218,7 +217,7 @@ class Check {
       check::check_doubts(applied.doubts, std::filesystem::path(choice.path).parent_path().string(),
                           findings_);
     } catch (const Error& error) {
-      if (error.exit_status() != kMappingExit) throw;
+      if (!is_mapping_error(error)) throw;
       add(error);
     }
   }

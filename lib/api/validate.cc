@@ -433,10 +433,9 @@ void Validating::open_and_run() {
   try {
     run_model();
   } catch (const Error& error) {
-    constexpr int kMappingExit = 3;
     constexpr int kInputExit = 4;
-    const int exit = error.exit_status();
-    if (report_.findings.empty() || (exit != kMappingExit && exit != kInputExit)) throw;
+    const bool is_explained = is_mapping_error(error) || error.exit_status() == kInputExit;
+    if (report_.findings.empty() || !is_explained) throw;
     note_not_run(error);
   }
 }

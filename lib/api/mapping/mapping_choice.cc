@@ -73,6 +73,11 @@ void keep_experts_whole(MappingChoice& choice, bool over_ep) {
   choice.settings.push_back({"axes.experts.alone", "true"});
 }
 
+bool is_mapping_error(const Error& error) {
+  constexpr int kMappingStatus = 3;
+  return error.exit_status() == kMappingStatus;
+}
+
 std::optional<mapping::ModelConfig> model_config(const MappingChoice& choice,
                                                  const LogicalCheckpoint& source) {
   if (choice.config.empty()) return source.config();

@@ -11,6 +11,9 @@
 
 namespace shardtool::api {
 
+/// True for errors about a mapping or a mesh (exit status 3): another one may work.
+bool is_mapping_error(const Error& error);
+
 /// Loads the chosen config.json, else the one in the weights' folder; nullopt if there is none.
 /// Throws kConfig.
 std::optional<mapping::ModelConfig> model_config(const MappingChoice& choice,

@@ -12,12 +12,6 @@
 namespace shardtool::api {
 namespace {
 
-/// True for errors about a mapping or a mesh: another number of devices may work.
-bool is_refusal(const Error& error) {
-  constexpr int kMappingStatus = 3;
-  return error_info(error.code()).exit_status == kMappingStatus;
-}
-
 /// The axis that grows with the number of devices: tp, or the last one.
 std::string scaled_axis(const mesh::Mesh& mesh) {
   if (mesh.axes().empty()) return "tp";
@@ -89,7 +83,7 @@ LayoutRow row_on(const Question& question, const mesh::Mesh& mesh, i64 devices, 
   try {
     return row_with(question, question.choice, scaled(mesh, devices), timed);
   } catch (const Error& error) {
-    if (!is_refusal(error)) throw;
+    if (!is_mapping_error(error)) throw;
     LayoutRow row;
     row.name = fmt::format("{} devices", devices);
     row.devices = devices;

@@ -117,10 +117,9 @@ class ReplicaSearch {
     try {
       replica = model_.place(layouts.front());
     } catch (const Error& error) {
-      const bool is_flow = error.code() == ErrorCode::kUnsupported;
-      constexpr int kMappingStatus = 3;
-      if (!is_flow && error_info(error.code()).exit_status != kMappingStatus) throw;
-      return refuse(layouts, is_flow ? "model" : "cut", error.what());
+      const char* const constraint = constraint_of(error);
+      if (constraint == nullptr) throw;
+      return refuse(layouts, constraint, error.what());
     }
     for (const std::string& kv_dtype : kv_dtypes_of(options_))
       add_rows(*replica, layouts, kv_dtype);

@@ -134,4 +134,9 @@ model::ReplicaWorkload ServedModel::workload(const PlacedReplica& replica,
   return workload;
 }
 
+const char* constraint_of(const Error& error) {
+  if (error.code() == ErrorCode::kUnsupported) return "model";
+  return is_mapping_error(error) ? "cut" : nullptr;
+}
+
 }  // namespace shardtool::api

@@ -80,4 +80,8 @@ class ServedModel {
   std::unique_ptr<PlacedReplica> whole_;
 };
 
+/// Returns what keeps a layout from being placed: "model" for a model that has no price on it,
+/// "cut" for a mapping or a mesh; null for other errors.
+const char* constraint_of(const Error& error);
+
 }  // namespace shardtool::api

@@ -304,11 +304,10 @@ TrainSearchReport search_training(const TrainSearchOptions& options) {
       const TrainedReplica replica(model, {1, sizes.first, 1, sizes.second});
       ReplicaTraining(options, replica, report, unlimited).run(layouts);
     } catch (const Error& error) {
-      const bool is_flow = error.code() == ErrorCode::kUnsupported;
-      constexpr int kMappingStatus = 3;
-      if (!is_flow && error_info(error.code()).exit_status != kMappingStatus) throw;
+      const char* const constraint = constraint_of(error);
+      if (constraint == nullptr) throw;
       for (const ServingLayout& layout : layouts)
-        report.refused.push_back({{layout}, is_flow ? "model" : "cut", error.what()});
+        report.refused.push_back({{layout}, constraint, error.what()});
     }
   }
   report.bound = ideal_tokens(options, model);
