@@ -41,6 +41,8 @@ struct DeviceBudget {
   double fraction = 1;        ///< usable fraction of `bytes`
   i64 overhead_bytes = 0;     ///< contexts, communicators, graphs; subtracted first
   double price_per_hour = 0;  ///< per device; 0: not given
+
+  i64 usable_bytes() const { return static_cast<i64>(static_cast<double>(bytes) * fraction); }
 };
 
 /// Training instead of serving: 16-bit weights and gradients, and an optimizer.

@@ -295,8 +295,7 @@ i64 weights_in_total(const PlanDevice& device) {
 
 void set_totals(const DeviceBudget& budget, MemoryReport& report) {
   report.budget = budget.bytes;
-  if (budget.fraction < 1)
-    report.budget = static_cast<i64>(static_cast<double>(budget.bytes) * budget.fraction);
+  if (budget.fraction < 1) report.budget = budget.usable_bytes();
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
     device.overhead = budget.overhead_bytes;

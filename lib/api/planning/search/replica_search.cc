@@ -128,8 +128,7 @@ class ReplicaSearch {
   /// Explains why not even an equal share of the weights fits; empty if it does.
   std::string too_small(const ServingLayout& layout) const {
     const PlanOptions& plan = options_.plan;
-    const auto budget =
-        static_cast<i64>(static_cast<double>(plan.device.bytes) * plan.device.fraction);
+    const i64 budget = plan.device.usable_bytes();
     const i64 share = ceil_div(model_.bytes(), layout.replica());
     if (share + plan.device.overhead_bytes <= budget) return {};
     return fmt::format("an equal share of the weights is {}, and a device has {}",

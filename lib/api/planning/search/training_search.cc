@@ -53,6 +53,9 @@ class ReplicaTraining {
         if (is_cut && (!options_.sequence_parallel || layouts.front().tp == 1)) continue;
         const TrainingWay way{layouts.front(), 0, micro_batch, is_cut};
         forward_ = replica_.forward(options_, way);
+        activations_.clear();
+        for (const plan::Recompute recompute : options_.recomputes)
+          activations_[recompute] = replica_.activations(options_, way, recompute);
         for (const ServingLayout& layout : layouts)
           add_zero_stages({layout, 0, micro_batch, is_cut});
       }
@@ -136,9 +139,7 @@ class ReplicaTraining {
     for (const size_t layer : layers) {
       ways.emplace_back();
       for (const plan::Recompute recompute : recomputes_of(layer)) {
-        const double bytes = replica_.keeps_activations(layer)
-                                 ? replica_.activations(options_, row.way, recompute)
-                                 : 0;
+        const double bytes = replica_.keeps_activations(layer) ? activations_.at(recompute) : 0;
         ways.back().push_back(
             {std::llround(bytes * static_cast<double>(under_way)),
              plan::layer_step(forward_[layer], replicas_[layer], recompute, shape).total()});
@@ -208,16 +209,14 @@ class ReplicaTraining {
     return updated * each / (hardware.memory_gb_per_s * 1e3 * hardware.memory_efficiency);
   }
 
-  i64 budget() const {
-    const DeviceBudget& device = options_.plan.device;
-    return static_cast<i64>(static_cast<double>(device.bytes) * device.fraction);
-  }
+  i64 budget() const { return options_.plan.device.usable_bytes(); }
 
   const TrainSearchOptions& options_;
   const TrainedReplica& replica_;
   TrainSearchReport& report_;
   double& unlimited_;
-  std::vector<plan::ForwardTimes> forward_;
+  std::vector<plan::ForwardTimes> forward_;        ///< by layer
+  std::map<plan::Recompute, double> activations_;  ///< bytes of one micro-batch and layer
   std::vector<plan::ReplicaTimes> replicas_;
 };
 
