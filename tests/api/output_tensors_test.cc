@@ -101,6 +101,15 @@ Tensors tensors_of_rank(const std::string& folder, i64 rank) {
   return test::read_tensors(folder, fmt::format("model-rank-{}-part-0.safetensors", rank));
 }
 
+/// Merges the folder's "fused" and returns the tensors.
+Tensors merged_back(const TempFolder& folder) {
+  MergeOptions options;
+  options.sources = {folder / "fused"};
+  options.write.output = folder / "merged";
+  merge(options);
+  return test::read_tensors(folder / "merged", "model.safetensors");
+}
+
 /// Bytes and shape of a fused tensor, made of a rank's plain shards.
 test::Tensor fuse(const Fused& fused, Tensors& shards) {
   test::Tensor whole;
@@ -151,12 +160,7 @@ TEST_CASE("fused tensors are the shards of their parts end to end, and come apar
       }
       RC_ASSERT(test::same_tensors(found, expected));
     }
-    MergeOptions merged;
-    merged.sources = {folder / "fused"};
-    merged.write.output = folder / "merged";
-    merge(merged);
-    RC_ASSERT(test::same_tensors(test::read_tensors(folder / "merged", "model.safetensors"),
-                                 model.tensors));
+    RC_ASSERT(test::same_tensors(merged_back(folder), model.tensors));
     CheckOptions checked;
     checked.sources = {folder / "fused"};
     checked.data.emplace();
@@ -297,12 +301,7 @@ TEST_CASE("a tensor of the files may have the name of one that it is made of") {
   CHECK(found.at("a").spec.shape == Shape{6, 3});
   CHECK(found.at("scale").spec.shape == Shape{1});
   CHECK(first_finding(folder) == "none");
-  MergeOptions merged;
-  merged.sources = {folder / "fused"};
-  merged.write.output = folder / "merged";
-  merge(merged);
-  CHECK(test::same_tensors(test::read_tensors(folder / "merged", "model.safetensors"),
-                           model.tensors));
+  CHECK(test::same_tensors(merged_back(folder), model.tensors));
 }
 
 TEST_CASE("the last axes may be one in the files, and a scalar a vector") {
@@ -317,12 +316,7 @@ TEST_CASE("the last axes may be one in the files, and a scalar a vector") {
   CHECK(found.at("packed").spec.shape == Shape{2, 12});
   CHECK(found.at("vector").spec.shape == Shape{1});
   CHECK(first_finding(folder) == "none");
-  MergeOptions merged;
-  merged.sources = {folder / "fused"};
-  merged.write.output = folder / "merged";
-  merge(merged);
-  CHECK(test::same_tensors(test::read_tensors(folder / "merged", "model.safetensors"),
-                           model.tensors));
+  CHECK(test::same_tensors(merged_back(folder), model.tensors));
 }
 
 }  // namespace shardtool::api

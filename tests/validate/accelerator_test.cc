@@ -221,7 +221,7 @@ TEST_CASE("within a layer no value leaves an accelerator") {
     options.native = true;
     EmulatedAccelerator accelerator(Pace::kLate, {}, kFakeCublasLt);
     options.accelerators = {&accelerator};
-    // What was copied back so far, at every product of a layer.
+    // Number of copies to the host so far, at every product of a layer.
     std::map<std::string, std::set<i64>> downloads;
     options.resources.on_progress = [&](const exec::Progress& progress) {
       downloads[progress.item].insert(accelerator.downloads());
