@@ -48,7 +48,7 @@ find_package(shardtool).")
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME shardtool-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
-    "libfmt-dev, nlohmann-json3-dev, libre2-dev, libssl-dev, libxxhash-dev, pkg-config")
+    "libcurl4-openssl-dev | libcurl-dev, libfmt-dev, nlohmann-json3-dev, libre2-dev, libssl-dev, libxxhash-dev, pkg-config")
 
 # Debian's policy asks for these in every package.
 foreach(component IN LISTS CPACK_COMPONENTS_ALL)
@@ -58,5 +58,5 @@ foreach(component IN LISTS CPACK_COMPONENTS_ALL)
 endforeach()
 install(FILES ${SHARDTOOL_SBOM} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/shardtool COMPONENT cli)
 set(CPACK_PACKAGE_CHECKSUM SHA256)
-set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian/compress.cmake)
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian/policy.cmake)
 include(CPack)
