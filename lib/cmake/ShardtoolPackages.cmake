@@ -1,13 +1,16 @@
-# Debian packages, in the build folder:
+# Packages and archives, in the build folder:
 #
-#   cmake --build build/release && (cd build/release && cpack)
+#   cmake --build build/release && (cd build/release && cpack)            Debian packages
+#   cmake --build build/static && (cd build/static && cpack -G TGZ)       archives, after
+#   cmake --preset release -B build/static -DSHARDTOOL_STATIC=ON -DBUILD_TESTING=OFF -DSHARDTOOL_BENCHMARKS=OFF
 #
 #   shardtool_VERSION_ARCH.deb       the program, its manual and completions, schemas
 #   shardtool-mpi_VERSION_ARCH.deb   the plugin for launches with mpirun, where an MPI was found
 #   shardtool-dev_VERSION_ARCH.deb   headers, archives and find_package(shardtool)
 #
-# Each has its SHA-256 beside it, and the program's holds a bill of materials (ShardtoolSbom.cmake). A build with
-# -DSHARDTOOL_STATIC=ON makes one archive that needs glibc alone: `cpack -G TGZ -D CPACK_COMPONENTS_ALL=cli`.
+# Archives have the same parts, and the names shardtool-VERSION-linux-ARCH.tar.gz and so on. With -DSHARDTOOL_STATIC=ON
+# the program in them needs glibc alone; such a build has no -dev. Each file has its SHA-256 beside it, and the program's
+# holds a bill of materials (ShardtoolSbom.cmake), which lies beside an archive, too.
 #
 # SHARDTOOL_MAINTAINER is the packages' Maintainer field.
 set(SHARDTOOL_MAINTAINER "shardtool maintainers <maintainers@shardtool.invalid>" CACHE STRING
@@ -19,7 +22,10 @@ set(CPACK_PACKAGE_CONTACT ${SHARDTOOL_MAINTAINER})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "cut model checkpoints into per-device shards")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
-set(CPACK_COMPONENTS_ALL cli dev)
+set(CPACK_COMPONENTS_ALL cli)
+if(TARGET shardtool_library)
+  list(APPEND CPACK_COMPONENTS_ALL dev)
+endif()
 if(TARGET shardtool_mpi)
   list(APPEND CPACK_COMPONENTS_ALL mpi)
 endif()
@@ -59,4 +65,17 @@ endforeach()
 install(FILES ${SHARDTOOL_SBOM} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/shardtool COMPONENT cli)
 set(CPACK_PACKAGE_CHECKSUM SHA256)
 set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/debian/policy.cmake)
+
+# Without this an archive has every component, whichever was named.
+set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+string(TOLOWER "${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}" suffix)
+set(CPACK_PACKAGE_FILE_NAME shardtool-${suffix})
+foreach(component IN LISTS CPACK_COMPONENTS_ALL)
+  string(TOUPPER ${component} upper)
+  set(CPACK_ARCHIVE_${upper}_FILE_NAME ${CPACK_DEBIAN_${upper}_PACKAGE_NAME}-${suffix})
+endforeach()
+set(CPACK_SHARDTOOL_STATIC ${SHARDTOOL_STATIC})
+set(CPACK_SHARDTOOL_SBOM ${SHARDTOOL_SBOM})
+set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_CURRENT_LIST_DIR}/archive/layout.cmake)
+set(CPACK_POST_BUILD_SCRIPTS ${CMAKE_CURRENT_LIST_DIR}/archive/sbom_beside.cmake)
 include(CPack)

@@ -1,5 +1,5 @@
 # Before cpack closes a Debian package, compresses manual pages and changelogs and strips archives, as Debian's policy
-# asks.
+# asks. Tarballs have the files as they are: cpack has listed them by then.
 if(NOT CPACK_GENERATOR STREQUAL "DEB")
   return()
 endif()
