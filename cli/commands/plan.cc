@@ -25,8 +25,10 @@ ExitCode exit_code(const PlanArgs& args, const api::PlanReport& report) {
   return args.detailed_exitcode && moves ? kSomethingMoves : ExitCode::kSuccess;
 }
 
-/// Writes a sealed plan file: the JSON document and the recipe.
-void save_plan(const std::string& path, const api::PlanReport& report) {
+/// Writes a sealed plan file: the JSON document with the layouts that `plan diff` draws, and the
+/// recipe.
+void save_plan(const std::string& path, api::PlanReport report) {
+  report.drawings->pairs.clear();  // as many as pairs of devices
   std::string text;
   const char* status = report.memory.fits == false ? "findings" : "ok";
   auto json = open_document([&text](std::string_view part) { text += part; }, "plan", status);
@@ -41,6 +43,15 @@ std::string saved_text(const Style& style, const std::string& path) {
                               quote_for_message(path), shell_quoted(path)));
 }
 
+/// Writes the page of a difference, whose document does not list the values of single tensors: a
+/// mixture of experts has tens of thousands.
+void write_diff_page(const std::optional<std::string>& file, Status status, api::PlanDiff diff) {
+  std::erase_if(diff.changes, [](const api::PlanChange& change) {
+    return change.field.starts_with("reshard/tensors/");
+  });
+  write_page(file, "plan_diff", status, [&](JsonWriter& json) { write_fields(json, diff); });
+}
+
 /// `plan diff A B`: prints the differences between two plans.
 ExitCode run_plan_diff(const PlanArgs& args, Session& session) {
   constexpr size_t kWords = 3;
@@ -49,9 +60,12 @@ ExitCode run_plan_diff(const PlanArgs& args, Session& session) {
         .help("for example: shardtool plan diff a.json b.json");
   }
   require_free(args.html);
-  const api::PlanDiff diff = api::diff_plans(args.sources[1], args.sources[2]);
+  api::PlanDiff diff = api::diff_plans(args.sources[1], args.sources[2], args.html.has_value());
   const Status status = diff.equal() ? Status::kOk : Status::kFindings;
-  write_page(args.html, "plan_diff", status, [&](JsonWriter& json) { write_fields(json, diff); });
+  if (args.html) {
+    write_diff_page(args.html, status, diff);
+    diff.plans = {};
+  }
   if (session.json()) {
     session.document("plan_diff", status, [&](JsonWriter& json) { write_fields(json, diff); });
   } else {
@@ -86,15 +100,16 @@ ExitCode run_plan(const PlanArgs& args, Session& session) {
   if (args.ops.ops) return run_plan_ops(args, session);
   require_free(args.html);
   api::PlanOptions options = to_options(args);
-  options.draws = args.html.has_value();
+  options.draws = args.html || args.output;  // `plan diff` draws the layouts of two plan files
   options.emit = to_emit_format(args.emit, args.format, session);
   // Without times the text shows no collectives; JSON documents and plan files always do.
   options.prices_forward =
       args.profile || args.output || args.html || session.json() || args.format == "json";
-  const api::PlanReport report = api::make_plan(options);
+  api::PlanReport report = api::make_plan(options);
   if (args.output) save_plan(*args.output, report);
   const auto status = report.memory.fits == false ? Status::kFindings : Status::kOk;
   if (args.html) write_plan_page(args.html, status, report);
+  report.drawings.reset();  // only files have them
   if (options.emit) {
     session.out().write(report.emitted);
   } else if (session.json() || args.format == "json") {
@@ -132,14 +147,14 @@ Command plan_command(PlanArgs& args) {
            "shardtool plan models/llama-70b --tp 8 --ops --prompt-len 2048 --compare-solvers",
            "shardtool plan profile calibrate -o here.json",
            "mpirun -n 4 shardtool plan profile calibrate /data -o cluster.json"},
-      .arguments = {{.name = "SRC",
-                     .help =
-                         "a checkpoint, or output folders that together hold every shard; or: "
-                         "diff A.json B.json, to compare two plans; profile list, or profile show "
-                         "NAME, for what is known of hardware; profile calibrate [FOLDER], to "
-                         "measure this machine",
-                     .target = &args.sources,
-                     .required = true}},
+      .arguments =
+          {{.name = "SRC",
+            .help = "a checkpoint, or output folders that together hold every shard; or: "
+                    "diff A B, to compare two plans: files of -o, documents of --json, or pages "
+                    "of --html; profile list, or profile show NAME, for what is known of "
+                    "hardware; profile calibrate [FOLDER], to measure this machine",
+            .target = &args.sources,
+            .required = true}},
       .run = [&args](Session& session) { return run_plan(args, session); }};
   append(command.arguments, plan_arguments(args));
   return command;

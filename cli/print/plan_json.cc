@@ -178,6 +178,9 @@ void write_fields(JsonWriter& json, const api::PlanDiff& diff) {
     json.end_object();
   }
   json.end_array();
+  if (diff.plans.a.empty()) return;
+  json.key("plans").begin_object().key("a").raw(diff.plans.a);
+  json.key("b").raw(diff.plans.b).end_object();
 }
 
 void write_fields(JsonWriter& json, const api::PlanReport& report) {

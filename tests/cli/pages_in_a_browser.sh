@@ -20,8 +20,15 @@ load="--profile h100-sxm --prompt-len 64 --output-len 32"
 "$program" plan search "$samples/tiny-llama" $load --devices 1,2,3,4 --concurrency 64 --kv-dtype bf16,fp8 --sequence-parallel \
   --objective user --tpot 0.4 --html limit.html -q > /dev/null || exit 1
 "$program" plan search "$samples/tiny-llama" $load --devices 1 --concurrency 1 --tpot 0.001 --exit-zero --html none.html -q > /dev/null || exit 1
-"$program" plan out --to-mesh tp=4 --json > a.json && "$program" plan out --to-mesh tp=8 --json > b.json || exit 1
-"$program" plan diff a.json b.json --html diff.html -q > /dev/null  # 1: the plans differ
+"$program" plan out --to-mesh tp=4 -o a.json -q && "$program" plan out --to-mesh tp=8 -o b.json -q || exit 1
+cost="--context 64 --prompt-len 64 --profile h100-sxm -q --exit-zero"
+"$program" plan "$samples/tiny-llama" --mesh pp=2,tp=2 --budget 90kB $cost --html stages.html > /dev/null || exit 1
+"$program" plan "$samples/tiny-llama" --mesh tp=8 --budget 200kB $cost --html eight.html > /dev/null || exit 1
+# The status is 1 since the plans differ.
+"$program" plan diff a.json b.json --html diff.html -q > /dev/null
+"$program" plan diff stages.html eight.html --html diff_of_pages.html -q > /dev/null
+"$program" plan diff small.html replicas.html --html diff_of_replicas.html -q > /dev/null
+for page in diff diff_of_pages diff_of_replicas; do [ -f $page.html ] || exit 1; done
 "$program" inspect out --html inspect.html -q > /dev/null || exit 1
 "$program" check out --html check.html -q > /dev/null || exit 1
 "$program" validate out --reference "$samples/tiny-llama" --html validate.html -q > /dev/null || exit 1

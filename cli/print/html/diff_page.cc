@@ -1,40 +1,128 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
+#include <vector>
 
+#include "cli/print/html/before_after.h"
 #include "cli/print/html/each_page.h"
-#include "cli/print/search/words.h"
+#include "cli/print/html/layout_change.h"
+#include "cli/print/html/memory_bars.h"
+#include "cli/print/html/stacked_bars.h"
+#include "lib/plan/collective/collective_time.h"
 
 namespace shardtool::cli {
 namespace {
 
-constexpr size_t kMostChanges = 60;  ///< rows of a section
+constexpr size_t kMostChanges = 300;  ///< rows of the table of all values
 
-/// Words for the parts of a plan's document, in the order of the page; others follow by name.
-constexpr std::pair<const char*, const char*> kParts[] = {{"devices", "Memory of the devices"},
-                                                          {"fits", "Fit"},
-                                                          {"comm", "Collectives"},
-                                                          {"roofline", "Time of a pass"},
-                                                          {"reshard", "Reshard"}};
+std::string beginning_of(const BeforeAfter& fits) {
+  if (!fits.after) return "";
+  const bool fits_after = fits.after->truth();
+  if (!fits.before) return fits_after ? "Fits: " : "Does not fit: ";
+  if (fits.before->truth() == fits_after) return fits_after ? "Both fit: " : "Neither fits: ";
+  return fits_after ? "Fits now: " : "Fits no longer: ";
+}
 
-std::string part_of(const std::string& field) {
-  return field.substr(0, field.find('/'));
+const char* verdict_kind(const BeforeAfter& fits) {
+  if (!fits.after) return "plain";
+  return fits.after->truth() ? "good" : "bad";
+}
+
+void write_verdict(Page& page, const BeforeAfter& plans) {
+  const BeforeAfter fits = value_at(plans, {"verdict", "fits"});
+  page.begin_verdict(verdict_kind(fits)).text(beginning_of(fits));
+  const std::string before = mesh_text(*plans.before);
+  const std::string after = mesh_text(*plans.after);
+  page.text(before == after ? "on " + after : fmt::format("on {} instead of {}", after, before));
+  page.text(" the fullest rank needs ");
+  write_instead(page, value_at(plans, {"verdict", "total_bytes"}), &Page::bytes);
+  const BeforeAfter budget = value_at(plans, {"verdict", "budget_bytes"});
+  if (budget.after) page.text(" of ").bytes(*budget.after);
+  const BeforeAfter step = value_at(plans, {"roofline", "step_us"});
+  if (step.after) {
+    page.text("; a decode step takes at least ");
+    write_instead(page, step, &Page::microseconds);
+  }
+  const BeforeAfter moved = value_at(plans, {"reshard", "bytes_moved"});
+  if (moved.after) {
+    page.text("; the reshard moves ");
+    write_instead(page, moved, &Page::bytes);
+  }
+  page.text(".").end_verdict();
+}
+
+constexpr const char* kPassParts[] = {"products, weights and cache", "collectives", "launches"};
+
+/// Returns the bar of a pass; what products and memory take together is not in the document.
+StackedBar pass_bar(const std::string& name, const JsonView& pass) {
+  const auto time = [](const JsonView& value) { return plan::format_modelled_us(value.number()); };
+  const JsonView comm = pass["comm_us"];
+  const JsonView launch = pass["launch_us"];
+  const double rest = pass["step_us"].number() - comm.number() - launch.number();
+  StackedBar bar{name, {}, time(pass["step_us"])};
+  bar.parts.push_back({0, std::nullopt, std::max(0.0, rest), plan::format_modelled_us(rest)});
+  bar.parts.push_back({1, comm, comm.number(), time(comm)});
+  bar.parts.push_back({2, launch, launch.number(), time(launch)});
+  return bar;
+}
+
+void write_pass_table(Page& page, const std::string& name, const BeforeAfter& pass) {
+  begin_changes(page, name);
+  for (const auto& [field, words] :
+       {std::pair("step_us", "all"), std::pair("compute_us", "products"),
+        std::pair("memory_us", "reading weights and cache"), std::pair("comm_us", "collectives"),
+        std::pair("launch_us", "launches")})
+    write_change(page, words, value_at(pass, {field}), &Page::microseconds);
+  page.end_table();
+}
+
+void write_times(Page& page, const BeforeAfter& plans) {
+  const BeforeAfter decode = value_at(plans, {"roofline"});
+  if (decode.is_absent()) return;
+  page.begin_section("Time of a pass");
+  const std::pair<const char*, BeforeAfter> passes[] = {
+      {"decode", decode}, {"prefill", value_at(plans, {"roofline", "prefill"})}};
+  BarChart chart;
+  chart.title = "time of a pass by cause";
+  chart.kinds.assign(std::begin(kPassParts), std::end(kPassParts));
+  const bool is_of_both = decode.before && decode.after;
+  if (is_of_both) chart.bars_together = 2;
+  for (const auto& [name, pass] : passes) {
+    if (pass.before) chart.bars.push_back(pass_bar(fmt::format("{} before", name), *pass.before));
+    if (pass.after) chart.bars.push_back(pass_bar(fmt::format("{} after", name), *pass.after));
+  }
+  write_bars(page, chart);
+  page.note(
+      "A roofline, no forecast: the first part of a bar is the rest of the pass, in which products "
+      "and reads overlap.");
+  page.html().open("div", {{"class", "beside"}});
+  for (const auto& [name, pass] : passes) write_pass_table(page, name, pass);
+  page.html().close();
+  page.end_section();
+}
+
+void write_reshard(Page& page, const BeforeAfter& plans) {
+  const BeforeAfter reshard = value_at(plans, {"reshard"});
+  if (reshard.is_absent()) return;
+  page.begin_section("What moves");
+  begin_changes(page, "reshard");
+  for (const auto& [field, words] :
+       {std::pair("bytes_moved", "bytes moved"), std::pair("lower_bound", "the least of any plan"),
+        std::pair("bytes_kept", "bytes that stay"),
+        std::pair("inter_node_bytes", "bytes between nodes"),
+        std::pair("peak_bytes", "peak memory of the busiest rank")})
+    write_change(page, words, value_at(reshard, {field}), &Page::bytes);
+  write_change(page, "transfers", value_at(reshard, {"transfers_count"}), &Page::count);
+  for (const auto& [field, words] : {std::pair("network_us", "time of the network"),
+                                     std::pair("load_us", "time of loading from storage"),
+                                     std::pair("read_us", "time of reading files"),
+                                     std::pair("write_us", "time of writing files")})
+    write_change(page, words, value_at(reshard, {"time", field}), &Page::microseconds);
+  page.end_table().end_section();
 }
 
 bool is_bytes(const std::string& field) {
   return field.find("bytes") != std::string::npos || field.find("_by_class/") != std::string::npos;
-}
-
-/// True if the value is a JSON number.
-bool is_number(const JsonView& value) {
-  const std::string json = value.json();
-  return json.find_first_not_of("0123456789.eE+-") == std::string::npos;
-}
-
-bool is_count(const JsonView& value) {
-  return value.json().find_first_not_of("0123456789") == std::string::npos;
 }
 
 void write_value(Page& page, const JsonView& change, const char* side) {
@@ -42,63 +130,68 @@ void write_value(Page& page, const JsonView& change, const char* side) {
       [&] {
         if (!change.has(side)) return (void)page.text("absent");
         const JsonView value = change[side];
+        const std::string json = value.json();
         const std::string field = change["field"].text();
-        if (is_count(value)) return (void)(is_bytes(field) ? page.bytes(value) : page.count(value));
-        if (is_number(value))
+        if (json.find_first_not_of("0123456789") == std::string::npos)
+          return (void)(is_bytes(field) ? page.bytes(value) : page.count(value));
+        if (json.find_first_not_of("0123456789.eE+-") == std::string::npos)
           return (void)(field.ends_with("_us") ? page.microseconds(value)
-                                               : page.shown(value, value.json()));
-        page.text(value.json());
+                                               : page.shown(value, json));
+        page.text(json);
       },
       true);
 }
 
-/// "+12 %" from the first plan to the second; empty where that says nothing.
-std::string growth_text(const JsonView& change) {
-  if (!change.has("a") || !change.has("b")) return "";
-  if (!is_number(change["a"]) || !is_number(change["b"])) return "";
-  const double before = change["a"].number();
-  const double after = change["b"].number();
-  if (before <= 0) return "";
-  const double growth = after / before - 1;
-  return (growth < 0 ? "\u2212" : "+") + percent_text(std::abs(growth));
-}
-
-void write_part(Page& page, const std::string& heading, const std::vector<JsonView>& changes) {
-  page.begin_section(heading);
-  page.begin_table({"value", "#first plan", "#second plan", "#change"});
-  for (size_t i = 0; i < std::min(kMostChanges, changes.size()); ++i) {
-    page.begin_row().text_cell(changes[i]["field"].text());
-    write_value(page, changes[i], "a");
-    write_value(page, changes[i], "b");
-    page.cell([&] { page.text(growth_text(changes[i])); }, true).end_row();
+void write_all_values(Page& page, const JsonView& changes) {
+  page.begin_section("Every value that differs");
+  page.html().open("details").element(
+      "summary", changes.size() == 1 ? "One value" : fmt::format("{} values", changes.size()));
+  page.begin_table({"value", "#before", "#after", "#change"});
+  const std::vector<JsonView> all = changes.elements();
+  for (size_t i = 0; i < std::min(kMostChanges, all.size()); ++i) {
+    page.begin_row().text_cell(all[i]["field"].text());
+    write_value(page, all[i], "a");
+    write_value(page, all[i], "b");
+    const auto side = [&](const char* name) {
+      return all[i].has(name) ? std::optional(all[i][name]) : std::nullopt;
+    };
+    page.cell([&] { page.text(growth_text({side("a"), side("b")})); }, true).end_row();
   }
   page.end_table();
-  if (changes.size() > kMostChanges)
+  if (all.size() > kMostChanges)
     page.note(fmt::format("The other {} are in the JSON document of this page.",
-                          changes.size() - kMostChanges));
+                          all.size() - kMostChanges));
+  page.html().close();
+  page.note("The moves of single tensors are in `plan diff --json`.");
   page.end_section();
+}
+
+void write_sources(Page& page, const BeforeAfter& plans) {
+  page.html().open("header").element("h1", "Difference of two plans");
+  const std::string before = (*plans.before)["source"].text();
+  const std::string after = (*plans.after)["source"].text();
+  page.note(before == after ? after : fmt::format("before: {}; after: {}", before, after));
+  page.html().close();
 }
 
 }  // namespace
 
 void write_plan_diff(Page& page, const JsonView& diff) {
-  write_title(page, "Difference of two plans", diff);
+  const BeforeAfter plans{diff["plans"]["a"], diff["plans"]["b"]};
   const JsonView changes = diff["changes"];
-  page.begin_verdict(changes.empty() ? "good" : "plain");
-  page.text(changes.empty()       ? "The plans are equal."
-            : changes.size() == 1 ? "One value differs."
-                                  : fmt::format("{} values differ.", changes.size()));
-  page.end_verdict();
-  std::map<std::string, std::vector<JsonView>> parts;
-  for (const JsonView& change : changes.elements())
-    parts[part_of(change["field"].text())].push_back(change);
-  for (const auto& [part, heading] : kParts) {
-    const auto found = parts.find(part);
-    if (found == parts.end()) continue;
-    write_part(page, heading, found->second);
-    parts.erase(found);
+  write_sources(page, plans);
+  if (diff["equal"].truth()) {
+    page.begin_verdict("good").text("The plans are equal.").end_verdict();
+    return;
   }
-  for (const auto& [part, of_part] : parts) write_part(page, part, of_part);
+  write_verdict(page, plans);
+  page.begin_section("Memory of each device");
+  write_memory_change(page, plans);
+  page.end_section();
+  write_times(page, plans);
+  write_layout_change(page, plans);
+  write_reshard(page, plans);
+  write_all_values(page, changes);
 }
 
 }  // namespace shardtool::cli

@@ -4,6 +4,7 @@
 
 #include "cli/print/search/words.h"
 #include "cli/print/text.h"
+#include "lib/api/planning/page_island.h"
 #include "lib/base/text.h"
 #include "lib/plan/collective/collective_time.h"
 
@@ -24,6 +25,7 @@ p{margin:.3rem 0}.soft,figcaption{color:var(--soft);font-size:.87rem}
 .verdict{font-size:1.05rem;padding:.6rem .9rem;border-left:6px solid var(--c7);background:var(--panel)}
 .verdict.good{border-color:var(--c2)}.verdict.bad{border-color:var(--c5)}
 figure{margin:.6rem 0;overflow-x:auto}svg{max-width:100%;height:auto;display:block}svg text{fill:var(--ink);font-size:11px}
+.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(20rem,100%),1fr));gap:0 1rem}.pair>*{min-width:0}.side{font-weight:600;font-size:.87rem}.beside{display:flex;flex-wrap:wrap;gap:0 2.5rem}.beside>*{min-width:0}
 .rules{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(28rem,100%),1fr));gap:0 1.5rem}article{min-width:0}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.87rem;margin:.4rem 0}
 th,td{padding:.12rem .6rem;text-align:left;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:break-word;min-width:3em}
@@ -203,8 +205,11 @@ std::string Page::take(std::string_view document) {
   file += "</style></head>\n<body>";
   file += kPatterns;
   file += html_.take();
-  file += "\n<script type=\"application/json\" id=\"document\">" + island(document);
-  file += "</script>\n</body></html>\n";
+  file += "\n";
+  file += api::kIslandBegin;
+  file += island(document);
+  file += api::kIslandEnd;
+  file += "\n</body></html>\n";
   return file;
 }
 

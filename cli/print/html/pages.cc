@@ -1,5 +1,7 @@
 #include "cli/print/html/pages.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -7,6 +9,22 @@
 #include "lib/base/error.h"
 
 namespace shardtool::cli {
+
+namespace {
+
+/// Writes the page of two plans, which may have been edited.
+void write_given_plans(Page& page, const JsonView& diff) {
+  try {
+    write_plan_diff(page, diff);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInternal) throw;
+    throw Error(ErrorCode::kPlanInvalid,
+                fmt::format("the plans are not as `shardtool plan` writes them: {}", error.what()))
+        .help("write both again with this version of shardtool");
+  }
+}
+
+}  // namespace
 
 std::string html_page(std::string_view document) {
   const auto json = nlohmann::ordered_json::parse(document);
@@ -18,7 +36,7 @@ std::string html_page(std::string_view document) {
   if (command == "plan") {
     write_plan(page, view);
   } else if (command == "plan_diff") {
-    write_plan_diff(page, view);
+    write_given_plans(page, view);
   } else if (command == "plan_search") {
     write_plan_search(page, view);
   } else if (command == "inspect") {

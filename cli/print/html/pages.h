@@ -7,7 +7,7 @@ namespace shardtool::cli {
 
 /// Returns the HTML file that shows a JSON document of `plan`, `plan search`, `inspect`, `check` or
 /// `validate`, as `--json` prints it with what pictures need. Throws kInternal for another
-/// document.
+/// document, and kPlanInvalid for the difference of two plans that `plan` did not write.
 std::string html_page(std::string_view document);
 
 }  // namespace shardtool::cli

@@ -8,6 +8,7 @@ namespace shardtool::cli {
 namespace {
 
 constexpr double kBarHeight = 18, kBarsStep = 26, kBarsTop = 22, kBarsGap = 6;
+constexpr double kClose = 20;  // from a bar to one that it stands together with
 constexpr size_t kBarsColours = 8;
 
 double length_of(const StackedBar& bar) {
@@ -22,8 +23,8 @@ std::string colour_of(size_t kind) {
 
 class Bars {
  public:
-  Bars(Page& page, const BarChart& chart) : html_(page.html()), chart_(chart), most_(chart.limit) {
-    for (const StackedBar& bar : chart_.bars) most_ = std::max(most_, length_of(bar));
+  Bars(Page& page, const BarChart& chart) : html_(page.html()), chart_(chart) {
+    for (const StackedBar& bar : chart_.bars) most_ = std::max({most_, length_of(bar), bar.limit});
   }
 
   void write() {
@@ -36,15 +37,25 @@ class Bars {
                                                    {"role", "img"},
                                                    {"aria-label", chart_.title}});
     for (size_t row = 0; row < chart_.bars.size(); ++row) write_bar(chart_.bars[row], row);
-    if (chart_.limit > 0) write_limit();
+    if (has_one_limit()) write_limit();
     html_.close();
     write_keys();
     html_.close();
   }
 
  private:
-  double height_of_all() const {
-    return kBarsTop + kBarsStep * static_cast<double>(chart_.bars.size()) + kBarHeight;
+  double y_of(size_t row) const {
+    const size_t groups = row / chart_.bars_together;
+    const double of_group = kBarsStep + kClose * static_cast<double>(chart_.bars_together - 1);
+    return kBarsTop + of_group * static_cast<double>(groups) +
+           kClose * static_cast<double>(row % chart_.bars_together);
+  }
+  double height_of_all() const { return y_of(chart_.bars.size() - 1) + kBarsStep + kBarHeight; }
+  /// True if all bars have the same limit, which then is one line through all of them.
+  bool has_one_limit() const {
+    const double limit = chart_.bars.front().limit;
+    return limit > 0 && std::ranges::all_of(
+                            chart_.bars, [&](const StackedBar& bar) { return bar.limit == limit; });
   }
   double x_of(double length) const {
     return chart_.names_width + (most_ > 0 ? chart_.bars_width * length / most_ : 0);
@@ -57,7 +68,7 @@ class Bars {
 
   void write_bar(const StackedBar& bar, size_t row) {
     constexpr double kBaseline = 13;
-    const double y = kBarsTop + kBarsStep * static_cast<double>(row);
+    const double y = y_of(row);
     text(bar.name, chart_.names_width - kBarsGap, y + kBaseline, "end");
     double begin = 0;
     for (const BarPart& part : bar.parts) {
@@ -67,32 +78,38 @@ class Bars {
                           {"y", coordinate(y)},
                           {"width", coordinate(x_of(begin + part.length) - x_of(begin))},
                           {"height", coordinate(kBarHeight)},
-                          {"data-at", part.value.pointer()},
-                          {"data-value", part.value.json()}});
+                          {"data-at", part.value ? part.value->pointer() : ""},
+                          {"data-value", part.value ? part.value->json() : ""}});
       html_.element("title", fmt::format("{}: {}", chart_.kinds[part.kind], part.text)).close();
       begin += part.length;
     }
-    write_overflow(begin, y);
+    write_overflow(bar.limit, begin, y);
+    if (bar.limit > 0 && !has_one_limit()) limit_line(bar.limit, y - 2, y + kBarHeight + 2);
     text(bar.end, x_of(begin) + kBarsGap, y + kBaseline, "start");
   }
 
-  void write_overflow(double length, double y) {
-    if (chart_.limit == 0 || length <= chart_.limit) return;
+  void write_overflow(double limit, double length, double y) {
+    if (limit == 0 || length <= limit) return;
     html_.empty("rect", {{"class", "over"},
-                         {"x", coordinate(x_of(chart_.limit))},
+                         {"x", coordinate(x_of(limit))},
                          {"y", coordinate(y)},
-                         {"width", coordinate(x_of(length) - x_of(chart_.limit))},
+                         {"width", coordinate(x_of(length) - x_of(limit))},
                          {"height", coordinate(kBarHeight)}});
+  }
+
+  void limit_line(double limit, double from, double to) {
+    html_.empty("line", {{"class", "rule"},
+                         {"x1", coordinate(x_of(limit))},
+                         {"y1", coordinate(from)},
+                         {"x2", coordinate(x_of(limit))},
+                         {"y2", coordinate(to)}});
   }
 
   void write_limit() {
     constexpr double kBaseline = 12;
-    html_.empty("line", {{"class", "rule"},
-                         {"x1", coordinate(x_of(chart_.limit))},
-                         {"y1", coordinate(kBarsTop - kBaseline / 2)},
-                         {"x2", coordinate(x_of(chart_.limit))},
-                         {"y2", coordinate(height_of_all() - kBaseline)}});
-    text(chart_.limit_text, x_of(chart_.limit), kBaseline, "middle");
+    const double limit = chart_.bars.front().limit;
+    limit_line(limit, kBarsTop - kBaseline / 2, height_of_all() - kBaseline);
+    text(chart_.limit_text, x_of(limit), kBaseline, "middle");
   }
 
   void write_keys() {

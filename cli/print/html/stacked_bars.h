@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -7,18 +8,19 @@
 
 namespace shardtool::cli {
 
-/// Part of a bar that shows a value of the document.
+/// Part of a bar.
 struct BarPart {
-  size_t kind = 0;  ///< index into BarChart::kinds
-  JsonView value;
-  double length = 0;  ///< in the chart's unit
-  std::string text;   ///< the value with its unit
+  size_t kind = 0;                ///< index into BarChart::kinds
+  std::optional<JsonView> value;  ///< of the document; nullopt: what remains of another value
+  double length = 0;              ///< in the chart's unit
+  std::string text;               ///< the value with its unit
 };
 
 struct StackedBar {
   std::string name;
   std::vector<BarPart> parts;
-  std::string end;  ///< text behind the bar
+  std::string end;   ///< text behind the bar
+  double limit = 0;  ///< where a dashed line is drawn, beyond which the bar is hatched; 0: nowhere
 };
 
 /// Bars from one zero, with a key of their kinds. Widths are in pixels.
@@ -26,8 +28,8 @@ struct BarChart {
   std::string title;
   std::vector<std::string> kinds;
   std::vector<StackedBar> bars;
-  double limit = 0;  ///< where a dashed line is drawn, beyond which bars are hatched; 0: nowhere
-  std::string limit_text;
+  std::string limit_text;    ///< above the line, if all bars have the same limit
+  size_t bars_together = 1;  ///< bars that stand close to each other, such as before and after
   double names_width = 120;
   double bars_width = 560;
   double ends_width = 120;

@@ -4,11 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 
 #include "cli/print/html/device_groups.h"
+#include "cli/print/html/held_parts.h"
 #include "lib/base/text.h"
-#include "lib/index/axis_map.h"
 
 namespace shardtool::cli {
 namespace {
@@ -19,48 +18,6 @@ constexpr double kGridLeft = 84, kGridTop = 18;        // room for the labels of
 constexpr double kGridRoom = 36;                       // for padding, beside the tensor
 constexpr size_t kGridColours = 8;
 constexpr size_t kGridMostRows = 24;  // of a table
-
-/// One device's part of one axis.
-struct AxisPart {
-  std::vector<index::Interval> held;
-  i64 padding = 0;
-
-  bool operator==(const AxisPart&) const = default;
-};
-
-/// A part of the tensor and the devices that hold it.
-struct HeldPart {
-  std::vector<i64> ranks;
-  std::vector<AxisPart> axes;
-  size_t first_shard = 0;  ///< index into the shards
-};
-
-AxisPart read_axis(const JsonView& slices) {
-  AxisPart part;
-  for (const JsonView& slice : slices.elements()) {
-    if (slice.has("pad")) {
-      part.padding += slice["pad"].count();
-    } else {
-      part.held.push_back({slice[0].count(), slice[1].count()});
-    }
-  }
-  return part;
-}
-
-std::vector<HeldPart> read_parts(const JsonView& shards) {
-  std::vector<HeldPart> parts;
-  for (size_t s = 0; s < shards.size(); ++s) {
-    std::vector<AxisPart> axes;
-    for (const JsonView& slices : shards[s]["slices"].elements()) axes.push_back(read_axis(slices));
-    const auto same = std::ranges::find(parts, axes, &HeldPart::axes);
-    if (same != parts.end()) {
-      same->ranks.push_back(shards[s]["rank"].count());
-    } else {
-      parts.push_back({{shards[s]["rank"].count()}, std::move(axes), s});
-    }
-  }
-  return parts;
-}
 
 /// Axes that the drawing shows as rows and columns: the cut ones first.
 struct Plane {
@@ -285,19 +242,6 @@ class Drawing {
     return text.size() <= kMost ? text : text.substr(0, kMost - 2) + "..";
   }
 
-  static std::string slices_text(const std::vector<AxisPart>& axes) {
-    std::string text;
-    for (const AxisPart& axis : axes) {
-      if (!text.empty()) text += " x ";
-      std::string one;
-      for (const index::Interval& held : axis.held)
-        one += fmt::format("{}[{}, {})", one.empty() ? "" : " ", held.begin, held.end);
-      if (axis.padding > 0) one += fmt::format("{}{} padded", one.empty() ? "" : " ", axis.padding);
-      text += one.empty() ? "nothing" : one;
-    }
-    return text.empty() ? "scalar" : text;
-  }
-
   void write_caption(bool has_padding) {
     std::string text;
     const bool has_replicas =
@@ -355,10 +299,8 @@ void write_parts_table(Page& page, const JsonView& shards, const std::vector<Hel
 
 }  // namespace
 
-void write_tensor_grid(Page& page, const JsonView& rule, i64 devices) {
+void write_rule_facts(Page& page, const JsonView& rule) {
   const JsonView example = rule["example"];
-  const std::vector<HeldPart> parts = read_parts(example["shards"]);
-  page.html().line_break().open("article").element("h3", example["rule"].text());
   page.html().open("p", {{"class", "soft"}});
   page.count(rule["tensors"]).text(rule["tensors"].count() == 1 ? " tensor, " : " tensors, ");
   page.bytes(rule["bytes"]).text("; ");
@@ -368,20 +310,31 @@ void write_tensor_grid(Page& page, const JsonView& rule, i64 devices) {
     page.text(extent.pointer() == example["shape"][size_t{0}].pointer() ? "" : " x ").count(extent);
   }
   page.html().close();
-  if (rule["layouts"].count() > 1) {
-    page.html().open("p", {{"class", "soft"}});
-    page.text("The tensors of this rule have ").count(rule["layouts"]);
-    page.text(" layouts; this is that of the example.");
-    page.html().close();
-  }
+}
+
+void write_holders(Page& page, const JsonView& rule, i64 devices) {
+  const JsonView shards = rule["example"]["shards"];
+  const std::vector<HeldPart> parts = read_parts(rule["example"]);
   const bool is_replicated =
       parts.size() == 1 && static_cast<i64>(parts[0].ranks.size()) == devices && devices > 1;
   if (is_replicated) {
     page.note("Every rank holds the whole tensor.");
   } else {
     Drawing(page, rule, parts).write();
-    write_parts_table(page, example["shards"], parts);
+    write_parts_table(page, shards, parts);
   }
+}
+
+void write_tensor_grid(Page& page, const JsonView& rule, i64 devices) {
+  page.html().line_break().open("article").element("h3", rule["example"]["rule"].text());
+  write_rule_facts(page, rule);
+  if (rule["layouts"].count() > 1) {
+    page.html().open("p", {{"class", "soft"}});
+    page.text("The tensors of this rule have ").count(rule["layouts"]);
+    page.text(" layouts; this is that of the example.");
+    page.html().close();
+  }
+  write_holders(page, rule, devices);
   page.html().close();
 }
 

@@ -4,9 +4,16 @@
 
 namespace shardtool::cli {
 
-/// Writes who holds which part of a rule's example: a drawing of its two cut axes, with a cell per
-/// part, and a table of all parts. Shards that several ranks hold are hatched, padding is dotted,
-/// sections (q, k, v) are divided by dashed lines. `rule` is an element of "rules" of a document.
+/// Writes who holds which part of a rule's example: its facts and its holders below the name of the
+/// rule. `rule` is an element of "rules" of a document.
 void write_tensor_grid(Page& page, const JsonView& rule, i64 devices);
+
+/// Writes the number and bytes of the rule's tensors, and name, type and shape of its example.
+void write_rule_facts(Page& page, const JsonView& rule);
+
+/// Writes a drawing of the example's two cut axes, with a cell per part, and a table of all parts.
+/// Shards that several ranks hold are hatched, padding is dotted, sections (q, k, v) are divided by
+/// dashed lines.
+void write_holders(Page& page, const JsonView& rule, i64 devices);
 
 }  // namespace shardtool::cli

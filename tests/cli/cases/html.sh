@@ -3,11 +3,14 @@ shardtool split model --tp 2 -o out -q
 shardtool plan out --to-mesh tp=4 --html plan.html | head -n 1
 shardtool plan model --tp 4 --html plan.html
 shardtool plan model --tp 4 --ops --html ops.html
+shardtool plan model --tp 4 --html four.html -q
+shardtool plan diff plan.html four.html --html diff.html | tail -n 1
 shardtool inspect out --html inspect.html --by dtype
+shardtool plan diff plan.html inspect.html; echo "exit $?"
 shardtool check out --html check.html
 shardtool validate out -r model --html validate.html -q
 shardtool validate --demo mlp --html demo.html
 shardtool plan search model --profile h100-sxm --devices 1,2 --concurrency 4,16 --html search.html | head -n 1
-for name in plan search inspect check validate; do
+for name in plan diff search inspect check validate; do
   grep -o '"command": "[a-z_]*", "status": "[a-z]*"' "$name.html"
 done

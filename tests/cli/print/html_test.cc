@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 
@@ -94,19 +95,123 @@ TEST_CASE("every number of a plan's page is that of its document") {
   }
 }
 
-TEST_CASE("every number of a page of two plans is that of its document") {
+/// The page of the difference between two meshes, and its document.
+struct DiffPage {
+  std::string document;
+  std::string page;
+};
+
+DiffPage page_of_diff(const api::PlanReport& before, const api::PlanReport& after) {
   const test::TempFolder folder;
-  folder.write("a.json", document_of("plan", plan_for("tp=2", "tp=4")));
-  folder.write("b.json", document_of("plan", plan_for("tp=2", "tp=8")));
-  const api::PlanDiff diff = api::diff_plans(folder / "a.json", folder / "b.json");
-  const std::string document = document_of("plan_diff", diff, "findings");
-  const std::string page = html_page(document);
-  CHECK(check_numbers(page) > 40);
-  CHECK(island_of(page) == json::parse(document));
-  CHECK(page.find("Memory of the devices") != std::string::npos);
-  CHECK(page.find(fmt::format("{} values differ.", diff.changes.size())) != std::string::npos);
-  const std::string same = document_of("plan_diff", api::PlanDiff{});
-  CHECK(html_page(same).find("The plans are equal.") != std::string::npos);
+  folder.write("a.html", html_page(document_of("plan", before)));
+  folder.write("b.json", document_of("plan", after));
+  const api::PlanDiff diff = api::diff_plans(folder / "a.html", folder / "b.json", true);
+  DiffPage made{document_of("plan_diff", diff, diff.equal() ? "ok" : "findings"), ""};
+  made.page = html_page(made.document);
+  return made;
+}
+
+size_t times_in(const std::string& text, const std::string& word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+TEST_CASE("every number of a page of two plans is that of its document") {
+  const std::pair<const char*, const char*> kMeshes[] = {
+      {"tp=2", "tp=4"}, {"tp=1", "dp=2,tp=4"}, {"pp=2", "pp=2,tp=2"}, {"tp=8", "pp=2,tp=4"}};
+  for (const auto& [before, after] : kMeshes) {
+    CAPTURE(before);
+    const auto& [document, page] =
+        page_of_diff(plan_for(before, nullptr), plan_for(after, nullptr));
+    CHECK(check_numbers(page) > 100);
+    CHECK(island_of(page) == json::parse(document));
+    for (const char* heading : {"Memory of each device", "What is held elsewhere"})
+      CHECK(page.find(heading) != std::string::npos);
+    const json island = island_of(page);
+    CHECK(page.find(fmt::format("{} values<", island.at("changes").size())) != std::string::npos);
+    for (const auto& [side, mesh] : {std::pair("before", before), std::pair("after", after)}) {
+      std::string words = mesh;
+      if (const size_t comma = words.find(','); comma != std::string::npos)
+        words.insert(comma + 1, " ");
+      CHECK(times_in(page, fmt::format(">{}: {}<", side, words)) >= 5);
+    }
+  }
+}
+
+TEST_CASE("a page of two plans shows what of a reshard differs") {
+  const auto& [document, page] = page_of_diff(plan_for("tp=2", "tp=4"), plan_for("tp=2", "tp=8"));
+  CHECK(check_numbers(page) > 100);
+  CHECK(page.find("What moves") != std::string::npos);
+  CHECK(document.find("\"pairs\"") == std::string::npos);
+}
+
+TEST_CASE("a page of equal plans says so and draws nothing") {
+  const auto& [document, page] = page_of_diff(plan_for("tp=2", nullptr), plan_for("tp=2", nullptr));
+  CHECK(page.find("The plans are equal.") != std::string::npos);
+  CHECK(page.find("viewBox") == std::string::npos);
+}
+
+TEST_CASE("a page of two plans draws only the rules that are held otherwise") {
+  const auto& [document, page] =
+      page_of_diff(plan_for("dp=2,tp=2", nullptr), plan_for("tp=2", nullptr));
+  const size_t whole = page.find("Whole on every rank, before and after: ");
+  REQUIRE(whole != std::string::npos);
+  CHECK(page.find("#norms", whole) != std::string::npos);
+  CHECK(page.substr(0, whole).find("#norms<") == std::string::npos);
+  CHECK(page.find("Fits no longer") == std::string::npos);
+}
+
+TEST_CASE("plans that were edited are refused as plans") {
+  const json document =
+      json::parse(page_of_diff(plan_for("tp=2", nullptr), plan_for("tp=4", nullptr)).document);
+  for (const char* place :
+       {"/plans/a/source", "/plans/b/mesh", "/plans/a/devices", "/plans/b/devices/0/total_bytes",
+        "/plans/b/devices/1/weights_by_class/mlp", "/plans/a/verdict/fullest_rank",
+        "/plans/b/rules/0/example", "/plans/a/rules/2/example/shards/0/slices"}) {
+    for (const json& other : {json(), json("text"), json::array(), json(-1.5)}) {
+      CAPTURE(place);
+      json edited = document;
+      edited[json::json_pointer(place)] = other;
+      try {
+        check_numbers(html_page(edited.dump()));
+      } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::kPlanInvalid);
+      }
+    }
+  }
+}
+
+TEST_CASE("files without a plan are refused by their names") {
+  const test::TempFolder folder;
+  folder.write("plan.html", html_page(document_of("plan", plan_for("tp=2", nullptr))));
+  api::CheckReport check;
+  folder.write("check.html", html_page(document_of("check", check)));
+  folder.write("bare.html", "<!DOCTYPE html><p>a page</p>");
+  folder.write("rules.json", R"({"command": "plan", "rules": [{"tensors": 1}]})");
+  folder.write("reshard.json", R"({"command": "plan", "reshard": [1]})");
+  for (const char* name : {"check.html", "bare.html", "rules.json", "reshard.json"}) {
+    CAPTURE(name);
+    CHECK_ERROR(kPlanInvalid, api::diff_plans(folder / "plan.html", folder / name, true));
+  }
+}
+
+TEST_CASE("bars of two plans are as long as their bytes on one scale") {
+  const auto& [document, page] = page_of_diff(plan_for("tp=2", nullptr), plan_for("tp=4", nullptr));
+  const std::regex bar(
+      "<rect class=\"f[0-9]\" x=\"[^\"]*\" y=\"[^\"]*\" width=\"([^\"]*)\" height=\"18\" "
+      "data-at=\"/plans/([ab])/devices/[^\"]*\" data-value=\"([0-9]*)\"");
+  double scale = 0;
+  std::map<std::string, int> bars;
+  for (std::sregex_iterator it(page.begin(), page.end(), bar), last; it != last; ++it) {
+    ++bars[(*it)[2]];
+    const double width = std::stod((*it)[1]), bytes = std::stod((*it)[3]);
+    if (width < 5) continue;
+    if (scale > 0) CHECK(width / bytes == doctest::Approx(scale).epsilon(0.01));
+    scale = width / bytes;
+  }
+  CHECK(bars.at("a") >= 4);
+  CHECK(bars.at("a") == bars.at("b"));
 }
 
 TEST_CASE("the bars of a device are as long as its bytes") {
