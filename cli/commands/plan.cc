@@ -43,12 +43,10 @@ std::string saved_text(const Style& style, const std::string& path) {
                               quote_for_message(path), shell_quoted(path)));
 }
 
-/// Writes the page of a difference, whose document does not list the values of single tensors: a
-/// mixture of experts has tens of thousands.
+/// Writes the page of a difference, whose document does not list the values of single devices and
+/// tensors.
 void write_diff_page(const std::optional<std::string>& file, Status status, api::PlanDiff diff) {
-  std::erase_if(diff.changes, [](const api::PlanChange& change) {
-    return change.field.starts_with("reshard/tensors/");
-  });
+  std::erase_if(diff.changes, is_of_one);
   write_page(file, "plan_diff", status, [&](JsonWriter& json) { write_fields(json, diff); });
 }
 

@@ -13,6 +13,8 @@ void print_text(Session& session, const api::PlanReport& report);
 /// Prints tables only: kCsv one table (the tensors of a reshard, else the devices), kMarkdown all,
 /// with headings.
 void print_tables(Session& session, const api::PlanReport& report, TableFormat format);
+/// True for a value of a single device or tensor, of which there may be tens of thousands.
+bool is_of_one(const api::PlanChange& change);
 /// Prints one line per value that differs, without those of single devices and tensors; last "same"
 /// or "differs".
 void print_text(Session& session, const api::PlanDiff& diff);

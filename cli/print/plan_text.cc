@@ -220,12 +220,6 @@ void print_renumbering(Session& session, const plan::ReshardPlan& reshard) {
   session.out().write(labelled(session.out_style(), "renumber", line));
 }
 
-/// True for a value of a single device or tensor.
-bool is_of_one(const std::string& field) {
-  return field.starts_with("devices/") || field.starts_with("reshard/tensors/") ||
-         field.starts_with("reshard/per_rank/") || field.starts_with("reshard/renumbered/ranks/");
-}
-
 void print_reshard(Session& session, const api::PlanReport& report) {
   const plan::ReshardPlan& reshard = *report.reshard;
   print_answer(session, report);
@@ -244,6 +238,12 @@ void print_reshard(Session& session, const api::PlanReport& report) {
 }
 
 }  // namespace
+
+bool is_of_one(const api::PlanChange& change) {
+  const std::string& field = change.field;
+  return field.starts_with("devices/") || field.starts_with("reshard/tensors/") ||
+         field.starts_with("reshard/per_rank/") || field.starts_with("reshard/renumbered/ranks/");
+}
 
 void print_text(Session& session, const api::PlanReport& report) {
   for (const auto& warning : report.warnings) session.warn(warning);
@@ -266,7 +266,7 @@ void print_text(Session& session, const api::PlanDiff& diff) {
   Table table{{{"value"}, {"a", true}, {"b", true}}, {}};
   i64 of_one = 0;
   for (const api::PlanChange& change : diff.changes) {
-    if (is_of_one(change.field)) {
+    if (is_of_one(change)) {
       ++of_one;
     } else {
       table.rows.push_back({change.field, change.a, change.b});

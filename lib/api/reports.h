@@ -15,6 +15,7 @@ struct FinishReport;
 struct InspectReport;
 struct InterruptedRuns;
 struct LayoutInfo;
+struct PlanChange;
 struct PlanDiff;
 struct PlanReport;
 struct PresetList;

@@ -13,7 +13,7 @@
 namespace shardtool::cli {
 namespace {
 
-constexpr size_t kMostChanges = 300;  ///< rows of the table of all values
+constexpr size_t kMostChanges = 200;  ///< rows of the table of all values
 
 std::string beginning_of(const BeforeAfter& fits) {
   if (!fits.after) return "";
@@ -143,7 +143,7 @@ void write_value(Page& page, const JsonView& change, const char* side) {
 }
 
 void write_all_values(Page& page, const JsonView& changes) {
-  page.begin_section("Every value that differs");
+  page.begin_section("Values that differ");
   page.html().open("details").element(
       "summary", changes.size() == 1 ? "One value" : fmt::format("{} values", changes.size()));
   page.begin_table({"value", "#before", "#after", "#change"});
@@ -162,7 +162,7 @@ void write_all_values(Page& page, const JsonView& changes) {
     page.note(fmt::format("The other {} are in the JSON document of this page.",
                           all.size() - kMostChanges));
   page.html().close();
-  page.note("The moves of single tensors are in `plan diff --json`.");
+  page.note("Values of single ranks and tensors are in `plan diff --json`.");
   page.end_section();
 }
 
