@@ -17,7 +17,8 @@ namespace {
 struct Functions {
   explicit Functions(const std::string& file)
       : library("cuBLASLt",
-                {file.empty() ? fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR) : file}) {}
+                with_nvidia_wheels(
+                    {file.empty() ? fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR) : file})) {}
 
   DynamicLibrary library;
 

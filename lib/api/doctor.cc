@@ -186,8 +186,10 @@ DoctorCheck gpu_check(const kernels::DeviceState& state) {
     if (runs_on(state.compiled_for, capability)) continue;
     unknown += fmt::format("{}{}", unknown.empty() ? "" : ", ", i);
   }
-  if (!state.compiled_for.empty())
-    check.advice = fmt::format("kernels are built for {}", state.compiled_for);
+  check.advice = state.compiled_for.empty()
+                     ? "build it where nvcc is, with -DSHARDTOOL_CUDA=ON; the wheel: pip install . "
+                       "-C cmake.define.SHARDTOOL_CUDA=ON"
+                     : fmt::format("kernels are built for {}", state.compiled_for);
   if (unknown.empty()) return check;
   check.ok = false;
   check.advice += fmt::format(", not for GPU {}: build with -DSHARDTOOL_CUDA_ARCH for it", unknown);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,18 @@ class DynamicLibrary {
   void* handle_ = nullptr;
   std::string name_;
 };
+
+/// Folders of Python's packages around a binary: for a program in PREFIX/bin those that exist below
+/// PREFIX/lib, for a module in PACKAGES/shardtool the folder PACKAGES.
+std::vector<std::filesystem::path> python_packages(const std::filesystem::path& binary);
+
+/// Program or Python module that this code is part of; empty if the system does not tell.
+std::filesystem::path this_binary();
+
+/// Candidates for DynamicLibrary: each name for the loader, then the files of that name which
+/// NVIDIA's wheels, such as those of the extra `cuda`, have put into the Python environment of
+/// `binary`. Paths stay as they are.
+std::vector<std::string> with_nvidia_wheels(const std::vector<std::string>& names,
+                                            const std::filesystem::path& binary = this_binary());
 
 }  // namespace shardtool

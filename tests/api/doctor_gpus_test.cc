@@ -22,7 +22,9 @@ TEST_CASE("no GPU, or no kernels, is no fault of a machine") {
   CHECK(none.ok);
   CHECK(none.value == "none: no driver");
   CHECK(none.advice == "kernels are built for 90");
-  CHECK(gpu_check({"", 0, "no kernels", {}}).advice.empty());
+  const DoctorCheck no_kernels = gpu_check({"", 0, "no kernels", {}});
+  CHECK(no_kernels.ok);
+  CHECK(no_kernels.advice.starts_with("build it where nvcc is, with -DSHARDTOOL_CUDA=ON; "));
 }
 
 }  // namespace

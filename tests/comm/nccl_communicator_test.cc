@@ -279,6 +279,8 @@ TEST_CASE("libraries that are missing are named, and a build without NCCL says s
     CHECK(error->message() ==
           (has_runtime ? "NCCL cannot be opened" : "the CUDA runtime cannot be opened"));
     CHECK(error->notes().at(0).second.find("/nowhere/") != std::string::npos);
+    CHECK(error->help_lines().at(0) ==
+          "install it, or, beside the Python module, the extra `cuda`");
   }
 }
 

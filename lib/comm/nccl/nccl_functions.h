@@ -19,12 +19,21 @@ namespace shardtool::comm {
 /// Functions in use, by their own names and types.
 struct Libraries {
   explicit Libraries(const NcclLibraries& files)
-      : cuda("the CUDA runtime",
-             files.cuda_runtime.empty()
-                 ? std::vector<std::string>{"libcudart.so.13", "libcudart.so.12",
-                                            "libcudart.so.11.0"}
-                 : std::vector<std::string>{files.cuda_runtime}),
-        nccl("NCCL", {files.nccl.empty() ? "libnccl.so.2" : files.nccl}) {}
+      : cuda(open("the CUDA runtime",
+                  files.cuda_runtime.empty()
+                      ? std::vector<std::string>{"libcudart.so.13", "libcudart.so.12",
+                                                 "libcudart.so.11.0"}
+                      : std::vector<std::string>{files.cuda_runtime})),
+        nccl(open("NCCL", {files.nccl.empty() ? "libnccl.so.2" : files.nccl})) {}
+
+  static DynamicLibrary open(const char* what, const std::vector<std::string>& names) {
+    try {
+      return DynamicLibrary(what, with_nvidia_wheels(names));
+    } catch (Error& error) {
+      error.help("install it, or, beside the Python module, the extra `cuda`");
+      throw;
+    }
+  }
 
   DynamicLibrary cuda;
   DynamicLibrary nccl;
