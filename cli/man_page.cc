@@ -69,7 +69,9 @@ constexpr auto kStoreVariables = std::to_array<Variable>({
     {"AWS_MAX_ATTEMPTS", "how often a request is sent, 8 unless said"},
     {"SHARDTOOL_S3_TIMEOUT",
      "seconds without progress after which a request fails, 60 unless said"},
-    {"TMPDIR", "folder where an output for an object store is made before it is sent"},
+    {"TMPDIR",
+     "folder for small files of an output for an object store; for all of it where padding repeats "
+     "elements"},
 });
 
 std::string locations() {
@@ -94,9 +96,12 @@ std::string object_stores() {
       "# OBJECT STORES\n\nA checkpoint, a mapping file and a config may be s3://bucket/prefix, on "
       "any "
       "service that speaks S3 (Google's by its HMAC keys). split, merge and reshard write there, "
-      "too: the manifest comes last, and until then readers refuse the prefix. --dry-run counts "
-      "requests and bytes. --share and --resume need a file system. After a run that was killed, "
-      "*shardtool doctor* s3://bucket/prefix lists uploads that nobody finished.\n\n"
+      "too: parts are sent while the run goes on, the manifest comes last, and until then readers "
+      "refuse the prefix. What a run has done is kept below the prefix, so that --resume and "
+      "--share work from any machine, except where padding repeats elements. *shardtool resume* "
+      "--list and --discard take a prefix; *shardtool doctor* s3://bucket/prefix lists uploads "
+      "that "
+      "nobody finished. --dry-run counts requests and bytes.\n\n"
       "\tshardtool split s3://models/llama-8b -o s3://models/llama-8b-tp4 --tp 4\n\n"
       "\tAWS\\_ENDPOINT\\_URL=https://storage.googleapis.com shardtool check "
       "s3://models/llama-8b\n\n"

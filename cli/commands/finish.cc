@@ -30,9 +30,8 @@ Command finish_command(FinishArgs& args) {
       .summary = "publish an output that was written in shares",
       .description =
           "split, merge and reshard with --share I/N move a part of the bytes each, on any "
-          "machines "
-          "that see the folder of the output, in any order, without a connection between them. "
-          "The "
+          "machines that reach the output, a folder or s3://bucket/prefix, in any order, without a "
+          "connection between them. The "
           "share that ends last publishes the output. This command does the same when that share "
           "could not, and names the shares that have not ended. A share that failed is run again "
           "alone; a share that runs twice does no harm. The files and the manifest are byte for "

@@ -31,7 +31,8 @@ Command resume_command(ResumeArgs& args) {
       .name = "resume",
       .summary = "list interrupted runs, or delete what one left",
       .description =
-          "split, merge and reshard write into a hidden folder beside the output, and an "
+          "split, merge and reshard write into a hidden folder beside the output (of "
+          "s3://bucket/prefix: below it), and an "
           "interruption leaves it there if it has finished work worth keeping. --list shows for "
           "every such run how far it came, its size on disk and age, the shares that have not "
           "ended, and the command that goes on with it. --discard deletes what the runs of one "
@@ -41,8 +42,8 @@ Command resume_command(ResumeArgs& args) {
       .examples = {"shardtool resume --list out", "shardtool resume --discard out/tp4"},
       .arguments = {{.name = "FOLDER",
                      .help = "a folder of outputs, or one output; with --discard one output, or "
-                                 "the hidden folder of its run",
-                         .target = &args.folder,
+                             "the hidden folder of its run",
+                     .target = &args.folder,
                      .required = true},
                     {.name = "--list",
                      .help = "show what interrupted runs left",

@@ -7,11 +7,14 @@
 #include <filesystem>
 #include <set>
 
+#include "lib/api/transfer/joined_shares.h"
 #include "lib/api/transfer/run_note.h"
 #include "lib/api/transfer/share_record.h"
+#include "lib/api/transfer/store/leftovers.h"
 #include "lib/base/error.h"
 #include "lib/store/local/output_claim.h"
 #include "lib/store/local/tree.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -69,7 +72,7 @@ InterruptedRun look_at(const store::HiddenRun& run) {
   if (has_folder) store::check_own_folder(found.folder);
   read_journals(run, found);
   if (has_folder) found.bytes = store::disk_bytes(found.folder);
-  if (found.shares > 0) found.missing = missing_shares(run.place, run.id, found.shares);
+  if (found.shares > 0) found.missing = missing_of(ended_shares(run.place, run.id), found.shares);
   found.is_running = store::is_locked(store::hidden_lock(run.place));
   found.seconds_ago = seconds_since(last_change_ns(run));
   return found;
@@ -103,6 +106,7 @@ fs::path canonical_path(const std::string& path) {
 }  // namespace
 
 InterruptedRuns interrupted_runs(const std::string& folder) {
+  if (store::is_remote(folder)) return runs_on_store(folder);
   // A mount point holds outputs, too, although it cannot be one: look_at_output would refuse it.
   const fs::path path = canonical_path(folder);
   std::vector<store::HiddenRun> hidden;
@@ -129,6 +133,7 @@ InterruptedRuns interrupted_runs(const std::string& folder) {
 }
 
 InterruptedRuns discard_runs(const std::string& path) {
+  if (store::is_remote(path)) return discard_on_store(path);
   const store::OutputPlace place = output_place(path);
   const std::vector<store::HiddenRun> hidden = runs_of(place);
   if (hidden.empty()) {

@@ -1,10 +1,14 @@
-"""usage: cases.py SHARDTOOL: reads object stores and compares with the same files on this machine."""
+"""usage: cases.py SHARDTOOL [KILLS]: reads and writes object stores and compares with the same files on this machine.
+
+With KILLS, also kills so many runs and shares on each store, at any moment, and lets others go on."""
 
 import json
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 import servers
@@ -12,6 +16,7 @@ import servers
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TINY = ROOT / "samples" / "tiny-llama"
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
+KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 0
 BUCKET = "models"
 
 
@@ -159,6 +164,100 @@ def killed_runs(s):
         s.client.abort_multipart_upload(Bucket=BUCKET, Key=upload["Key"], UploadId=upload["UploadId"])
 
 
+def uploads(s, prefix):
+    return s.client.list_multipart_uploads(Bucket=BUCKET, Prefix=prefix + "/").get("Uploads", [])
+
+
+def kill_after(s, command, delay):
+    """Runs a command and kills it after so many seconds. Returns false if it ended before."""
+    process = subprocess.Popen(command, cwd=s.folder, env=s.environment, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    try:
+        process.wait(timeout=delay)
+        return False
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return True
+
+
+def resumed_runs(s):
+    """A run that is killed again and again goes on, and ends with the bytes of one run and no upload."""
+    place = f"s3://{BUCKET}/out/resumed"
+    command = [PROGRAM, "split", "large", "-m", "large/mapping.json", "-o", place]
+    assert kill_after(s, command, 0.5)
+    for delay in (0.5, 0.7, 0.9, 1.2):
+        if not kill_after(s, [*command, "--resume"], delay):
+            break
+        left = stored(s, "out/resumed")
+        assert ".shardtool-unfinished" in left or not left, left.keys()
+    s.run(*command[1:], "--resume")
+    assert stored(s, "out/resumed") == content(s.folder / "large-local")
+    assert not uploads(s, "out/resumed")
+
+
+def shares_and_finish(s):
+    """Shares in any order, some of them killed, make the bytes of one run."""
+    for count in (1, 2, 4):
+        prefix = f"out/shares-{count}"
+        place = f"s3://{BUCKET}/{prefix}"
+        command = [PROGRAM, "split", "large", "-m", "large/mapping.json", "-o", place]
+        for number in reversed(range(1, count)):
+            kill_after(s, [*command, "--share", f"{number}/{count}"], 0.3)
+            s.run(*command[1:], "--share", f"{number}/{count}")
+        if count > 1:
+            assert "have not ended: 0" in s.run("finish", place, expect=4)
+            assert "manifest.json" not in stored(s, prefix)
+        s.run(*command[1:], "--share", f"0/{count}")
+        assert stored(s, prefix) == content(s.folder / "large-local")
+        assert not uploads(s, prefix)
+        s.run("finish", place)
+
+
+def names(s, prefix):
+    pages = s.client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix + "/")
+    return {entry["Key"][len(prefix) + 1:] for page in pages for entry in page.get("Contents", [])}
+
+
+def many_kills(s):
+    """Kills runs and shares at any moment. What is published is whole; in the end nothing is left over."""
+    draw = random.Random(1)
+    prefix, place = "out/many", f"s3://{BUCKET}/out/many"
+    split = [PROGRAM, "split", "large", "-m", "large/mapping.json", "-o", place]
+    begin = time.monotonic()
+    s.run(*split[1:])
+    whole = time.monotonic() - begin
+    kills = outputs = 0
+    while kills < KILLS:
+        for name in names(s, prefix):
+            s.client.delete_object(Bucket=BUCKET, Key=f"{prefix}/{name}")
+        shares = draw.choice([1, 2, 3])
+        parts = [["--share", f"{number}/{shares}"] for number in range(shares)] if shares > 1 else [["--resume"]]
+        deadly = draw.randrange(1, 12)  # kills of this output, so that some come near its end
+        while deadly > 0:
+            deadly -= 1
+            if kill_after(s, [*split, *draw.choice(parts)], draw.uniform(0, whole)):
+                kills += 1
+            left = names(s, prefix)
+            if "manifest.json" in left and ".shardtool-unfinished" not in left:
+                assert stored(s, prefix) == content(s.folder / "large-local")
+        for part in parts:
+            s.run(*split[1:], *part)
+        assert stored(s, prefix) == content(s.folder / "large-local")
+        assert not uploads(s, prefix)
+        outputs += 1
+    print(f"     {kills} kills, {outputs} outputs: none damaged, published early, or with something left over")
+
+
+def discarded_runs(s):
+    place = f"s3://{BUCKET}/out/discarded"
+    s.run("split", "large", "-m", "large/mapping.json", "-o", place, "--share", "1/2")
+    assert place in s.run("resume", "--list", place)
+    s.run("split", "large", "-m", "large/mapping.json", "-o", place, "--mesh", "tp=2", "--share", "0/2", expect=4)
+    s.run("resume", "--discard", place)
+    assert not stored(s, "out/discarded") and not uploads(s, "out/discarded")
+
+
 def doctor_lists_uploads(s):
     s.run("doctor", f"s3://{BUCKET}/out/four")
     begun = s.client.create_multipart_upload(Bucket=BUCKET, Key="out/four/part of a file")
@@ -186,7 +285,8 @@ def refusals(s):
     assert "does not answer" in text, text
 
 
-CASES = [split_from_store, large_tensors, merge_and_reshard, compare_and_look, write_outputs, killed_runs, doctor_lists_uploads, odd_keys, refusals]
+CASES = [split_from_store, large_tensors, merge_and_reshard, compare_and_look, write_outputs, killed_runs, resumed_runs,
+         shares_and_finish, *([many_kills] if KILLS else []), discarded_runs, doctor_lists_uploads, odd_keys, refusals]
 
 
 def run_cases(server, folder):

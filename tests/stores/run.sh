@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# usage: run.sh SHARDTOOL
+# usage: run.sh SHARDTOOL [KILLS]
 #
 # Has the program read and write object stores: moto, and OpenStack Swift's s3api, which checks signatures and digests.
 # Installs both into SHARDTOOL_STORES_VENV (default: stores-venv in the build folder). Prints a line PASS or FAIL per case,
-# and the counts.
+# and the counts. With KILLS, kills so many runs on each store.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 venv=${SHARDTOOL_STORES_VENV:-$here/../../build/stores-venv}
@@ -13,4 +13,4 @@ if [[ ! -e $venv/ready ]]; then
   "$venv/bin/pip" install --quiet --requirement "$here/requirements.txt"
   touch "$venv/ready"
 fi
-exec "$venv/bin/python" "$here/cases.py" "$1"
+exec "$venv/bin/python" "$here/cases.py" "$@"

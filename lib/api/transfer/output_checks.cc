@@ -82,18 +82,28 @@ void check_space(const OutputPlan& plan, const std::string& folder, const std::s
       .help("write fewer --ranks at a time, or to another file system");
 }
 
+Error other_run(const std::optional<RunIdentity>& then, const RunIdentity& now, bool is_share) {
+  if (is_share) {
+    return Error(ErrorCode::kOtherRun,
+                 fmt::format("this is a share of another run than the one that writes the output: "
+                             "{} differs",
+                             then ? what_changed(*then, now) : "the source or the layout"))
+        .help("give every share the same source, mapping and options");
+  }
+  return Error(ErrorCode::kOtherRun,
+               fmt::format("the interrupted run cannot be resumed: {} changed since",
+                           then ? what_changed(*then, now) : "the source or the layout"))
+      .help(
+          "start again without --resume (this deletes the folder), or with the mapping and the "
+          "options of before");
+}
+
 void check_same_run(const store::OutputClaim& claim, const RunIdentity& run) {
   for (const std::string& id : claim.leftovers()) {
     if (id == run.id()) continue;
     const auto other = identity_of(claim.place(), id);
     if (!other) continue;
-    throw Error(ErrorCode::kOtherRun,
-                fmt::format("the interrupted run cannot be resumed: {} changed since",
-                            what_changed(*other, run)))
-        .at({store::hidden_folder(claim.place(), id), 0, 0, {}})
-        .help(
-            "start again without --resume (this deletes the folder), or with the mapping and the "
-            "options of before");
+    throw other_run(other, run, false).at({store::hidden_folder(claim.place(), id), 0, 0, {}});
   }
 }
 
@@ -102,12 +112,8 @@ void check_only_run(const store::OutputClaim& claim, const RunIdentity& run) {
     const std::string folder = store::hidden_folder(claim.place(), id);
     if (id == run.id() || !store::identity_at(folder)) continue;
     const auto other = identity_of(claim.place(), id);
-    throw Error(ErrorCode::kOtherRun,
-                fmt::format("this is a share of another run than the one that writes the output: "
-                            "{} differs",
-                            other ? what_changed(*other, run) : "the source or the layout"))
+    throw other_run(other, run, true)
         .at({folder, 0, 0, {}})
-        .help("give every share the same source, mapping and options")
         .help(fmt::format("or delete what is there: shardtool resume --discard '{}'",
                           claim.place().path()));
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lib/api/transfer/output_plan.h"
@@ -23,6 +24,9 @@ void check_replaceable(const std::string& output);
 /// Throws kNoSpace unless the files of the plan fit into the file system of `folder`, the hidden
 /// folder of the output `output`.
 void check_space(const OutputPlan& plan, const std::string& folder, const std::string& output);
+
+/// Error for a run that finds the hidden files of another one; nullopt: of an unknown one.
+Error other_run(const std::optional<RunIdentity>& then, const RunIdentity& now, bool is_share);
 
 /// Throws kOtherRun if an interrupted run of this output has finished tensors but had another
 /// source, mapping or options.

@@ -3,18 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "kernels/xxh3/xxh3.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/exec/files/read_back.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A hash of a manifest's text.
 kernels::Hash128 text_hash(const format::Manifest& head, size_t tensors,
@@ -92,13 +90,13 @@ std::optional<format::Manifest> complete_output(const std::string& output,
                                                 const TargetLayout& target, const OutputPlan& plan,
                                                 bool sha256) {
   const std::string path = output + "/" + format::kManifestName;
-  std::error_code absent;
-  if (!fs::is_regular_file(path, absent)) return std::nullopt;
+  store::look_again(output);
+  const auto bytes = store::size_of(path);
+  if (!bytes || !store::is_file(path)) return std::nullopt;
   for (const format::PlannedFile& file : plan.files) {
-    const auto size = fs::file_size(output + "/" + file.name, absent);
-    if (absent || static_cast<i64>(size) != file.size) return std::nullopt;
+    if (store::size_of(output + "/" + file.name) != file.size) return std::nullopt;
   }
-  const std::string text = store::read_text(path, static_cast<i64>(fs::file_size(path)));
+  const std::string text = store::read_source_text(path, *bytes);
   format::Manifest manifest = format::parse_manifest(text, path);
   const auto lacks_hash = [](const format::FileRecord& file) { return file.sha256.empty(); };
   const bool lacks_hashes = std::any_of(manifest.files.begin(), manifest.files.end(), lacks_hash);
@@ -115,7 +113,10 @@ MovedTensors move_tensors(const WriteRun& run, const std::vector<bool>& is_mine,
   moved.taken_up = take_up(run, is_mine, std::move(state.finished), files, resources);
   const exec::FinishedTensors& finished = moved.taken_up.tensors;
   if (state.has_old_padding) clear_padded_shards(run, is_mine, finished, files);
-  moved.all = copy_tensors(run, is_mine, finished, sources, files, resources, state.journal);
+  moved.all = copy_tensors(run, is_mine, finished, sources, files, resources,
+                           [&](size_t t, const exec::CopiedTensor& copied, i64 bytes) {
+                             state.journal.finished(t, copied, bytes);
+                           });
   moved.all.insert(finished.begin(), finished.end());
   return moved;
 }

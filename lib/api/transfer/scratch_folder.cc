@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -22,10 +23,16 @@ void create_folder(const std::string& path) {
   throw store::write_failure("create the folder", path, errno);
 }
 
+/// Several threads may have one each.
+int next_number() {
+  static std::atomic<int> next = 0;
+  return next++;
+}
+
 }  // namespace
 
 ScratchFolder::ScratchFolder(const std::string& parent, std::string_view purpose)
-    : path_(fmt::format("{}/.shardtool-{}-{}", parent, purpose, getpid())) {
+    : path_(fmt::format("{}/.shardtool-{}-{}-{}", parent, purpose, getpid(), next_number())) {
   create_folder(path_);
 }
 

@@ -31,23 +31,21 @@ std::optional<int> take_number(std::string_view& text) {
   return number;
 }
 
-/// Share of the record at this path, which ends in ".3-of-8.share"; nullopt for any other path.
-std::optional<Share> share_of_record(const store::OutputPlace& place, const std::string& id,
-                                     const std::string& path) {
+}  // namespace
+
+const std::string kUnknownSha256(64, '0');
+
+std::optional<Share> share_of_name(std::string_view name) {
   constexpr std::string_view kBetween = "-of-";
-  const std::string front = store::hidden_record(place, id, 0, 1);
-  std::string_view rest = path;
-  rest.remove_prefix(std::min(rest.size(), front.find("0-of-1", front.rfind(id))));
+  std::string_view rest = name;
   const auto number = take_number(rest);
   if (!number || !rest.starts_with(kBetween)) return std::nullopt;
   rest.remove_prefix(kBetween.size());
   const auto of = take_number(rest);
-  if (!of || *number >= *of) return std::nullopt;
-  const bool is_name = store::hidden_record(place, id, *number, *of) == path;
+  if (!of || *number >= *of || rest != ".share") return std::nullopt;
+  const bool is_name = name == fmt::format("{}-of-{}.share", *number, *of);
   return is_name ? std::optional(Share{*number, *of}) : std::nullopt;
 }
-
-}  // namespace
 
 std::string format_share(const Share& share) {
   return fmt::format("{}/{}", share.number, share.of);
@@ -100,24 +98,15 @@ ShareRecord parse_share_record(const std::string& text, const std::string& path)
 std::vector<Share> ended_shares(const store::OutputPlace& place, const std::string& id) {
   std::vector<Share> shares;
   for (const std::string& path : store::hidden_records(place, id)) {
-    if (const auto share = share_of_record(place, id, path)) shares.push_back(*share);
+    const size_t name = path.rfind('.', path.rfind(".share") - 1) + 1;
+    const auto share = share_of_name(std::string_view(path).substr(name));
+    const bool is_record =
+        share && store::hidden_record(place, id, share->number, share->of) == path;
+    if (is_record) shares.push_back(*share);
   }
   std::ranges::sort(shares, {},
                     [](const Share& share) { return std::pair(share.of, share.number); });
   return shares;
-}
-
-std::vector<int> missing_shares(const store::OutputPlace& place, const std::string& id,
-                                int shares) {
-  std::vector<bool> has_ended(static_cast<size_t>(shares));
-  for (const Share& share : ended_shares(place, id)) {
-    if (share.of == shares) has_ended[static_cast<size_t>(share.number)] = true;
-  }
-  std::vector<int> missing;
-  for (int number = 0; number < shares; ++number) {
-    if (!has_ended[static_cast<size_t>(number)]) missing.push_back(number);
-  }
-  return missing;
 }
 
 }  // namespace shardtool::api

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/api/transform.h"
@@ -10,9 +12,10 @@
 
 namespace shardtool::api {
 
-/// Record of a share that has ended, in a hidden file beside the output (store/local/output_claim.h).
-/// It appears only after all bytes of the share are durable. The text has one line of JSON with every field but the last,
-/// and the XXH3-128 of the rest, which is a manifest.
+/// Record of a share that has ended, in a hidden file beside the output
+/// (store/local/output_claim.h). It appears only after all bytes of the share are durable. The text
+/// has one line of JSON with every field but the last, and the XXH3-128 of the rest, which is a
+/// manifest.
 struct ShareRecord {
   Share share;
   std::string run;                         ///< RunIdentity::text()
@@ -25,9 +28,13 @@ std::string to_text(const ShareRecord& record);
 /// Throws kManifestInvalid.
 ShareRecord parse_share_record(const std::string& text, const std::string& path);
 
+/// SHA-256 of files in the record of a run that wants one, which finish() replaces.
+extern const std::string kUnknownSha256;
+
+/// Share of "3-of-8.share"; nullopt for any other name.
+std::optional<Share> share_of_name(std::string_view name);
+
 /// Shares of the run `id` with a record, sorted by their count and their number.
 std::vector<Share> ended_shares(const store::OutputPlace& place, const std::string& id);
-/// Numbers of the shares, of so many, that have no record.
-std::vector<int> missing_shares(const store::OutputPlace& place, const std::string& id, int shares);
 
 }  // namespace shardtool::api

@@ -22,9 +22,6 @@
 namespace shardtool::api {
 namespace {
 
-/// SHA-256 that finish() replaces in the records of a run that wants one.
-const std::string kUnknownSha256(64, '0');
-
 /// Number of a journal that no other process of the run has.
 int journal_number() {
   return static_cast<int>(std::random_device()() >> 1);

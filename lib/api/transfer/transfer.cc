@@ -18,7 +18,9 @@
 #include "lib/api/transfer/resume.h"
 #include "lib/api/transfer/share_run.h"
 #include "lib/api/transfer/shares.h"
-#include "lib/api/transfer/store_output.h"
+#include "lib/api/transfer/store/place.h"
+#include "lib/api/transfer/store/run.h"
+#include "lib/api/transfer/store/staged_output.h"
 #include "lib/api/transfer/write_files.h"
 #include "lib/api/verify.h"
 #include "lib/base/error.h"
@@ -32,21 +34,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Sorts by name and drops tensors without ranks. Sorts names first, and moves every tensor once.
-void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
-  std::vector<std::pair<std::string_view, size_t>> names;
-  names.reserve(target.tensors.size());
-  for (size_t t = 0; t < target.tensors.size(); ++t) {
-    const TargetTensor& tensor = target.tensors[t];
-    if (!tensor.ranks.empty()) names.emplace_back(source.tensors[tensor.source].spec.name, t);
-  }
-  std::sort(names.begin(), names.end());
-  std::vector<TargetTensor> sorted;
-  sorted.reserve(names.size());
-  for (const auto& [name, t] : names) sorted.push_back(std::move(target.tensors[t]));
-  target.tensors = std::move(sorted);
-}
-
 /// kShared if the output's file system can share extents with every source file.
 Extents possible_extents(const LogicalCheckpoint& source, const std::string& output) {
   const std::string folder = store::look_at_output(output).parent;
@@ -56,6 +43,16 @@ Extents possible_extents(const LogicalCheckpoint& source, const std::string& out
                store::can_share(store::open_read(file.path), folder);
       });
   return can ? Extents::kShared : Extents::kOwn;
+}
+
+/// Throws kUsage for an output that is made on this machine before it is sent, and is not whole.
+void refuse_options(const WriteOptions& options) {
+  if (!options.resume && !options.share) return;
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{} works for outputs on a file system only, if padding repeats elements",
+                          options.share ? "--share" : "--resume"))
+      .note("output", options.output)
+      .help("run the whole command again: it replaces what an interrupted run has left");
 }
 
 std::vector<bool> want_whole(std::span<const exec::TensorMove> moves) {
@@ -106,21 +103,25 @@ struct Planned {
   Extents extents = Extents::kOwn;
   OutputPlan plan;
   std::vector<exec::TensorMove> moves;
-  std::vector<size_t> order;      ///< move indices by position in the source
+  /// Move indices by position in the source or, for an output on a store, in the output: the parts
+  /// of its objects are then completed one after another.
+  std::vector<size_t> order;
   std::vector<bool> wants_whole;  ///< per move: the destinations hold every element
   std::vector<int> owners;        ///< per move: the share that executes it
 
   Planned(Task task, const WriteOptions& options)
       : source(std::move(task.source)), target(std::move(task.target)) {
     sort_by_name(source, target);
-    if (!options.dry_run) {
+    const bool is_remote = store::is_remote(options.output);
+    if (!options.dry_run && is_remote) check_apart_on_store(source, options.output);
+    if (!options.dry_run && !is_remote) {
       check_apart(source, options.output);
       extents = possible_extents(source, options.output);
     }
     plan = plan_output(source, target, options.max_file_size, extents);
     moves = plan_moves(source, target, plan);
     exec::check_moves(moves);
-    order = source_order(moves);
+    order = is_remote ? output_order(moves) : source_order(moves);
     wants_whole = want_whole(moves);
     owners = share_out(moves, order, shares(options));
   }
@@ -162,10 +163,7 @@ std::optional<SourceRequests> source_requests(const Planned& planned,
   for (const size_t t : planned.order) {
     if (is_mine[t]) order.push_back(t);
   }
-  const auto reads = exec::store_reads({planned.moves, order},
-                                       exec::open_sources(files, options.io), options.resources);
-  const double needed = static_cast<double>(std::max<i64>(reads.needed, 1));
-  return SourceRequests{reads.requests, reads.bytes, static_cast<double>(reads.bytes) / needed};
+  return count_requests(planned.source, planned.moves, order, options);
 }
 
 /// Returns true if the output is complete. Verifies it, or what the share holds of it, if the
@@ -201,9 +199,35 @@ class Stopwatch {
 
 }  // namespace
 
+/// Sorts names first, and moves every tensor once.
+void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
+  std::vector<std::pair<std::string_view, size_t>> names;
+  names.reserve(target.tensors.size());
+  for (size_t t = 0; t < target.tensors.size(); ++t) {
+    const TargetTensor& tensor = target.tensors[t];
+    if (!tensor.ranks.empty()) names.emplace_back(source.tensors[tensor.source].spec.name, t);
+  }
+  std::sort(names.begin(), names.end());
+  std::vector<TargetTensor> sorted;
+  sorted.reserve(names.size());
+  for (const auto& [name, t] : names) sorted.push_back(std::move(target.tensors[t]));
+  target.tensors = std::move(sorted);
+}
+
+SourceRequests count_requests(const LogicalCheckpoint& source,
+                              std::span<const exec::TensorMove> moves,
+                              std::span<const size_t> order, const WriteOptions& options) {
+  const auto reads = exec::store_reads({moves, order}, exec::open_sources(source.files, options.io),
+                                       options.resources);
+  const double needed = static_cast<double>(std::max<i64>(reads.needed, 1));
+  return {reads.requests, reads.bytes, static_cast<double>(reads.bytes) / needed};
+}
+
 TransformReport transfer(Task task, const WriteOptions& options, bool compare_replicas) {
   const Stopwatch watch;
-  if (store::is_remote(options.output) && !options.dry_run) {
+  const bool writes_store = store::is_remote(options.output) && !options.dry_run;
+  if (writes_store && !can_stream(task.target)) {
+    refuse_options(options);
     TransformReport report = write_to_store(task.source, options, [&](const WriteOptions& local) {
       return transfer(std::move(task), local, compare_replicas);
     });
@@ -221,8 +245,19 @@ TransformReport transfer(Task task, const WriteOptions& options, bool compare_re
 
   const WriteRun run{source, target, plan, moves, order, wants_whole, extents};
   const bool may_be_complete = options.resume || options.share;
-  if (may_be_complete && was_complete(run, options, is_mine, report)) return report;
-  if (options.share) {
+  if (may_be_complete && was_complete(run, options, is_mine, report)) {
+    if (writes_store) tidy_up(run, options);
+    return report;
+  }
+  if (writes_store) {
+    try {
+      run_to_store(run, options, is_mine, compare_replicas, report);
+    } catch (const Error&) {
+      // Another process may have moved the same share and published the output meanwhile.
+      if (!options.share || !was_complete(run, options, is_mine, report)) throw;
+      tidy_up(run, options);
+    }
+  } else if (options.share) {
     try {
       run_share(run, options, is_mine, compare_replicas, report);
     } catch (const Error& error) {

@@ -164,7 +164,11 @@ void add_ranges(const WriteRun& run, size_t t, std::span<const kernels::Hash128>
   }
 }
 
-std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
+namespace {
+
+/// Move indices by the position of the first slot of a side.
+std::vector<size_t> order_by(std::span<const exec::TensorMove> moves,
+                             exec::MoveSide exec::TensorMove::*side) {
   struct Place {
     int file = 0;
     i64 offset = 0;
@@ -173,7 +177,7 @@ std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
   std::vector<Place> places;
   places.reserve(moves.size());
   for (size_t i = 0; i < moves.size(); ++i) {
-    const exec::Slot& slot = moves[i].from.slots.front();
+    const exec::Slot& slot = (moves[i].*side).slots.front();
     places.push_back({slot.file, slot.offset, i});
   }
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
@@ -184,6 +188,16 @@ std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
   order.reserve(moves.size());
   for (const Place& place : places) order.push_back(place.move);
   return order;
+}
+
+}  // namespace
+
+std::vector<size_t> source_order(std::span<const exec::TensorMove> moves) {
+  return order_by(moves, &exec::TensorMove::from);
+}
+
+std::vector<size_t> output_order(std::span<const exec::TensorMove> moves) {
+  return order_by(moves, &exec::TensorMove::to);
 }
 
 std::vector<exec::TargetFile> open_files(const WriteRun& run, exec::IoMode mode, FoundFiles found,
@@ -247,7 +261,8 @@ exec::FinishedTensors copy_tensors(const WriteRun& run, const std::vector<bool>&
                                    const exec::FinishedTensors& finished,
                                    std::span<const exec::SourceFile> sources,
                                    std::span<const exec::TargetFile> targets,
-                                   const exec::Resources& resources, exec::Journal& journal) {
+                                   const exec::Resources& resources,
+                                   const OnFinished& on_finished) {
   exec::FinishedTensors copied;
   std::vector<size_t> order;
   for (const size_t i : run.order) {
@@ -272,17 +287,14 @@ exec::FinishedTensors copy_tensors(const WriteRun& run, const std::vector<bool>&
                  fill_padding(run, t, sources, targets, done);
                }
                const exec::TensorMove& move = run.moves[t];
-               journal.finished(t, done, byte_size(move.dtype, move.shape).value_or(0));
+               on_finished(t, done, byte_size(move.dtype, move.shape).value_or(0));
                const std::lock_guard lock(mutex);
                copied[t] = std::move(done);
              });
   return copied;
 }
 
-std::vector<store::WrittenFile> complete_files(const WriteRun& run,
-                                               std::span<const exec::CopiedTensor> copied,
-                                               const WriteOptions& options,
-                                               store::OutputFolder& folder) {
+void check_copied(const WriteRun& run, std::span<const exec::CopiedTensor> copied) {
   check_complete(run, copied);
   std::map<std::string_view, size_t> number;
   if (!run.target.tied.empty()) {  // common case: skips the table of all names
@@ -293,6 +305,13 @@ std::vector<store::WrittenFile> complete_files(const WriteRun& run,
     if (found == number.end() || !copied[found->second].is_whole) return std::nullopt;
     return copied[found->second].source_digest();
   });
+}
+
+std::vector<store::WrittenFile> complete_files(const WriteRun& run,
+                                               std::span<const exec::CopiedTensor> copied,
+                                               const WriteOptions& options,
+                                               store::OutputFolder& folder) {
+  check_copied(run, copied);
   std::vector<store::WrittenFile> written = write_other_files(
       run, options, [&](const std::string& name) -> store::File& { return folder.create(name); });
   for (const auto& file : run.plan.files) written.push_back({file.name, file.size});
@@ -301,7 +320,8 @@ std::vector<store::WrittenFile> complete_files(const WriteRun& run,
   const auto record = [&](size_t t) {
     return tensor_record(run.source, run.target, run.plan, t, copied[t]);
   };
-  written.push_back(write_manifest(manifest, copied.size(), record, folder, options.io));
+  written.push_back(write_manifest(manifest, copied.size(), record,
+                                   folder.create(format::kManifestName), options.io));
   return written;
 }
 
@@ -331,9 +351,8 @@ void add_file_hashes(format::Manifest& manifest, const std::string& folder,
 }
 
 store::WrittenFile write_manifest(const format::Manifest& head, size_t count,
-                                  const RecordOf& record, store::OutputFolder& folder,
-                                  exec::IoMode mode) {
-  const exec::TargetFile file(folder.create(format::kManifestName), mode);
+                                  const RecordOf& record, store::File& opened, exec::IoMode mode) {
+  const exec::TargetFile file(opened, mode);
   return {format::kManifestName, write_pieces(file, [&](const format::safetensors::Sink& write) {
             write_json(head, count, record, write);
           })};

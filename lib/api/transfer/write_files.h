@@ -36,6 +36,9 @@ void add_ranges(const WriteRun& run, size_t t, std::span<const kernels::Hash128>
 
 /// Returns the read order of the tensors: that of the source, regardless of names.
 std::vector<size_t> source_order(std::span<const exec::TensorMove> moves);
+/// Same by position in the output: the tensors of a file in their order there, the files one after
+/// another; a tensor in several files comes with the first of them.
+std::vector<size_t> output_order(std::span<const exec::TensorMove> moves);
 
 /// Opens the file of an output with this name, or creates it. The reference stays valid.
 using OpenFile = std::function<store::File&(const std::string& name)>;
@@ -60,19 +63,26 @@ void clear_padded_shards(const WriteRun& run, const std::vector<bool>& is_mine,
                          const exec::FinishedTensors& finished,
                          std::span<const exec::TargetFile> targets);
 
-/// Streams the unfinished tensors that `is_mine` selects, fills their padding, and records them in
-/// the journal, except shifted values. Every byte is written with its final value only, so that
-/// several processes may move one tensor. Throws the errors of exec::copy and exec::fill.
+/// Called with a tensor that is wholly written and the bytes of the whole tensor, from several
+/// threads.
+using OnFinished = std::function<void(size_t tensor, const exec::CopiedTensor& copied, i64 bytes)>;
+
+/// Streams the unfinished tensors that `is_mine` selects, fills their padding, and tells of each,
+/// except of shifted values. Every byte is written with its final value only, so that several
+/// processes may move one tensor. Throws the errors of exec::copy and exec::fill.
 exec::FinishedTensors copy_tensors(const WriteRun& run, const std::vector<bool>& is_mine,
                                    const exec::FinishedTensors& finished,
                                    std::span<const exec::SourceFile> sources,
                                    std::span<const exec::TargetFile> targets,
-                                   const exec::Resources& resources, exec::Journal& journal);
+                                   const exec::Resources& resources, const OnFinished& on_finished);
 
-/// Completes the output after all tensors are copied: checks that tied tensors are equal, and
-/// writes the index, the side files and the manifest, with the files' SHA-256 if requested. Returns
-/// all files of the output. Throws kInternal for an incomplete tensor, kTied, and the errors of
-/// reading and writing.
+/// Throws kInternal if a byte of any tensor may be missing, so that an incomplete output is never
+/// published, and kTied.
+void check_copied(const WriteRun& run, std::span<const exec::CopiedTensor> copied);
+
+/// Completes the output after all tensors are copied: checks them, and writes the index, the side
+/// files and the manifest, with the files' SHA-256 if requested. Returns all files of the output.
+/// Throws kInternal for an incomplete tensor, kTied, and the errors of reading and writing.
 std::vector<store::WrittenFile> complete_files(const WriteRun& run,
                                                std::span<const exec::CopiedTensor> copied,
                                                const WriteOptions& options,
@@ -88,9 +98,8 @@ void add_file_hashes(format::Manifest& manifest, const std::string& folder,
                      const exec::Resources& resources);
 
 using RecordOf = std::function<format::TensorRecord(size_t tensor)>;
-/// Writes manifest.json with `count` tensors in the folder. Returns it with its size.
+/// Writes manifest.json with `count` tensors to a new file. Returns its name and size.
 store::WrittenFile write_manifest(const format::Manifest& head, size_t count,
-                                  const RecordOf& record, store::OutputFolder& folder,
-                                  exec::IoMode mode);
+                                  const RecordOf& record, store::File& file, exec::IoMode mode);
 
 }  // namespace shardtool::api

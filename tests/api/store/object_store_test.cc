@@ -2,83 +2,17 @@
 
 #include <atomic>
 #include <filesystem>
-#include <map>
 #include <vector>
 
 #include "lib/api/diff.h"
 #include "lib/api/transform.h"
-#include "tests/support/checkpoint_files.h"
-#include "tests/support/served_store.h"
+#include "tests/api/store/stored_model.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::api {
 namespace {
 
-using test::folder_content;
 using test::PlayedAnswer;
-using test::ServedStore;
-using test::TempFolder;
-
-constexpr const char* kThreeRanks =
-    R"({"version": 1, "mesh": [{"axis": "tp", "size": 3}], "rules": [
-    {"match": "rows.*", "strategy": {"type": "axiswise", "axis": 0}},
-    {"match": "columns.*", "strategy": {"type": "axiswise", "axis": 1}},
-    {"match": "same.*", "strategy": "replicate"}]})";
-
-/// A checkpoint of two files on the store and on the disk, with its mapping beside it.
-class StoredModel {
- public:
-  StoredModel() {
-    test::Tensors tensors;
-    for (const std::string name : {"rows.a", "rows.b", "columns.a", "columns.b", "same.a"}) {
-      tensors[name] = test::numbered_tensor(name, Dtype::kF32, {33, 41});
-    }
-    test::write_checkpoint(local(), tensors, 2);
-    folder_.write("model/mapping.json", kThreeRanks);
-    store_.clear();
-    store_.put_folder("model", local());
-  }
-
-  std::string local() const { return folder_ / "model"; }
-  std::string remote() const { return "s3://bucket/model"; }
-  ServedStore& store() { return store_; }
-
-  /// Splits from a place and returns the output's files.
-  std::map<std::string, std::string> split(const std::string& from) {
-    SplitOptions options;
-    options.source = from;
-    options.mapping.path = from + "/mapping.json";
-    options.write.output = next_output();
-    api::split(options);
-    return folder_content(options.write.output);
-  }
-  /// Splits the local files to a prefix.
-  void split_to(const std::string& prefix, bool force = false) const {
-    SplitOptions options;
-    options.source = local();
-    options.mapping.path = local() + "/mapping.json";
-    options.write.output = "s3://bucket/" + prefix;
-    options.write.force = force;
-    api::split(options);
-  }
-  std::map<std::string, std::string> merge(const std::string& from) {
-    MergeOptions options;
-    options.sources = {from};
-    options.write.output = next_output();
-    api::merge(options);
-    return folder_content(options.write.output);
-  }
-  std::string next_output() {
-    return last_output_ = folder_ / ("out" + std::to_string(++outputs_));
-  }
-  const std::string& last_output() const { return last_output_; }
-
- private:
-  ServedStore& store_ = ServedStore::instance();
-  TempFolder folder_;
-  std::string last_output_;
-  int outputs_ = 0;
-};
 
 }  // namespace
 
@@ -227,9 +161,6 @@ TEST_CASE("what an object store cannot take is refused before anything is writte
   options.write.output = "s3://bucket";
   CHECK_ERROR(kUsage, api::split(options));
   options.write.output = "s3://bucket/parts";
-  options.write.resume = true;
-  CHECK_ERROR(kUsage, api::split(options));
-  options.write.resume = false;
   model.store().put("parts/notes.txt", "of somebody");
   options.write.force = true;
   CHECK_ERROR(kOutputExists, api::split(options));

@@ -7,13 +7,13 @@
 
 namespace shardtool::api {
 
-/// Writes an output s3://bucket/prefix: `write` makes it in a folder of this machine (TMPDIR), and
-/// its files are then sent, the manifest last. Until then an object ".shardtool-unfinished" has
-/// readers refuse the prefix. A failed run aborts its uploads and deletes what it has sent; a
-/// killed one leaves the mark, its folder in TMPDIR and open uploads; the next run writes over what
-/// is there.
+/// Writes an output s3://bucket/prefix that needs files (can_stream in run.h): `write` makes it in
+/// a folder of this machine (TMPDIR), and its files are then sent, the manifest last. Until then an
+/// object ".shardtool-unfinished" has readers refuse the prefix. A failed run aborts its uploads
+/// and deletes what it has sent; a killed one leaves the mark, its folder in TMPDIR and open
+/// uploads; the next run writes over what is there.
 ///
-/// Throws kUsage for a share or --resume, kOutputExists for content that may not be replaced,
+/// Throws kOutputExists for content that may not be replaced,
 /// kOutputAliasesInput, and the errors of `write` and of the store. With `force`, objects are
 /// replaced one by one: a failure leaves no output, neither old nor new. A store has no locks: two
 /// runs that write one prefix at once leave a prefix that `check` finds broken.

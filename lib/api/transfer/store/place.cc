@@ -1,0 +1,286 @@
+#include "lib/api/transfer/store/place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lib/api/transfer/output_checks.h"
+#include "lib/base/json_reader.h"
+#include "lib/base/json_writer.h"
+#include "lib/format/manifest/manifest.h"
+#include "lib/store/local/output_claim.h"
+#include "lib/store/reader.h"
+#include "lib/store/s3/upload.h"
+
+namespace shardtool::api {
+namespace {
+
+using store::s3::PartedObject;
+using store::s3::Url;
+
+constexpr std::string_view kHiddenFront = ".shardtool-";
+constexpr std::string_view kUploadsName = "uploads";
+constexpr std::string_view kFragmentsName = "fragments/";
+constexpr std::string_view kMarkText =
+    "shardtool deletes this object when the output is complete\n";
+constexpr int kTableDepth = 6;
+constexpr int kSuccess = 2;
+constexpr size_t kAtOnce = 16;
+
+/// Sends requests, some at a time.
+void ask_all(store::s3::Client& client, std::span<const store::s3::PlainRequest> requests) {
+  for (size_t i = 0; i < requests.size(); i += kAtOnce) {
+    client.ask(requests.subspan(i, std::min(kAtOnce, requests.size() - i)));
+  }
+}
+
+/// Whole text of a small object; nullopt if there is none.
+std::optional<std::string> text_of(store::s3::Client& client, const Url& url) {
+  const auto answer = client.ask({"GET", url, {}, {}, true});
+  if (answer.status / 100 != kSuccess) return std::nullopt;
+  return answer.text;
+}
+
+/// Parts as [bytes, count] of those that follow each other with one size.
+void write_parts(JsonWriter& json, const std::vector<i64>& parts) {
+  json.key("parts").begin_array();
+  for (size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
+    while (end < parts.size() && parts[end] == parts[begin]) ++end;
+    json.begin_array().value(parts[begin]).value(static_cast<i64>(end - begin)).end_array();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+std::string UploadTable::to_text() const {
+  std::string text;
+  JsonWriter json(text, kJsonCompact);
+  json.begin_object().field("run", run).field("about", about).key("objects").begin_array();
+  for (const PartedObject& object : objects) {
+    json.begin_object().field("name", object.url.key.substr(object.url.key.rfind('/') + 1));
+    json.field("upload", object.upload);
+    write_parts(json, object.parts);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return text;
+}
+
+bool UploadTable::has_same_uploads(const UploadTable& other) const {
+  return std::ranges::equal(objects, other.objects, {}, &PartedObject::upload,
+                            &PartedObject::upload);
+}
+
+UploadTable parse_uploads(const std::string& text, const StorePlace& place) {
+  UploadTable table;
+  JsonReader in(text, {place.prefix(), ErrorCode::kManifestInvalid}, kTableDepth);
+  const auto read_parts = [&](std::vector<i64>& parts) {
+    in.begin_array();
+    while (in.next_element()) {
+      std::vector<i64> pair;
+      in.begin_array();
+      while (in.next_element()) pair.push_back(in.integer());
+      const bool is_good = pair.size() == 2 && pair[0] > 0 && pair[1] > 0 &&
+                           pair[1] <= store::s3::kMostParts - std::ssize(parts);
+      if (!is_good) throw in.error("these are no parts", "another list", "[bytes, count]");
+      parts.insert(parts.end(), static_cast<size_t>(pair[1]), pair[0]);
+    }
+  };
+  const auto read_objects = [&] {
+    in.begin_array();
+    while (in.next_element()) {
+      PartedObject& object = table.objects.emplace_back();
+      in.object({{"name", [&] { object.url = place.url(in.string()); }},
+                 {"upload", [&] { object.upload = in.string(); }},
+                 {"parts", [&] { read_parts(object.parts); }}});
+    }
+  };
+  in.object({{"run", [&] { table.run = in.string(); }},
+             {"about", [&] { table.about = in.string(); }},
+             {"objects", read_objects}});
+  in.finish();
+  return table;
+}
+
+StorePlace::StorePlace(const std::string& output)
+    : prefix_(output), client_(store::s3::shared_client()) {
+  while (prefix_.ends_with('/')) prefix_.pop_back();
+  if (!store::s3::parse_url(prefix_).key.empty()) return;
+  throw Error(ErrorCode::kUsage, "the output is a whole bucket")
+      .note("found", prefix_)
+      .note("expected", "s3://bucket/prefix");
+}
+
+Url StorePlace::url(std::string_view name) const {
+  return store::s3::parse_url(fmt::format("{}/{}", prefix_, name));
+}
+
+Url StorePlace::hidden(const std::string& id, std::string_view name) const {
+  Url place = store::s3::parse_url(prefix_);
+  place.key += fmt::format("/{}{}/{}", kHiddenFront, id, name);
+  return place;
+}
+
+Url StorePlace::fragments(const std::string& id) const {
+  return hidden(id, kFragmentsName);
+}
+
+StorePlace::Found StorePlace::look() const {
+  store::look_again(prefix_);
+  Found found;
+  found.names = store::names_below(prefix_);
+  found.is_unfinished = std::erase(found.names, store::kUnfinishedName) > 0;
+  for (const std::string& folder : store::folders_in(prefix_)) {
+    if (folder.starts_with(kHiddenFront)) {
+      found.runs.push_back(folder.substr(kHiddenFront.size()));
+    } else {
+      found.has_others = true;
+    }
+  }
+  return found;
+}
+
+void StorePlace::require_writable(const Found& found, bool force) const {
+  if (found.is_empty() || found.is_unfinished) return;
+  if (!force) throw store::output_exists(prefix_);
+  const bool is_ours = std::ranges::find(found.names, format::kManifestName) != found.names.end();
+  if (!is_ours) throw not_replaceable(prefix_);
+}
+
+void StorePlace::mark() const {
+  store::s3::put_object(client_, url(store::kUnfinishedName), kMarkText);
+}
+
+void StorePlace::clear(const Found& found) const {
+  for (const std::string& id : found.runs) discard(id);
+  std::vector<std::string> others = found.names;
+  if (std::erase(others, format::kManifestName) > 0) remove({format::kManifestName});
+  remove(others);
+}
+
+void StorePlace::unmark() const {
+  store::s3::remove_object(client_, url(store::kUnfinishedName));
+  store::look_again(prefix_);
+}
+
+std::optional<UploadTable> StorePlace::uploads(const std::string& id) const {
+  const auto text = text_of(client_, hidden(id, kUploadsName));
+  return text ? std::optional(parse_uploads(*text, *this)) : std::nullopt;
+}
+
+UploadTable StorePlace::begin_uploads(const RunIdentity& run, const std::string& about,
+                                      const OutputPlan& plan, i64 part_bytes) const {
+  UploadTable own{run.text(), about, {}};
+  std::vector<Url> urls;
+  for (const format::PlannedFile& file : plan.files) {
+    urls.push_back(url(file.name));
+    own.objects.push_back({urls.back(), "", store::s3::equal_parts(file.size, part_bytes)});
+  }
+  const std::vector<std::string> ids = store::s3::begin_uploads(client_, urls);
+  for (size_t i = 0; i < ids.size(); ++i) own.objects[i].upload = ids[i];
+  // The condition is a hint only: stores let several writers win. The one that is there counts.
+  const std::string text = own.to_text();
+  client_.ask(
+      {"PUT", hidden(run.id(), kUploadsName), {}, text, false, {{"if-none-match", "*"}}, true});
+  UploadTable known = uploads(run.id()).value_or(own);
+  if (!known.has_same_uploads(own)) {
+    for (const PartedObject& object : own.objects) {
+      store::s3::abort_upload(client_, object.url, object.upload);
+    }
+  }
+  return known;
+}
+
+void StorePlace::remove(const std::vector<std::string>& names) const {
+  std::vector<store::s3::PlainRequest> requests;
+  for (const std::string& name : names) requests.push_back({"DELETE", url(name), {}, {}, true});
+  ask_all(client_, requests);
+}
+
+void StorePlace::discard(const std::string& id) const {
+  std::vector<store::s3::PlainRequest> requests;
+  if (const auto table = uploads(id)) {
+    for (const PartedObject& object : table->objects) {
+      requests.push_back({"DELETE", object.url, {{"uploadId", object.upload}}, {}, true});
+    }
+  }
+  for (const std::string_view folder : {kFragmentsName, std::string_view()}) {
+    const Url place = hidden(id, folder);
+    for (const auto& object : client_.list(place).objects) {
+      requests.push_back({"DELETE", {place.bucket, place.key + object.name}, {}, {}, true});
+    }
+  }
+  // The table goes last: a run that is cut off here can be discarded again.
+  const Url table = hidden(id, kUploadsName);
+  std::ranges::stable_partition(requests, [&](const auto& r) { return r.url != table; });
+  ask_all(client_, requests);
+}
+
+void StorePlace::publish(const std::string& id) const {
+  abort_all_uploads();
+  discard(id);
+  unmark();
+}
+
+void StorePlace::abort_all_uploads() const {
+  const Url below = url("");
+  try {
+    for (const auto& upload : store::s3::list_uploads(client_, below)) {
+      const bool is_direct = upload.key.find('/', below.key.size()) == upload.key.npos;
+      if (is_direct) store::s3::abort_upload(client_, {below.bucket, upload.key}, upload.id);
+    }
+  } catch (const Error&) {
+    // Not every key may list uploads, and not every store can; `doctor` tells of them.
+  }
+}
+
+std::vector<std::string> StorePlace::hidden_names(const std::string& id) const {
+  std::vector<std::string> names;
+  for (auto& object : client_.list(hidden(id, "")).objects) names.push_back(object.name);
+  return names;
+}
+
+std::vector<std::pair<std::string, std::string>> StorePlace::hidden_texts(
+    const std::string& id, std::string_view front) const {
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const std::string& name : hidden_names(id)) {
+    if (!name.starts_with(front)) continue;
+    if (auto text = text_of(client_, hidden(id, name))) texts.emplace_back(name, std::move(*text));
+  }
+  return texts;
+}
+
+void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place) {
+  for (const size_t o : output.take_up()) {
+    // Objects were deleted before the uploads began: one that is there was made of its parts.
+    const store::s3::PartedObject& object = output.object(o);
+    const auto info = store::s3::shared_client().head(object.url);
+    i64 bytes = 0;
+    for (const i64 part : object.parts) bytes += part;
+    if (!info || info->bytes != bytes) throw no_uploads(place);
+    output.set_made(o);
+  }
+}
+
+Error no_uploads(const StorePlace& place) {
+  return Error(ErrorCode::kOtherRun,
+               "the uploads of the unfinished output are gone, and with them what was sent")
+      .at({place.prefix(), 0, 0, {}})
+      .help(fmt::format("delete the rest: shardtool resume --discard '{}', and run again",
+                        place.prefix()));
+}
+
+void check_apart_on_store(const LogicalCheckpoint& source, const std::string& output) {
+  const std::string to = StorePlace(output).prefix() + "/";
+  for (const format::Checkpoint& part : source.parts) {
+    const std::string from = part.folder() + "/";
+    if (!from.starts_with(to) && !to.starts_with(from)) continue;
+    throw Error(
+        ErrorCode::kOutputAliasesInput,
+        fmt::format("one of the output {} and the input {} contains the other", output, part.path))
+        .help("write to a prefix beside the checkpoint");
+  }
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/api/transfer/output_plan.h"
+#include "lib/api/transfer/run_identity.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/base/error.h"
+#include "lib/store/s3/parted_output.h"
+
+namespace shardtool::api {
+
+/// Uploads of a run to a store; every process of the run uses the same ones.
+struct UploadTable {
+  std::string run;                               ///< RunIdentity::text()
+  std::string about;                             ///< exec::JournalTitle::about
+  std::vector<store::s3::PartedObject> objects;  ///< one per file of the plan
+
+  std::string to_text() const;
+  bool has_same_uploads(const UploadTable& other) const;
+};
+/// Throws kManifestInvalid. Names in the text are below `place`.
+UploadTable parse_uploads(const std::string& text, const class StorePlace& place);
+
+/// Objects below PREFIX while an output s3://bucket/PREFIX is written:
+///
+///     PREFIX/.shardtool-unfinished              has readers refuse the prefix
+///     PREFIX/.shardtool-<id>/uploads            UploadTable of the run `id` (RunIdentity::id)
+///     PREFIX/.shardtool-<id>/journal-...        finished tensors (exec::to_lines)
+///     PREFIX/.shardtool-<id>/<i>-of-<n>.share   a share that has ended (share_record.h)
+///     PREFIX/.shardtool-<id>/fragments/...     fragments of parts (store/s3/parted_output.h)
+///
+/// An output is published by the deletion of the first, after its manifest was written.
+class StorePlace {
+ public:
+  /// Throws kUsage for a whole bucket.
+  explicit StorePlace(const std::string& output);
+
+  const std::string& prefix() const { return prefix_; }
+  store::s3::Url url(std::string_view name) const;
+  store::s3::Url hidden(const std::string& id, std::string_view name) const;
+
+  /// Objects directly below the prefix, without the mark, and the ids of runs that left something.
+  struct Found {
+    std::vector<std::string> names;
+    std::vector<std::string> runs;
+    bool is_unfinished = false;  ///< there is the mark
+    bool has_others = false;     ///< there are other folders
+    bool is_empty() const { return names.empty() && runs.empty() && !has_others; }
+  };
+  Found look() const;
+  /// Throws kOutputExists unless an output may be written there.
+  void require_writable(const Found& found, bool force) const;
+
+  void mark() const;
+  /// Deletes what an earlier output or an unfinished run has left, the manifest first.
+  void clear(const Found& found) const;
+  void unmark() const;
+  /// Uploads of a run; nullopt if it has none yet.
+  std::optional<UploadTable> uploads(const std::string& id) const;
+  /// Begins the uploads of a run, unless another process has meanwhile; returns those that count.
+  UploadTable begin_uploads(const RunIdentity& run, const std::string& about,
+                            const OutputPlan& plan, i64 part_bytes) const;
+  /// Prefix of the fragments of a run.
+  store::s3::Url fragments(const std::string& id) const;
+  /// Deletes the objects of `names` that are there.
+  void remove(const std::vector<std::string>& names) const;
+  /// Ends the uploads of a run and deletes its hidden objects.
+  void discard(const std::string& id) const;
+  /// Publishes a prefix that has its manifest: ends forgotten uploads of its objects, deletes the
+  /// hidden objects of `id` and the mark.
+  void publish(const std::string& id) const;
+  /// Ends every upload of an object directly below the prefix.
+  void abort_all_uploads() const;
+
+  /// Names of the run's hidden objects, without those of fragments.
+  std::vector<std::string> hidden_names(const std::string& id) const;
+  /// Texts of those whose names begin so, by their names.
+  std::vector<std::pair<std::string, std::string>> hidden_texts(const std::string& id,
+                                                                std::string_view front) const;
+
+ private:
+  std::string prefix_;
+  store::s3::Client& client_;
+};
+
+/// Takes up what the store has of an output: parts, fragments and objects that were made. Throws
+/// kOtherRun if it has neither an upload nor the object.
+void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place);
+
+/// Error for uploads that somebody has ended.
+Error no_uploads(const StorePlace& place);
+
+/// Throws kOutputAliasesInput if one of the output and a part of the source contains the other, and
+/// kUsage for a whole bucket.
+void check_apart_on_store(const LogicalCheckpoint& source, const std::string& output);
+
+}  // namespace shardtool::api
