@@ -101,7 +101,7 @@ std::string object_stores() {
       "--share work from any machine, except where padding repeats elements. *shardtool resume* "
       "--list and --discard take a prefix; *shardtool doctor* s3://bucket/prefix lists uploads "
       "that "
-      "nobody finished. --dry-run counts requests and bytes.\n\n"
+      "nobody finished. --dry-run and *shardtool plan* count requests and bytes.\n\n"
       "\tshardtool split s3://models/llama-8b -o s3://models/llama-8b-tp4 --tp 4\n\n"
       "\tAWS\\_ENDPOINT\\_URL=https://storage.googleapis.com shardtool check "
       "s3://models/llama-8b\n\n"

@@ -135,6 +135,23 @@ void write_time(JsonWriter& json, const plan::ReshardTime& time) {
   json.field("error_band", plan::kReshardErrorBand).end_object();
 }
 
+void write_requests(JsonWriter& json, const api::SourceRequests& requests) {
+  json.field("requests", requests.requests).field("bytes", requests.bytes);
+  json.field("read_amplification", requests.read_amplification);
+}
+
+void write_reads(JsonWriter& json, const api::SourceReads& reads) {
+  json.key("source_reads").begin_object();
+  write_requests(json, reads.together);
+  json.key("ranks").begin_array();
+  for (size_t rank = 0; rank < reads.alone.size(); ++rank) {
+    json.begin_object().field("rank", static_cast<i64>(rank));
+    write_requests(json, reads.alone[rank]);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
 void write_reshard(JsonWriter& json, const api::PlanReport& report) {
   const plan::ReshardPlan& reshard = *report.reshard;
   json.key("reshard").begin_object().field("from", report.from).field("to", report.to);
@@ -190,6 +207,7 @@ void write_fields(JsonWriter& json, const api::PlanReport& report) {
     write_layers(json, report.memory);
     write_rules(json, report.drawings->rules);
   }
+  if (report.reads) write_reads(json, *report.reads);
   if (report.reshard) write_reshard(json, report);
   if (report.cost) write_cost(json, *report.cost);
   write_training_comm(json, report.training_comm, report.is_timed);

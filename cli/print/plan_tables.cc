@@ -25,6 +25,11 @@ bool alike(const api::PlanDevice& a, const api::PlanDevice& b) {
          a.states == b.states && a.activations == b.activations && a.total == b.total;
 }
 
+bool alike(const api::SourceRequests& a, const api::SourceRequests& b) {
+  return a.requests == b.requests && a.bytes == b.bytes &&
+         a.read_amplification == b.read_amplification;
+}
+
 std::string device_cell(i64 rank) {
   return rank == plan::kStorage ? "files" : fmt::format("{}", rank);
 }
@@ -105,6 +110,30 @@ Table parts_table(const api::MemoryReport& memory, bool exact) {
   if (device.overhead > 0) add("overhead", device.overhead);
   const i64 first = device.training > 0 ? device.training : device.weights;
   if (device.total != first) add("total", device.total);
+  return table;
+}
+
+Table reads_table(const api::SourceReads& reads, bool exact) {
+  Table table{{{exact ? "rank" : "ranks"},
+               {"requests", true},
+               {"bytes", true},
+               {"read amplification", true}},
+              {}};
+  const auto add = [&](const std::string& ranks, const api::SourceRequests& requests) {
+    table.rows.push_back({ranks, fmt::format("{}", requests.requests),
+                          bytes_cell(requests.bytes, exact),
+                          fmt::format("{:.2f}", requests.read_amplification)});
+  };
+  add("all together", reads.together);
+  const auto& alone = reads.alone;
+  for (size_t begin = 0; begin < alone.size();) {
+    size_t end = begin + 1;
+    while (!exact && end < alone.size() && alike(alone[end], alone[begin])) ++end;
+    add(end - begin == 1 ? fmt::format("{} alone", begin)
+                         : fmt::format("each of {}-{}", begin, end - 1),
+        alone[begin]);
+    begin = end;
+  }
   return table;
 }
 

@@ -250,6 +250,10 @@ void print_text(Session& session, const api::PlanReport& report) {
   if (session.quiet()) return;
   if (report.reshard) print_reshard(session, report);
   print_memory(session, report.memory);
+  if (report.reads) {
+    session.out().write(labelled(session.out_style(), "reads", "from the object store, for data"));
+    print_table(session.out(), reads_table(*report.reads, false), TableFormat::kText);
+  }
   if (report.cost) print_cost(session, *report.cost);
   print_training_comm(session, report.training_comm, report.is_timed);
   if (report.cost) print_service(session, *report.cost, report.price_per_hour);

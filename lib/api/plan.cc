@@ -15,6 +15,7 @@
 #include "lib/api/planning/plan_forward.h"
 #include "lib/api/planning/plan_memory.h"
 #include "lib/api/planning/plan_reshard.h"
+#include "lib/api/planning/source_reads.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/plan/byte_count.h"
@@ -153,6 +154,16 @@ std::vector<plan::Transfer> all_pairs(const plan::ReshardPlan& reshard) {
   return pairs;
 }
 
+void add_reads(const LogicalCheckpoint& source, const AppliedMapping& applied, PlanReport& report) {
+  try {
+    report.reads = source_reads(source, applied);
+  } catch (const Error& error) {
+    // A layout that no file can have may still be planned.
+    report.warnings.push_back("the requests to the object store are not counted: " +
+                              error.message());
+  }
+}
+
 PlanDrawings drawings(const AppliedMapping& applied, const PlanOptions& options,
                       const PlanReport& report) {
   PlanDrawings drawings{drawn_rules(applied.resolution, applied.specs), options.node_size, {}};
@@ -188,6 +199,7 @@ PlanReport make_plan(const PlanOptions& options) {
   begin_at_source(source, options, ends_applied);
   const AppliedMapping& applied = ends_applied.to;
   add(report.warnings, applied.resolution.warnings);
+  add_reads(source, applied, report);
   if (options.is_reshard()) add_reshard(source, ends, ends_applied, options, report);
   if (options.emit) report.emitted = emitted_plan(source, ends_applied, options);
   if (options.draws) report.drawings = drawings(applied, options, report);

@@ -158,9 +158,17 @@ struct PlanDrawings {
   std::vector<plan::Transfer> pairs;  ///< bytes of all tensors by sender and receiver, ascending
 };
 
+/// Requests for the data of a source on object stores: without listings, headers and other files.
+struct SourceReads {
+  SourceRequests together;            ///< of one run for all ranks
+  std::vector<SourceRequests> alone;  ///< of a run for each rank by itself, the first 256
+};
+
 struct PlanReport {
   std::string source;
   MemoryReport memory;  ///< of the layout, or of a reshard's destination
+  /// Of a split or reshard to the layout; nullopt for a source on this machine.
+  std::optional<SourceReads> reads;
   std::optional<plan::ReshardPlan> reshard;
   std::optional<plan::ReshardTime> reshard_time;  ///< with hardware
   std::vector<std::string> tensors;               ///< names, indexed by the reshard's tensor

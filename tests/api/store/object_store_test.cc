@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/api/diff.h"
+#include "lib/api/plan.h"
 #include "lib/api/transform.h"
 #include "tests/api/store/stored_model.h"
 #include "tests/support/throws.h"
@@ -60,6 +61,33 @@ TEST_CASE("a dry run counts the requests that the run then sends") {
   options.source = model.local();
   options.write.dry_run = true;
   CHECK_FALSE(api::split(options).plan.requests);
+}
+
+TEST_CASE("a plan counts the requests of a run for all ranks and of one for each rank") {
+  StoredModel model;
+  PlanOptions planned;
+  planned.sources = {model.remote()};
+  planned.mapping.path = model.local() + "/mapping.json";
+  const PlanReport report = make_plan(planned);
+  REQUIRE(report.reads);
+  REQUIRE(report.reads->alone.size() == 3);
+  SplitOptions options;
+  options.source = model.remote();
+  options.mapping.path = planned.mapping.path;
+  options.write.output = model.next_output();
+  options.write.dry_run = true;
+  const auto agree = [](const SourceRequests& a, const SourceRequests& b) {
+    return a.requests == b.requests && a.bytes == b.bytes &&
+           a.read_amplification == b.read_amplification;
+  };
+  CHECK(agree(*api::split(options).plan.requests, report.reads->together));
+  for (i64 rank = 0; rank < 3; ++rank) {
+    options.ranks = {rank};
+    CHECK(
+        agree(*api::split(options).plan.requests, report.reads->alone[static_cast<size_t>(rank)]));
+  }
+  planned.sources = {model.local()};
+  CHECK_FALSE(make_plan(planned).reads);
 }
 
 TEST_CASE("a fault at any request leaves the output as it is") {
