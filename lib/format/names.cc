@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "lib/base/text.h"
@@ -15,6 +18,26 @@ namespace {
 bool ends_with_any(std::string_view name, std::span<const std::string_view> ends) {
   return std::any_of(ends.begin(), ends.end(),
                      [name](std::string_view end) { return name.ends_with(end); });
+}
+
+using HashedName = std::pair<size_t, const std::string*>;
+
+/// Orders names by the highest bits of their hashes; returns the ranges in which these are equal.
+std::vector<std::span<HashedName>> in_buckets(std::vector<HashedName>& names) {
+  const int bits = std::max(1, static_cast<int>(std::bit_width(names.size())) - 2);
+  const int shift = std::numeric_limits<size_t>::digits - bits;
+  std::vector<size_t> ends((size_t{1} << bits) + 1);
+  for (const HashedName& name : names) ++ends[(name.first >> shift) + 1];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<HashedName> ordered(names.size());
+  for (const HashedName& name : names) ordered[ends[name.first >> shift]++] = name;
+  names = std::move(ordered);
+  std::vector<std::span<HashedName>> buckets;
+  for (size_t begin = 0; const size_t end : std::span(ends).first(ends.size() - 1)) {
+    if (end - begin > 1) buckets.push_back(std::span(names).subspan(begin, end - begin));
+    begin = end;
+  }
+  return buckets;
 }
 
 }  // namespace
@@ -65,18 +88,22 @@ bool is_foreign_weights_name(std::string_view name) {
 }
 
 std::vector<const std::string*> find_duplicates(std::vector<const std::string*> names) {
-  std::vector<std::pair<size_t, const std::string*>> hashed;
+  std::vector<HashedName> hashed;
   hashed.reserve(names.size());
   for (const std::string* name : names) hashed.emplace_back(std::hash<std::string>{}(*name), name);
-  std::sort(hashed.begin(), hashed.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first < b.first : *a.second < *b.second;
-  });
+  // One pass into short ranges of near hashes leaves little to sort, and names that collide on
+  // purpose cost no more than a sort of all.
   std::vector<const std::string*> duplicates;
-  for (size_t i = 1; i < hashed.size(); ++i) {
-    const bool repeats =
-        hashed[i - 1].first == hashed[i].first && *hashed[i - 1].second == *hashed[i].second;
-    const bool is_new = duplicates.empty() || *duplicates.back() != *hashed[i].second;
-    if (repeats && is_new) duplicates.push_back(hashed[i].second);
+  for (const auto bucket : in_buckets(hashed)) {
+    std::sort(bucket.begin(), bucket.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first < b.first : *a.second < *b.second;
+    });
+    for (size_t i = 1; i < bucket.size(); ++i) {
+      const bool repeats =
+          bucket[i - 1].first == bucket[i].first && *bucket[i - 1].second == *bucket[i].second;
+      const bool is_new = duplicates.empty() || *duplicates.back() != *bucket[i].second;
+      if (repeats && is_new) duplicates.push_back(bucket[i].second);
+    }
   }
   return duplicates;
 }

@@ -166,6 +166,10 @@ void read_file(Checkpoint& checkpoint, SourceFile& source, const store::Reader& 
       wanted == Parts::kFromInfo && !has_rank(header) ? sharding_info(header) : nullptr;
   std::optional<ShardingInfo> parts;
   if (info != nullptr) parts.emplace(*info, source.path);
+  const size_t tensors = checkpoint.tensors.size() + header.entries.size();
+  // Many files must not each move the tensors of those before them.
+  if (tensors > checkpoint.tensors.capacity())
+    checkpoint.tensors.reserve(std::max(tensors, 2 * checkpoint.tensors.capacity()));
   for (safetensors::Entry& entry : header.entries) {
     auto part = parts ? parts->of(entry.name, entry.shape) : nullptr;
     checkpoint.tensors.push_back({std::move(entry.name), entry.dtype, std::move(entry.shape),

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,18 @@ TEST_CASE("a path inside of a folder has plain names only") {
     CAPTURE(path);
     CHECK_FALSE(is_inside_path(path));
   }
+}
+
+TEST_CASE("every name that stands twice among many is found once") {
+  std::vector<std::string> names;
+  for (int n = 0; n < 5000; ++n) names.push_back("layers." + std::to_string(n % 4990) + ".weight");
+  std::vector<const std::string*> all;
+  for (const std::string& name : names) all.push_back(&name);
+  std::set<std::string> found;
+  for (const std::string* twice : find_duplicates(all)) CHECK(found.insert(*twice).second);
+  CHECK(found == std::set<std::string>(names.begin(), names.begin() + 10));
+  CHECK(find_duplicates({}).empty());
+  CHECK(find_duplicates({all.begin(), all.begin() + 4990}).empty());
 }
 
 TEST_CASE("a name that stands twice is found, and only then") {

@@ -26,10 +26,12 @@ void add_whole(LogicalCheckpoint& into, std::vector<format::StoredTensor> stored
                index::HolderSetPool& pool) {
   into.tensors.reserve(stored.size());
   for (format::StoredTensor& tensor : stored) {
-    LogicalTensor logical;
-    logical.side = {pool.whole(tensor.shape), {{tensor.file, tensor.offset}}};
-    logical.spec = {std::move(tensor.name), tensor.dtype, std::move(tensor.shape)};
-    into.tensors.push_back(std::move(logical));
+    LogicalTensor& logical = into.tensors.emplace_back();
+    logical.side.holders = pool.whole(tensor.shape);
+    logical.side.slots.push_back({tensor.file, tensor.offset});
+    logical.spec.name = std::move(tensor.name);
+    logical.spec.dtype = tensor.dtype;
+    logical.spec.shape = std::move(tensor.shape);
   }
 }
 
