@@ -15,6 +15,7 @@
 #include "lib/python/options.h"
 #include "lib/python/tensor.h"
 #include "lib/python/tensor_index.h"
+#include "lib/store/local/mapped_range.h"
 
 namespace nb = nanobind;
 
@@ -29,7 +30,9 @@ constexpr i64 kLeastMapped = 32 << 10;
 /// Threads that one read uses; more do not read faster out of the page cache.
 int reading_threads() {
   constexpr unsigned kMost = 4;
-  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, kMost));
+  // The system reads a file to answer.
+  static const unsigned processors = std::thread::hardware_concurrency();
+  return static_cast<int>(std::clamp(processors, 1U, kMost));
 }
 
 /// A tensor, or a shard of one, whose data is read by subscripts.
@@ -49,22 +52,23 @@ struct Source {
   Tensor read_box(const IndexedBox& box) const {
     const i64 bytes = reader.bytes_of(box.sizes);
     if (bytes >= kLeastMapped) {
-      if (auto mapped = reader.map(box.begin, box.sizes)) return from_pages(box, *mapped);
+      if (const auto place = reader.in_file(box.begin, box.sizes)) return from_pages(box, *place);
     }
     Tensor tensor(reader.dtype(), box.shape, bytes);
     reader.read(box.begin, box.sizes, reading_threads(), tensor.span());
     return tensor;
   }
-  Tensor from_pages(const IndexedBox& box, api::TensorReader::MappedBox& mapped) const {
+  Tensor from_pages(const IndexedBox& box, const api::TensorReader::FileBox& place) const {
     const i64 bytes = reader.bytes_of(box.sizes);
-    const auto address = reinterpret_cast<std::uintptr_t>(mapped.range.data());
-    const auto width = static_cast<std::uintptr_t>(std::max(bits(reader.dtype()) / CHAR_BIT, 1));
-    if (!mapped.copy.loops.empty() || address % width != 0) {
+    const i64 width = std::max(bits(reader.dtype()) / CHAR_BIT, 1);
+    if (!place.copy.loops.empty() || place.offset % width != 0) {
       Tensor tensor(reader.dtype(), box.shape, bytes);
-      kernels::strided_copy(mapped.copy, mapped.range.data(), tensor.data());
+      const api::MapWindow::View pages = checkpoint->view(place);
+      kernels::strided_copy(place.copy, pages.data, tensor.data());
       return tensor;
     }
-    auto range = std::make_shared<store::MappedRange>(std::move(mapped.range));
+    auto range = std::make_shared<store::MappedRange>(place.file->file(), place.offset, place.bytes,
+                                                      store::MapAccess::kReadAndOwnWrites);
     std::byte* const data = range->data();
     return {reader.dtype(), box.shape, bytes, {std::move(range), data}};
   }

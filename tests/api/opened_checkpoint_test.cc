@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include "kernels/strided_copy/strided_copy.h"
 #include "tests/api/model_files.h"
@@ -125,14 +127,36 @@ TEST_CASE("a box of a tensor has the elements that the subscript names") {
     Bytes bytes(static_cast<size_t>(reader.bytes_of(sizes)));
     reader.read(begin, sizes, 2, std::as_writable_bytes(std::span(bytes)));
     RC_ASSERT(bytes == box_of(tensor, begin, sizes));
-    const auto mapped = reader.map(begin, sizes);
-    RC_ASSERT(mapped.has_value() == !bytes.empty());
-    if (!mapped) return;
+    const auto place = reader.in_file(begin, sizes);
+    RC_ASSERT(place.has_value() == !bytes.empty());
+    if (!place) return;
     std::ranges::fill(bytes, std::uint8_t{0});
-    kernels::strided_copy(mapped->copy, mapped->range.data(),
-                          std::as_writable_bytes(std::span(bytes)).data());
+    const MapWindow::View pages = opened.view(*place);
+    kernels::strided_copy(place->copy, pages.data, std::as_writable_bytes(std::span(bytes)).data());
     RC_ASSERT(bytes == box_of(tensor, begin, sizes));
   }));
+}
+
+TEST_CASE("bytes far apart in a file are seen through a window that moves") {
+  const TempFolder folder;
+  constexpr i64 kSize = 150 << 20;
+  const std::string path = folder.write("sparse", "first");
+  std::filesystem::resize_file(path, kSize - 4);
+  std::ofstream(path, std::ios::app) << "last";
+  const exec::SourceFile file(path);
+  MapWindow window;
+  const auto text = [](const MapWindow::View& view, size_t bytes) {
+    return std::string(reinterpret_cast<const char*>(view.data), bytes);
+  };
+  const MapWindow::View first = window.view(file, 0, 5);
+  CHECK(window.view(file, 1, 4).pages == first.pages);
+  const MapWindow::View last = window.view(file, kSize - 4, 4);
+  CHECK(last.pages != first.pages);
+  CHECK(text(last, 4) == "last");
+  CHECK(text(first, 5) == "first");
+  const MapWindow::View all = window.view(file, 1, kSize - 1);
+  CHECK(all.data[kSize - 2] == std::byte{'t'});
+  CHECK(window.view(file, kSize - 4, 4).pages == all.pages);
 }
 
 TEST_CASE("a tensor of several parts is read by several threads") {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/reading/map_window.h"
 #include "lib/api/reading/tensor_reader.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/base/name_map.h"
@@ -67,6 +68,10 @@ class OpenedCheckpoint {
   /// The rank's shard: as its file stores it, or as the mapping cuts it. Throws kCoverage if the
   /// rank does not hold the tensor, and as cut().
   TensorReader shard(size_t tensor, i64 rank) const;
+  /// Bytes around a box of one of these readers.
+  MapWindow::View view(const TensorReader::FileBox& box) const {
+    return window_.view(*box.file, box.offset, box.bytes);
+  }
 
  private:
   const mapping::ResolvedTensor* resolved(size_t tensor) const;
@@ -83,6 +88,7 @@ class OpenedCheckpoint {
   mutable NameViewMap<size_t> numbers_;
   mutable std::vector<std::unique_ptr<const exec::SourceFile>> files_;
   mutable std::vector<exec::SourceFile> all_files_;
+  mutable MapWindow window_;
 };
 
 }  // namespace shardtool::api

@@ -104,8 +104,8 @@ void TensorReader::read_rows(const Rows& rows, std::span<std::byte> bytes) const
   }
 }
 
-std::optional<TensorReader::MappedBox> TensorReader::map(std::span<const i64> begin,
-                                                         std::span<const i64> sizes) const {
+std::optional<TensorReader::FileBox> TensorReader::in_file(std::span<const i64> begin,
+                                                           std::span<const i64> sizes) const {
   const Rows rows{{begin.begin(), begin.end()}, {sizes.begin(), sizes.end()}};
   const auto boxes = index::placed_boxes(part_of(place_.region, rows));
   if (!place_.side.holders->is_whole() || !place_.fills.empty() || boxes.size() != 1)
@@ -122,7 +122,7 @@ std::optional<TensorReader::MappedBox> TensorReader::map(std::span<const i64> be
   if (file.is_remote()) return std::nullopt;
   index::StridedCopy from_range = *copy;
   from_range.src = 0;
-  return MappedBox{store::MappedRange(file.file(), slot.offset + copy->src, length), from_range};
+  return FileBox{&file, slot.offset + copy->src, length, from_range};
 }
 
 }  // namespace shardtool::api

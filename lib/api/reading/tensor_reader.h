@@ -10,17 +10,18 @@
 #include "lib/exec/move.h"
 #include "lib/index/region.h"
 #include "lib/index/strided_copy.h"
-#include "lib/store/local/mapped_range.h"
 
 namespace shardtool::api {
 
 /// A tensor, or a rank's shard of one, whose bytes are read in boxes. Its files must outlive it.
 class TensorReader {
  public:
-  /// File range with all bytes of a box, and the place of these in it. Without loops the range is
-  /// the box.
-  struct MappedBox {
-    store::MappedRange range;
+  /// Range of a local file with all bytes of a box, and the copy of the box out of the range.
+  /// Without loops the range is the box.
+  struct FileBox {
+    const exec::SourceFile* file = nullptr;
+    i64 offset = 0;
+    i64 bytes = 0;
     index::StridedCopy copy;
   };
 
@@ -44,8 +45,9 @@ class TensorReader {
   /// the errors of exec::read_region, and kSubByteCut.
   void read(std::span<const i64> begin, std::span<const i64> sizes, int threads,
             std::span<std::byte> bytes) const;
-  /// Maps the box where one local file has it as one box; nullopt otherwise, and for an empty box.
-  std::optional<MappedBox> map(std::span<const i64> begin, std::span<const i64> sizes) const;
+  /// Returns the box where one local file has it as one box; nullopt otherwise, and for an empty
+  /// box.
+  std::optional<FileBox> in_file(std::span<const i64> begin, std::span<const i64> sizes) const;
 
  private:
   struct Rows;

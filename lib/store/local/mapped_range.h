@@ -6,12 +6,15 @@
 
 namespace shardtool::store {
 
-/// A range of a file in the address space of this process. Writes stay in the process, and do not
-/// reach the file. If the file becomes shorter, access to the lost part ends the process (SIGBUS).
+/// Writes to mapped bytes stay in the process, and do not reach the file.
+enum class MapAccess { kRead, kReadAndOwnWrites };
+
+/// A range of a file in the address space of this process. If the file becomes shorter, access to
+/// the lost part ends the process (SIGBUS).
 class MappedRange {
  public:
   /// Requires bytes > 0 inside the file. Throws kUnreadable, and kLimit without address space.
-  MappedRange(const File& file, i64 offset, i64 bytes);
+  MappedRange(const File& file, i64 offset, i64 bytes, MapAccess access);
   MappedRange(MappedRange&& other) noexcept;
   MappedRange& operator=(MappedRange&&) = delete;
   ~MappedRange();

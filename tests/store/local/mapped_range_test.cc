@@ -26,7 +26,8 @@ TEST_CASE("a mapped range has the bytes of the file, at any offset") {
   CHECK(rc::check("any range", [&] {
     const i64 offset = *rc::gen::inRange<i64>(0, std::ssize(content));
     const i64 bytes = *rc::gen::inRange<i64>(1, std::ssize(content) - offset + 1);
-    const MappedRange range(file, offset, bytes);
+    const MappedRange range(file, offset, bytes,
+                            *rc::gen::element(MapAccess::kRead, MapAccess::kReadAndOwnWrites));
     RC_ASSERT(text_of(range, bytes) ==
               content.substr(static_cast<size_t>(offset), static_cast<size_t>(bytes)));
   }));
@@ -36,7 +37,7 @@ TEST_CASE("writing to a mapped range leaves the file as it is, and moving keeps 
   const test::TempFolder folder;
   write_new_file(folder / "f", "abcd");
   const File file = open_read(folder / "f");
-  MappedRange range(file, 1, 2);
+  MappedRange range(file, 1, 2, MapAccess::kReadAndOwnWrites);
   range.data()[0] = std::byte{'x'};
   const MappedRange moved(std::move(range));
   CHECK(text_of(moved, 2) == "xc");
@@ -48,7 +49,7 @@ TEST_CASE("a file that cannot be mapped is unreadable") {
   REQUIRE(pipe(ends) == 0);
   const File reading(ends[0], "pipe");
   const File writing(ends[1], "pipe");
-  CHECK_ERROR(kUnreadable, MappedRange(reading, 0, 1));
+  CHECK_ERROR(kUnreadable, MappedRange(reading, 0, 1, MapAccess::kRead));
 }
 
 }  // namespace
