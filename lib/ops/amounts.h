@@ -14,9 +14,11 @@ struct Amounts {
   double attention_flops = 0;  ///< part of flops: products of queries with keys, and with values
   /// Bytes of weights read; for experts the expected number of those that some token chose.
   double weight_bytes = 0;
-  double cache_bytes = 0;  ///< bytes of caches read
-  /// Number of products (those of one value count once), attentions, experts, norms and look-ups.
-  /// Elementwise ops are fused with these.
+  double narrow_bytes = 0;  ///< part of weight_bytes: weights of less than 8 bits, but for the next
+  double fp4_expert_bytes = 0;  ///< part of weight_bytes: experts' weights in fp4
+  double cache_bytes = 0;       ///< bytes of caches read
+  /// Number of products (those of one value count once), attentions, norms and look-ups, and four
+  /// of experts. Elementwise ops are fused with these.
   i64 launches = 0;
 
   double all_flops() const;

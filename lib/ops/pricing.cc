@@ -38,6 +38,7 @@ void Pricing::add_products(i64 times) {
   const auto n = static_cast<double>(tokens);
   add_flops(arithmetic(), 2 * n * static_cast<double>(times * step.work.weight_elements));
   sum.weight_bytes += weight_bytes();
+  if (is_narrow()) sum.narrow_bytes += weight_bytes();
 }
 
 }  // namespace shardtool::ops

@@ -46,6 +46,8 @@ struct Pricing {
   /// Bytes of the op's weights on the device.
   double weight_bytes() const;
   void add_flops(plan::Arithmetic of, double flops) { sum.flops[static_cast<size_t>(of)] += flops; }
+  /// True for weights of less than 8 bits.
+  bool is_narrow() const { return read().bits < 8; }
   /// Adds one read of the weights, and `times` products with them per token.
   void add_products(i64 times = 1);
 };

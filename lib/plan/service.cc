@@ -14,7 +14,7 @@ Service service_of(const ServiceLoad& load, i64 running, const PassTimes& times,
   service.later_tokens = load.answer_len - 1;
   service.step_us = times.step_us;
   service.host_us = overheads.sequence_us * sequences / stages;
-  service.others_us = (sequences - 1) * each / tokens;
+  service.others_us = overheads.others_factor * (sequences - 1) * each / tokens;
   service.tpot_us = service.step_us + service.host_us + service.others_us;
   service.request_us = overheads.request_us;
   service.prompt_us = overheads.prompt_factor * times.prompts_us;

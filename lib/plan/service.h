@@ -21,14 +21,21 @@ struct PassTimes {
   i64 stages = 1;         ///< of a pipeline: each works on another part of the sequences
 };
 
-/// Time that an engine adds to its passes. Fitted to 471 measured rows of Llama-3.1 8B and 70B on
-/// H100 and of 70B on B200 (tests/bench/README.md), with TensorRT-LLM and vLLM together.
+/// Time that an engine adds to its passes. Fitted to the seen groups of tests/costs/README.md:
+/// TensorRT-LLM, vLLM and SGLang together; n rows of a setup weigh as the root of n. Constants per
+/// engine were better on seen groups and worse on unseen ones.
 struct EngineOverheads {
   double sequence_us = 8;       ///< per step and sequence: scheduling, sampling, detokenising
-  double request_us = 80'000;   ///< per request: from the client to its prompt and back
-  double prompt_factor = 1.25;  ///< a prompt of one client takes longer than its pass
+  double request_us = 20'000;   ///< per request: from the client to its prompt and back
+  double prompt_factor = 3.5;   ///< time to a client's own first token, in passes over its prompt
   double burst = 0.15;          ///< prompts that arrive together, as a fraction of all clients'
+  double others_factor = 1.15;  ///< time that others' prompts take from an answer, in their passes
+  double launch_factor = 1.2;   ///< gaps between the kernels of a step, in the profile's launches
 };
+
+/// Fraction of Service::tpot_us by which it differs from the measured time in four of five measured
+/// rows, seen and unseen ones (tests/bench/README.md).
+inline constexpr double kTpotBand = 0.2;
 
 /// A replica in a steady state.
 struct Service {
@@ -50,13 +57,13 @@ struct Service {
 
 /// Computes the service of `running` sequences, at most load.concurrency, for which `times` holds.
 ///
-///     tpot = step + sequence running / stages + (running - 1) p / answer_len
+///     tpot = step + sequence running / stages + others_factor (running - 1) p / answer_len
 ///     ttft = request + prompt_factor prompts + step / 2 + burst p (running - 1) / 2 + queue
 ///     with p = prompts / (together stages)
 ///
-/// In the time of an answer every other running client sends one prompt. A prompt meets half a step
-/// on average, and half of the prompts that arrive with it. Clients without a place in the cache
-/// wait as long as Little's law says. Requires positive times.
+/// `times` has launch_factor already. In the time of an answer every other running client sends one
+/// prompt. A prompt meets half a step on average, and half of the prompts that arrive with it.
+/// Clients without a place in the cache wait as long as Little's law says. Requires positive times.
 Service service_of(const ServiceLoad& load, i64 running, const PassTimes& times,
                    const EngineOverheads& overheads = {});
 

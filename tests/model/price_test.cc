@@ -367,6 +367,40 @@ TEST_CASE("over an axis of experts alone a device attends to its sequences and h
   CHECK(decode("ep=3", 1).cache_bytes == decode("ep=1", 1).cache_bytes);
 }
 
+TEST_CASE("one token reads the experts that it chose, many tokens read nearly all") {
+  const auto read = [](i64 batch) {
+    const auto price = price_of("mixtral", "tp=1", {.batch = batch, .context = 1});
+    const i64 embeddings = batch * 48 * 2;  // a row of 48 numbers per token
+    return price.decode.amounts.weight_bytes - static_cast<double>(embeddings);
+  };
+  constexpr double kShare = 2.0 / 6;  // of experts that one token chooses
+  const double all = (read(1'000'000) - read(1)) / (1 - kShare);
+  for (const i64 tokens : {2, 4, 64}) {
+    const double m = kShare * static_cast<double>(tokens - 1);
+    CHECK(read(tokens) - read(1) == Approx(all * (1 - kShare) * m / (1 + m)).epsilon(1e-4));
+    CHECK(read(tokens) < read(tokens + 1));
+  }
+}
+
+TEST_CASE("narrow weights take longer than their bytes, but for experts that a device multiplies") {
+  const auto memory_us = [](bool has_fp4, const model::Amounts& amounts) {
+    plan::HardwareProfile profile;
+    profile.rates.bf16_tflops = 1;
+    if (has_fp4) profile.rates.fp4_tflops = 4;
+    profile.memory_gb_per_s = 1;
+    return model::roofline(amounts, profile, 0).memory_us;
+  };
+  model::Amounts amounts;
+  amounts.weight_bytes = 1e6;
+  const double plain = memory_us(true, amounts);
+  amounts.fp4_expert_bytes = 1e6;
+  CHECK(memory_us(true, amounts) == plain);
+  CHECK(memory_us(false, amounts) == 1.5 * plain);
+  amounts.narrow_bytes = amounts.fp4_expert_bytes;
+  amounts.fp4_expert_bytes = 0;
+  CHECK(memory_us(true, amounts) == 1.5 * plain);
+}
+
 TEST_CASE("products run at the rate of the weights' numbers, where the device has it") {
   const auto step = [](Dtype dtype, const char* profile) {
     return *price_of(model::llama_3_8b(dtype), "tp=1", {.prompt_len = 2048, .context = 2048},

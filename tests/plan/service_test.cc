@@ -16,7 +16,7 @@ using plan::ServiceLoad;
 
 namespace {
 
-constexpr EngineOverheads kNone{0, 0, 1, 0};
+constexpr EngineOverheads kNone{0, 0, 1, 0, 1, 1};
 
 ServiceLoad load_of(i64 concurrency) {
   return {*gen::between(1, 8192), *gen::between(1, 2048), concurrency};

@@ -119,6 +119,7 @@ void write_fields(JsonWriter& json, const api::SearchOptions& options,
   json.field("prompt_len", options.prompt_len).field("output_len", options.answer_len);
   json.field("objective", to_string(options.objective));
   write_limits(json, options.limits);
+  json.field("tpot_band", plan::kTpotBand);
   if (options.from) json.field("from", *options.from);
   write_search(json, report);
   json.key("rows").begin_array();

@@ -87,8 +87,9 @@ std::string binding_text(const api::Binding& binding) {
 
 std::string model_text(const api::SearchOptions& options) {
   return fmt::format(
-      "times are modelled on {}: passes, other clients' prompts, waiting and an engine's own time",
-      options.plan.hardware->name);
+      "times are modelled on {}: passes, other clients' prompts, waiting and an engine's own time; "
+      "four of five measured TPOT were within {}",
+      options.plan.hardware->name, percent_text(plan::kTpotBand));
 }
 
 std::string load_text(const api::SearchOptions& options) {

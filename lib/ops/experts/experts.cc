@@ -213,6 +213,20 @@ Value place(const Experts& op, Walk& walk, const BoundOp& bound) {
   return y;
 }
 
+/// Returns the expected share of the experts that some of n tokens chose; `share` is that of one
+/// token. How often an expert is chosen is exponentially distributed: tokens of real texts prefer
+/// some. Equal experts would be
+///     1 - (1 - share)^n
+/// which is too many: gpt-oss-120b on one B200 decodes 128 tokens, 4 experts of 128 each, in less
+/// time than reading all its experts takes (tests/costs/README.md).
+double chosen_share(double share, double n) {
+  const double others = share * (n - 1);
+  return share + (1 - share) * others / (1 + others);
+}
+
+/// Kernels beside one for all products: they sort tokens by expert, activate, and sum the results.
+constexpr i64 kMoreLaunches = 3;
+
 /// Every token chooses top_k experts. A device computes the chosen ones that it has, and reads each
 /// one that some token chose.
 void price(const Experts& op, Pricing& pricing) {
@@ -222,7 +236,12 @@ void price(const Experts& op, Pricing& pricing) {
   const auto n = static_cast<double>(pricing.all_tokens);
   pricing.add_flops(pricing.arithmetic(),
                     2 * n * share * static_cast<double>(pricing.step.work.weight_elements));
-  pricing.sum.weight_bytes += pricing.weight_bytes() * (1 - std::pow(1 - share, n));
+  const double bytes = pricing.weight_bytes() * chosen_share(share, n);
+  pricing.sum.weight_bytes += bytes;
+  const bool is_fp4 = pricing.arithmetic() == plan::Arithmetic::kFp4;
+  if (pricing.is_narrow())
+    (is_fp4 ? pricing.sum.fp4_expert_bytes : pricing.sum.narrow_bytes) += bytes;
+  pricing.sum.launches += kMoreLaunches;
 }
 
 bool is_launched(const Experts& /*op*/) {

@@ -150,5 +150,7 @@ TEST_CASE("weights packed in four bits have a price, with the share of their sca
   // Linear weights of the layers take 4.5 of 16 bits; embedding, head and norms stay.
   const double linear = 2.0 * (2 * 64 * 64 + 2 * 64 * 16 + 3 * 64 * 96) / 2;  // elements, tp=2
   CHECK(stored.weight_bytes - packed.weight_bytes == linear * (16 - 4.5) / 8);
+  CHECK(packed.narrow_bytes == linear * 4.5 / 8);
+  CHECK(stored.narrow_bytes == 0);
   CHECK(packed.flops[static_cast<size_t>(plan::Arithmetic::kFp4)] == 2 * linear);
 }

@@ -8,6 +8,7 @@
 #include "lib/api/plan_search.h"
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/search/layout_space.h"
+#include "lib/api/planning/search/replica_search.h"
 #include "lib/api/transform.h"
 #include "tests/api/planning/stored_model.h"
 #include "tests/mapping/models.h"
@@ -68,10 +69,10 @@ plan::Offer offer_of(const std::string& path, const ServingLayout& layout, i64 c
   const PlanReport step =
       planned(path, layout, ceil_div(each, layout.pp), 1, kPrompt + kAnswer / 2);
   const PlanReport prompt = planned(path, layout, together, kPrompt, 1);
-  const plan::Service service =
-      plan::service_of({kPrompt, kAnswer, each}, each,
-                       {step.cost->price->decode.roofline->step_us,
-                        prompt.cost->price->prefill.roofline->step_us, together, layout.pp});
+  const plan::Service service = plan::service_of(
+      {kPrompt, kAnswer, each}, each,
+      {step_in_engine(step.cost->price->decode, *options_for(path).plan.hardware).step_us,
+       prompt.cost->price->prefill.roofline->step_us, together, layout.pp});
   plan::Offer offer;
   offer.devices = layout.devices();
   offer.ttft_us = service.ttft_us;

@@ -9,6 +9,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/plan/collective/one_shot.h"
 #include "lib/plan/reshard_time.h"
 
 namespace shardtool::api {
@@ -69,7 +70,8 @@ class ReplicaPrices {
     if (!found) {
       workload_.batch = batch;
       workload_.sequence_parallel = false;
-      found = replica_.pass->decode(workload_, &*options_.plan.hardware).roofline;
+      const plan::HardwareProfile& hardware = *options_.plan.hardware;
+      found = step_in_engine(replica_.pass->decode(workload_, &hardware), hardware);
     }
     return *found;
   }
@@ -210,6 +212,18 @@ class ReplicaSearch {
 };
 
 }  // namespace
+
+model::Roofline step_in_engine(const model::PhasePrice& decode,
+                               const plan::HardwareProfile& hardware) {
+  model::Roofline step = *decode.roofline;
+  const double others_us = step.step_us - step.comm_us - step.launch_us;
+  step.comm_us = 0;
+  for (const model::CommRow& row : decode.comm)
+    step.comm_us += static_cast<double>(row.count) * plan::us_in_step(row.collective, hardware);
+  step.launch_us *= plan::EngineOverheads().launch_factor;
+  step.step_us = others_us + step.comm_us + step.launch_us;
+  return step;
+}
 
 std::vector<std::string> kv_dtypes_of(const SearchOptions& options) {
   return options.kv_dtypes.empty() ? std::vector<std::string>{""} : options.kv_dtypes;

@@ -17,6 +17,11 @@ struct PricedLayouts {
   std::vector<RefusedLayout> refused;
 };
 
+/// Returns the time of a decode step in an engine: its collectives take what plan::us_in_step says,
+/// and its launches what plan::EngineOverheads says.
+model::Roofline step_in_engine(const model::PhasePrice& decode,
+                               const plan::HardwareProfile& hardware);
+
 /// Returns the types of the cache to choose from; an empty one is the model's own.
 std::vector<std::string> kv_dtypes_of(const SearchOptions& options);
 
