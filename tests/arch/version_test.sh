@@ -9,6 +9,6 @@ has() {
 }
 has lib/CHANGELOG.md "## $version"
 [[ $(sed -n 1p lib/cmake/debian/changelog) == "shardtool ($version) "* ]] || { echo "debian/changelog begins with another"; exit 1; }
-has samples/ci/conda/meta.yaml "{% set version = \"$version\" %}"
+has samples/ci/conda/recipe.yaml "  version: \"$version\""
 has README.md "shardtool_${version}_amd64.deb"
 has README.md "shardtool-$version-linux-x86_64.tar.gz"
