@@ -47,6 +47,17 @@ tar -xf "$scratch/archives/$program"
 [[ $(echo *) == "$folder" ]] || fail "the archives have more than one folder"
 cmp "$folder/share/doc/shardtool/shardtool.cdx.json" "$scratch/archives/$folder.cdx.json"
 grep -q '"bomFormat": "CycloneDX"' "$scratch/archives/$folder.cdx.json"
+# The program has a copy of the compiler's library, too.
+if command -v python3 >/dev/null; then
+  python3 -c 'import json, sys
+bill = json.load(open(sys.argv[1]))
+names = {part["name"] for part in bill["components"]}
+assert names >= {"fmt", "nlohmann_json", "re2", "xxhash", "openssl"}, names
+assert "libstdc++" in names or sys.argv[2] != "GNU", names
+assert set(bill["dependencies"][0]["dependsOn"]) == names
+assert all(part["version"] for part in bill["components"]), bill' "$scratch/archives/$folder.cdx.json" \
+    "$(sed -n 's/.*CMAKE_CXX_COMPILER_ID "\(.*\)")/\1/p' "$build"/CMakeFiles/*/CMakeCXXCompiler.cmake | sed -n 1p)"
+fi
 for file in doc/shardtool/copyright bash-completion/completions/shardtool zsh/site-functions/_shardtool \
   shardtool/schemas/mapping-v1.json; do
   [[ -s $folder/share/$file ]] || fail "the archive has no share/$file"
