@@ -22,14 +22,6 @@ i64 common(const index::Region& a, const index::Region& b) {
   return elements;
 }
 
-std::set<size_t> weights_of(const Layer& layer) {
-  std::set<size_t> tensors;
-  for (const BoundOp& op : layer.ops) {
-    for (const BoundWeight& weight : op.weights) tensors.insert(weight.begin(), weight.end());
-  }
-  return tensors;
-}
-
 /// Smallest payload of an all_gather over n devices that sends each of them `received` bytes.
 i64 payload_for(i64 received, i64 n) {
   return received + ceil_div(received, n - 1);
@@ -42,16 +34,30 @@ ops::WeightRead StoredWeights::read(size_t tensor, std::span<const TensorSpec> t
   return found != packed.end() ? found->second : ops::read_of(tensors[tensor].dtype);
 }
 
-const std::vector<i64>& WeightGathers::missing(const layout::Layout& stored,
-                                               const layout::Layout& computed) {
-  std::vector<i64>& elements = missing_[&stored];
+const std::map<WeightGathers::Alike, i64>& WeightGathers::weights_of(const Layer& layer) {
+  const auto [found, is_new] = weights_of_.try_emplace(&layer);
+  std::map<Alike, i64>& weights = found->second;
+  if (!is_new) return weights;
+  std::set<size_t> tensors;
+  for (const BoundOp& op : layer.ops) {
+    for (const BoundWeight& weight : op.weights) tensors.insert(weight.begin(), weight.end());
+  }
+  for (const size_t tensor : tensors) {
+    const auto bits = static_cast<i64>(std::ceil(weights_.read(tensor, tensors_).bits));
+    ++weights[{&weights_.layouts(tensor), &weights_.computed(tensor), bits}];
+  }
+  return weights;
+}
+
+const std::vector<i64>& WeightGathers::missing(const Alike& weight, i64 replicas) {
+  std::vector<i64>& elements = missing_[{weight, replicas}];
   if (!elements.empty()) return elements;
   elements.resize(static_cast<size_t>(mesh_.size()));
-  for (const i64 rank : computed.ranks()) {
-    const index::Region wanted = *computed.region(rank);
-    const auto had = stored.region(rank);
-    elements[static_cast<size_t>(rank)] =
-        index::image_size(wanted) - (had ? common(*had, wanted) : 0);
+  for (const i64 rank : weight.computed->ranks()) {
+    const index::Region wanted = *weight.computed->region(rank);
+    const auto had = weight.stored->region(rank);
+    const i64 of_replicas = had ? common(*had, wanted) : 0;
+    elements[static_cast<size_t>(rank)] = index::image_size(wanted) - of_replicas / replicas;
   }
   return elements;
 }
@@ -64,19 +70,18 @@ mesh::Over WeightGathers::gathered_over(const layout::Layout& stored) const {
   return over;
 }
 
-std::vector<WeightGathers::Received> WeightGathers::received(const Layer& layer) {
+std::vector<WeightGathers::Received> WeightGathers::received(const Layer& layer, i64 replicas) {
   std::map<std::string, Received> by_axes;
-  for (const size_t tensor : weights_of(layer)) {
-    const layout::Layout& stored = weights_.layouts(tensor);
-    const mesh::Over over = gathered_over(stored);
-    if (mesh::extent(mesh_, over) == 1) continue;
+  for (const auto& [weight, tensors] : weights_of(layer)) {
+    const mesh::Over over = gathered_over(*weight.stored);
+    if (mesh::extent(mesh_, over) == 1 && replicas == 1) continue;
     Received& sum = by_axes[mesh::to_string(over)];
     sum.over = over;
     sum.bits.resize(static_cast<size_t>(mesh_.size()));
-    const std::vector<i64>& lacking = missing(stored, weights_.computed(tensor));
-    const auto width = static_cast<i64>(std::ceil(weights_.read(tensor, tensors_).bits));
+    const std::vector<i64>& lacking = missing(weight, replicas);
     for (size_t rank = 0; rank < lacking.size(); ++rank) {
-      plan::add_bytes(sum.bits[rank], plan::times(lacking[rank], width));
+      plan::add_bytes(sum.bits[rank],
+                      plan::times(lacking[rank], plan::times(tensors, weight.bits)));
     }
   }
   std::vector<Received> all;
@@ -94,11 +99,11 @@ std::vector<WeightGather> WeightGathers::of(const Layer& layer) {
   return gathers;
 }
 
-std::vector<i64> WeightGathers::largest(const std::vector<Layer>& layers) {
+std::vector<i64> WeightGathers::largest(const std::vector<Layer>& layers, i64 replicas) {
   std::vector<i64> bytes(static_cast<size_t>(mesh_.size()));
   for (const Layer& layer : layers) {
     std::vector<i64> of_layer(bytes.size());
-    for (const Received& sum : received(layer)) {
+    for (const Received& sum : received(layer, replicas)) {
       for (size_t rank = 0; rank < bytes.size(); ++rank) of_layer[rank] += sum.bits[rank];
     }
     for (size_t rank = 0; rank < bytes.size(); ++rank) {

@@ -30,7 +30,8 @@ struct WeightGather {
   i64 bytes = 0;
 };
 
-/// The gathers of the layers of a model. The arguments of the constructor must outlive it.
+/// The gathers of the layers of a model. The arguments of the constructor and the layers must
+/// outlive it.
 class WeightGathers {
  public:
   WeightGathers(std::span<const TensorSpec> tensors, const StoredWeights& weights,
@@ -42,24 +43,37 @@ class WeightGathers {
   std::vector<WeightGather> of(const Layer& layer);
 
   /// Returns, by rank, the bytes that a device has beside those that it stores while it computes
-  /// the layer for which it gathers most.
-  std::vector<i64> largest(const std::vector<Layer>& layers);
+  /// the layer for which it gathers most. With ZeRO 3, `replicas` of the mesh hold each device's
+  /// part of a weight together, flat and in equal parts; the result is then of the replica that
+  /// holds least.
+  std::vector<i64> largest(const std::vector<Layer>& layers, i64 replicas = 1);
 
  private:
+  /// Weights of a layer with the same layouts and width.
+  struct Alike {
+    const layout::Layout* stored = nullptr;
+    const layout::Layout* computed = nullptr;
+    i64 bits = 0;  ///< of an element
+
+    auto operator<=>(const Alike&) const = default;
+  };
   /// Missing parts of a layer's weights that are cut along the same axes.
   struct Received {
     mesh::Over over;
     std::vector<i64> bits;  ///< by rank
   };
 
-  std::vector<Received> received(const Layer& layer);
-  const std::vector<i64>& missing(const layout::Layout& stored, const layout::Layout& computed);
+  const std::map<Alike, i64>& weights_of(const Layer& layer);  ///< their numbers
+  std::vector<Received> received(const Layer& layer, i64 replicas = 1);
+  const std::vector<i64>& missing(const Alike& weight, i64 replicas);
   mesh::Over gathered_over(const layout::Layout& stored) const;
 
   std::span<const TensorSpec> tensors_;
   const StoredWeights& weights_;
   const mesh::Mesh& mesh_;
-  std::map<const layout::Layout*, std::vector<i64>> missing_;  ///< elements by rank
+  std::map<const Layer*, std::map<Alike, i64>> weights_of_;
+  /// Elements by rank; by layouts and number of replicas.
+  std::map<std::pair<Alike, i64>, std::vector<i64>> missing_;
 };
 
 }  // namespace shardtool::model

@@ -35,6 +35,17 @@ model::StoredWeights weights_of(const PlacedTensors& placed,
   return weights;
 }
 
+std::vector<std::vector<i64>> gathered_weights(const PlannedModel& model,
+                                               const mapping::Resolution& resolution, bool trains,
+                                               std::span<const i64> replicas) {
+  const std::vector<TensorSpec> specs = trains ? trained_specs(model) : model.placed.specs;
+  const model::StoredWeights weights = weights_of(model.placed, resolution);
+  model::WeightGathers gathers(specs, weights, resolution.mesh);
+  std::vector<std::vector<i64>> bytes;
+  for (const i64 number : replicas) bytes.push_back(gathers.largest(model.bound->layers, number));
+  return bytes;
+}
+
 Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& specs) {
   for (const model::Layer& layer : bound.layers) {
     for (const model::BoundOp& op : layer.ops) {

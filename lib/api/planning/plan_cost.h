@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/planning/cost_report.h"
+#include "lib/api/planning/planned_model.h"
 #include "lib/api/transfer/placed_tensors.h"
 #include "lib/mapping/document/config.h"
 #include "lib/model/price.h"
@@ -17,6 +19,13 @@ namespace shardtool::api {
 /// Returns the layouts of the placed tensors as stored and as computed with. `placed` must outlive
 /// the result.
 model::StoredWeights weights_of(const PlacedTensors& placed, const mapping::Resolution& resolution);
+
+/// Returns, for each number of replicas and by rank, the bytes that a device gathers for the
+/// largest layer of a bound model (WeightGathers::largest); with `trains`, at the 16 bits that
+/// training keeps.
+std::vector<std::vector<i64>> gathered_weights(const PlannedModel& model,
+                                               const mapping::Resolution& resolution, bool trains,
+                                               std::span<const i64> replicas);
 
 /// Returns the price of the model under a mapping, with activations in the dtype of its norms and
 /// the cache that cache_bits gives for `kv_dtype`. If the family has no graph, or the tensors do

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -274,18 +275,21 @@ void set_training(const AppliedMapping& applied, const PlannedModel& model,
   for (PlanDevice& device : report.devices) device.activations = std::llround(kept);
 }
 
-/// Sets the weights that devices gather for the largest layer. Training has their gradients, too,
-/// before it scatters them.
-void set_gathered(const PlannedModel& model, const mapping::Resolution& resolution, bool trains,
-                  MemoryReport& report) {
-  if (resolution.gathered.empty() || !model.bound) return;
-  const std::vector<TensorSpec> specs = trains ? trained_specs(model) : model.placed.specs;
-  const model::StoredWeights weights = weights_of(model.placed, resolution);
-  const auto bytes =
-      model::WeightGathers(specs, weights, resolution.mesh).largest(model.bound->layers);
-  for (size_t rank = 0; rank < report.devices.size(); ++rank) {
-    report.devices[rank].gathered = trains ? plan::times(bytes[rank], 2) : bytes[rank];
+/// Sets the weights that devices gather for the largest layer, along axes of role "fsdp" and from
+/// the replicas of ZeRO 3. Training has their gradients, too, before it scatters them.
+void set_gathered(const PlannedModel& model, const mapping::Resolution& resolution,
+                  const std::optional<TrainingPlan>& training, MemoryReport& report,
+                  std::vector<std::string>& notes) {
+  const i64 replicas = training && training->zero_stage == 3 ? training->data_parallel : 1;
+  if (resolution.gathered.empty() && replicas == 1) return;
+  if (!model.bound) {
+    notes.push_back("gathered weights are not counted: " + model.why_not);
+    return;
   }
+  const std::vector<i64> bytes =
+      gathered_weights(model, resolution, training.has_value(), std::span(&replicas, 1)).front();
+  for (size_t rank = 0; rank < report.devices.size(); ++rank)
+    report.devices[rank].gathered = training ? plan::times(bytes[rank], 2) : bytes[rank];
 }
 
 /// Excludes weights from the total if training state includes them.
@@ -392,7 +396,7 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const PlannedMode
   set_weights(plan::device_weights(report.mesh.size(), static_cast<int>(report.classes.size()),
                                    weight_groups(applied, model, classes)),
               report);
-  set_gathered(model, applied.resolution, options.training.has_value(), report);
+  set_gathered(model, applied.resolution, options.training, report, notes);
   if (options.training) {
     set_training(applied, model, options, report, notes);
     set_totals(options.device, report);

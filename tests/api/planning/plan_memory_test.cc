@@ -476,7 +476,12 @@ TEST_CASE("training: weights, gradients and Adam of one device's parameters, by 
   CHECK(memory(model, "tp=1", options).devices[0].total == 16 * parameters(model));
   options.training->zero_stage = 3;
   options.training->data_parallel = 8;
-  CHECK(memory(model, "tp=1", options).devices[0].total == 2 * parameters(model));
+  const PlanDevice device = memory(model, "tp=1", options).devices[0];
+  CHECK(device.training == 2 * parameters(model));
+  // The head and the last norm, with gradients: 4 bytes of each parameter that others hold.
+  constexpr i64 kHead = 128256 * 4096 + 4096;
+  CHECK(device.gathered == 4 * (kHead - kHead / 8));
+  CHECK(device.total == device.training + device.gathered);
 }
 
 TEST_CASE("a type of cache that is not known is refused") {

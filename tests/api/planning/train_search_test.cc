@@ -62,13 +62,11 @@ TEST_CASE("a way to train takes the memory that plan --train reports") {
     const TrainSearchReport report = search_training(one);
     REQUIRE(report.rows.size() > 30);
     for (const TrainingRow& row : report.rows) {
-      // plan counts no gathered layer of ZeRO 3, and for all stages as many micro-batches as the
-      // first one has under way.
+      // plan counts for all stages as many micro-batches as the first one has under way.
       const TrainedStage& first = row.stages.front();
       REQUIRE(row.micro_batches >= row.way.layout.pp);
-      CHECK_MESSAGE(first.total - first.gathered == planned_total(one, row.way, recompute),
-                    to_string(row.way));
-      CHECK((first.gathered > 0) == (row.way.zero_stage == 3));
+      CHECK_MESSAGE(first.total == planned_total(one, row.way, recompute), to_string(row.way));
+      CHECK((first.gathered > 0) == (row.way.zero_stage == 3 && row.way.layout.dp > 1));
       CHECK(first.activations >= row.stages.back().activations);
     }
   }
@@ -158,6 +156,30 @@ TEST_CASE("the optimum is the best row, below the bound, and every loss has its 
     has_runner_up |= loss.row == report.runner_up;
   }
   CHECK(has_runner_up);
+}
+
+TEST_CASE("the front has the optimum of a search under each smaller budget") {
+  TrainSearchOptions options = train_options(trained_model());
+  options.devices = {4};
+  const TrainSearchReport whole = search_training(options);
+  i64 most = 0;
+  for (const TrainingRow& row : whole.rows) most = std::max(most, row.stages[row.fullest].total);
+  options.plan.device.bytes = most;
+  for (i64 part = 1; part < 10; ++part) options.smaller_budgets.push_back(most * part / 10);
+  const TrainSearchReport report = search_training(options);
+  REQUIRE(report.front.size() > 2);
+  for (size_t i = 0; i < report.front.size(); ++i) {
+    const TrainingRow& row = report.front[i];
+    TrainSearchOptions tight = options;
+    tight.smaller_budgets.clear();
+    tight.plan.device.bytes = row.stages[row.fullest].total;
+    CHECK(search_training(tight).value == row.tokens_per_s_per_device());
+    if (i == 0) continue;
+    const TrainingRow& before = report.front[i - 1];
+    CHECK(row.tokens_per_s_per_device() > before.tokens_per_s_per_device());
+    CHECK(row.stages[row.fullest].total > before.stages[before.fullest].total);
+  }
+  CHECK(report.front.back().tokens_per_s_per_device() == report.value);
 }
 
 TEST_CASE("replicas that do not divide the batch, and layouts that cannot be, are refused") {

@@ -1,9 +1,9 @@
 #include "lib/api/planning/search/trained_replica.h"
 
 #include <algorithm>
-#include <map>
-#include <utility>
+#include <numeric>
 
+#include "lib/api/planning/plan_cost.h"
 #include "lib/base/error.h"
 
 namespace shardtool::api {
@@ -32,20 +32,18 @@ void TrainedReplica::add_tensors() {
       counts[static_cast<size_t>(layout.ranks()[h])][layer] += image_size(region);
     }
   }
-  ranks_.resize(static_cast<size_t>(stages_));
   for (size_t rank = 0; rank < n_ranks; ++rank) {
-    RankParameters of;
-    for (size_t layer = 0; layer <= n_layers; ++layer) {
-      const i64 count = counts[rank][layer];
-      of.all += count;
-      if (layer == n_layers) break;
-      of.largest_layer = std::max(of.largest_layer, count);
-      if (count <= parameters_[layer]) continue;
-      parameters_[layer] = count;
+    ranks_.push_back(std::accumulate(counts[rank].begin(), counts[rank].end(), i64{0}));
+    for (size_t layer = 0; layer < n_layers; ++layer) {
+      if (counts[rank][layer] <= parameters_[layer]) continue;
+      parameters_[layer] = counts[rank][layer];
       first_rank_[layer] = static_cast<i64>(rank);
     }
-    ranks_[rank / static_cast<size_t>(tp_)].push_back(of);
   }
+}
+
+std::vector<std::vector<i64>> TrainedReplica::gathered(std::span<const i64> replicas) const {
+  return gathered_weights(placed_->model, placed_->applied.resolution, true, replicas);
 }
 
 /// Gives every layer to the stage that holds its weights; one without weights to the stage of the

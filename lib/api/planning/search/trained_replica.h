@@ -1,18 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "lib/api/planning/search/served_model.h"
 #include "lib/api/planning/search/training_search.h"
 
 namespace shardtool::api {
-
-/// Parameters of one rank.
-struct RankParameters {
-  i64 all = 0;
-  i64 largest_layer = 0;
-};
 
 /// One replica of a model in training: which stage has which layers, and what they take.
 class TrainedReplica {
@@ -23,10 +18,13 @@ class TrainedReplica {
   i64 stages() const { return stages_; }
   /// Layers of a stage, indices into those of the bound model.
   const std::vector<size_t>& layers(i64 stage) const { return layers_[static_cast<size_t>(stage)]; }
-  /// The ranks of a stage.
-  const std::vector<RankParameters>& ranks(i64 stage) const {
-    return ranks_[static_cast<size_t>(stage)];
-  }
+  /// Ranks of the replica: those of a stage are consecutive.
+  i64 ranks_per_stage() const { return tp_; }
+  /// Parameters of a rank.
+  i64 parameters_on(i64 rank) const { return ranks_[static_cast<size_t>(rank)]; }
+  /// Returns, for each number of replicas and by rank, the bytes of weights that ZeRO 3 gathers for
+  /// the largest layer.
+  std::vector<std::vector<i64>> gathered(std::span<const i64> replicas) const;
   /// Parameters of a layer on the device that has most of them.
   i64 parameters(size_t layer) const { return parameters_[layer]; }
   /// True for the layers of a stack, which keep activations; false for embeddings and head.
@@ -46,7 +44,7 @@ class TrainedReplica {
   i64 tp_ = 1;
   i64 stages_ = 1;
   std::vector<std::vector<size_t>> layers_;
-  std::vector<std::vector<RankParameters>> ranks_;
+  std::vector<i64> ranks_;       ///< parameters by rank
   std::vector<i64> parameters_;  ///< by layer
   std::vector<i64> first_rank_;  ///< by layer: a rank that holds its weights; -1: none does
 };

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "lib/api/planning/search/trained_replica.h"
+#include "lib/api/planning/search/training_choice.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/plan/byte_count.h"
@@ -40,14 +40,27 @@ void check(const TrainSearchOptions& options) {
   }
 }
 
+/// Results that the layouts of replicas share.
+struct Found {
+  TrainSearchReport report;
+  double unlimited = 0;  ///< tokens per second and device of the best way in endless memory
+  std::vector<std::optional<TrainingRow>> under;  ///< best row by smaller budget
+};
+
+/// Needs of a way that a budget does not change.
+struct Needs {
+  double us = 0;        ///< of the slowest stage in endless memory
+  std::string refusal;  ///< of the first stage that does not fit; empty: all do
+};
+
 /// Prices the ways to train with one replica layout, which differ in dp and in what is no layout.
 class ReplicaTraining {
  public:
-  ReplicaTraining(const TrainSearchOptions& options, const TrainedReplica& replica,
-                  TrainSearchReport& report, double& unlimited)
-      : options_(options), replica_(replica), report_(report), unlimited_(unlimited) {}
+  ReplicaTraining(const TrainSearchOptions& options, const TrainedReplica& replica, Found& found)
+      : options_(options), replica_(replica), found_(found) {}
 
   void run(const std::vector<ServingLayout>& layouts) {
+    set_gathered(layouts);
     for (const i64 micro_batch : options_.micro_batches) {
       for (const bool is_cut : {false, true}) {
         if (is_cut && (!options_.sequence_parallel || layouts.front().tp == 1)) continue;
@@ -63,8 +76,18 @@ class ReplicaTraining {
   }
 
  private:
+  void set_gathered(const std::vector<ServingLayout>& layouts) {
+    if (std::ranges::find(options_.zero_stages, 3) == options_.zero_stages.end()) return;
+    std::vector<i64> replicas;
+    for (const ServingLayout& layout : layouts) {
+      if (layout.dp > 1) replicas.push_back(layout.dp);
+    }
+    const auto bytes = replica_.gathered(replicas);
+    for (size_t i = 0; i < replicas.size(); ++i) gathered_[replicas[i]] = bytes[i];
+  }
+
   void refuse(const TrainingWay& way, const char* constraint, const std::string& reason) {
-    report_.refused.push_back({way, constraint, reason});
+    found_.report.refused.push_back({way, constraint, reason});
   }
 
   void add_zero_stages(TrainingWay way) {
@@ -106,30 +129,46 @@ class ReplicaTraining {
   }
 
   void add_row(const TrainingWay& way, i64 micro_batches) {
+    Needs needs;
+    auto row = row_under(budget(), way, micro_batches, needs);
+    found_.unlimited = std::max(found_.unlimited, tokens_per_step() / needs.us * kStepUsPerSecond /
+                                                      static_cast<double>(way.layout.devices()));
+    if (!row) return refuse(way, "memory", needs.refusal);
+    found_.report.rows.push_back(std::move(*row));
+    for (size_t b = 0; b < options_.smaller_budgets.size(); ++b) {
+      auto smaller = row_under(options_.smaller_budgets[b], way, micro_batches, needs);
+      auto& best = found_.under[b];
+      if (smaller &&
+          (!best || smaller->tokens_per_s_per_device() > best->tokens_per_s_per_device()))
+        best = std::move(smaller);
+    }
+  }
+
+  /// Returns the fastest row whose devices have so many bytes; nullopt if a stage does not fit.
+  std::optional<TrainingRow> row_under(i64 budget, const TrainingWay& way, i64 micro_batches,
+                                       Needs& needs) const {
     TrainingRow row;
     row.way = way;
     row.micro_batches = micro_batches;
-    double unlimited = 0;
     for (i64 stage = 0; stage < replica_.stages(); ++stage) {
-      auto of = stage_of(row, stage, unlimited);
+      auto of = stage_of(row, stage, budget, needs);
       if (!of) continue;
       row.stages.push_back(*of);
       if (of->total > row.stages[row.fullest].total) row.fullest = row.stages.size() - 1;
       if (of->parts.total() > row.stages[row.slowest].parts.total())
         row.slowest = row.stages.size() - 1;
     }
-    const double tokens = static_cast<double>(options_.batch * options_.sequence);
-    unlimited_ = std::max(unlimited_, tokens / unlimited * kStepUsPerSecond /
-                                          static_cast<double>(way.layout.devices()));
-    if (std::ssize(row.stages) < replica_.stages()) return;
+    if (std::ssize(row.stages) < replica_.stages()) return std::nullopt;
     row.step_us = row.stages[row.slowest].parts.total();
-    row.tokens_per_s = tokens / row.step_us * kStepUsPerSecond;
-    report_.rows.push_back(std::move(row));
+    row.tokens_per_s = tokens_per_step() / row.step_us * kStepUsPerSecond;
+    return row;
   }
 
-  /// Chooses what the layers of a stage recompute; nullopt, and a refusal, if nothing fits. Raises
-  /// `unlimited` to the stage's time in a memory without limits.
-  std::optional<TrainedStage> stage_of(const TrainingRow& row, i64 stage, double& unlimited) {
+  double tokens_per_step() const { return static_cast<double>(options_.batch * options_.sequence); }
+
+  /// Chooses what the layers of a stage recompute; nullopt if nothing fits.
+  std::optional<TrainedStage> stage_of(const TrainingRow& row, i64 stage, i64 budget,
+                                       Needs& needs) const {
     TrainedStage of = state_of(row.way, stage);
     const std::vector<size_t>& layers = replica_.layers(stage);
     const i64 under_way = std::min(row.micro_batches, replica_.stages() - stage);
@@ -151,13 +190,12 @@ class ReplicaTraining {
       free_us += std::ranges::min(of_layer, {}, &plan::LayerWay::us).us;
       plan::add_bytes(least, std::ranges::min(of_layer, {}, &plan::LayerWay::bytes).bytes);
     }
-    unlimited = std::max(unlimited, free_us);
-    const auto chosen = plan::fastest_ways(ways, budget() - of.total);
+    needs.us = std::max(needs.us, free_us);
+    const auto chosen = plan::fastest_ways(ways, budget - of.total);
     if (!chosen) {
-      if (!is_refused(row.way))
-        refuse(row.way, "memory",
-               fmt::format("a device of stage {} needs {} and has {}", stage, format_bytes(least),
-                           format_bytes(budget())));
+      if (needs.refusal.empty())
+        needs.refusal = fmt::format("a device of stage {} needs {} and has {}", stage,
+                                    format_bytes(least), format_bytes(budget));
       return std::nullopt;
     }
     for (size_t i = 0; i < layers.size(); ++i) {
@@ -168,10 +206,6 @@ class ReplicaTraining {
     of.activations = chosen->bytes;
     plan::add_bytes(of.total, chosen->bytes);
     return of;
-  }
-
-  bool is_refused(const TrainingWay& way) const {
-    return !report_.refused.empty() && report_.refused.back().way == way;
   }
 
   /// Returns what a layer may recompute: nothing if it keeps no activations.
@@ -185,15 +219,16 @@ class ReplicaTraining {
     const i64 replicas = way.layout.dp;
     const auto zero = static_cast<int>(way.zero_stage);
     TrainedStage fullest;
-    for (const RankParameters& rank : replica_.ranks(stage)) {
+    for (i64 r = 0; r < replica_.ranks_per_stage(); ++r) {
+      const i64 rank = stage * replica_.ranks_per_stage() + r;
+      const i64 parameters = replica_.parameters_on(rank);
       TrainedStage of;
-      of.state = plan::zero_state_bytes(rank.all, zero, replicas, options_.state);
-      if (zero == 3 && replicas > 1)
-        of.gathered =
-            plan::times(rank.largest_layer, options_.state.weight + options_.state.gradient);
+      of.state = plan::zero_state_bytes(parameters, zero, replicas, options_.state);
+      if (zero == 3 && replicas > 1)  // weights, and their gradients before they are scattered
+        of.gathered = plan::times(gathered_.at(replicas)[static_cast<size_t>(rank)], 2);
       for (const i64 part : {of.state, of.gathered, options_.plan.device.overhead_bytes})
         plan::add_bytes(of.total, part);
-      of.parts.optimizer = optimizer_us(rank.all, zero, replicas);
+      of.parts.optimizer = optimizer_us(parameters, zero, replicas);
       if (of.total > fullest.total) fullest = of;
     }
     return fullest;
@@ -213,50 +248,12 @@ class ReplicaTraining {
 
   const TrainSearchOptions& options_;
   const TrainedReplica& replica_;
-  TrainSearchReport& report_;
-  double& unlimited_;
+  Found& found_;
   std::vector<plan::ForwardTimes> forward_;        ///< by layer
   std::map<plan::Recompute, double> activations_;  ///< bytes of one micro-batch and layer
   std::vector<plan::ReplicaTimes> replicas_;
+  std::map<i64, std::vector<i64>> gathered_;  ///< bytes by rank; by number of replicas
 };
-
-/// Returns the part of a step's device time that grew most from the optimum to the loser, in words.
-std::string grown_part(const TrainingRow& best, const TrainingRow& loser) {
-  const auto growth = [&](const auto& part) {
-    const auto of = [&](const TrainingRow& row) {
-      return row.stages[row.slowest].parts.*part.member *
-             static_cast<double>(row.way.layout.devices());
-    };
-    return of(loser) - of(best);
-  };
-  return std::ranges::max_element(kStepParts, {}, growth)->words;
-}
-
-void choose(TrainSearchReport& report) {
-  std::vector<size_t> order(report.rows.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto key = [&](size_t i) {
-    const TrainingRow& row = report.rows[i];
-    return std::tuple(-row.tokens_per_s_per_device(), row.way.layout.devices(),
-                      row.stages[row.fullest].total, i);
-  };
-  std::ranges::sort(order, {}, key);
-  if (order.empty()) return;
-  report.optimum = order.front();
-  const TrainingRow& best = report.rows[order.front()];
-  report.value = best.tokens_per_s_per_device();
-  if (order.size() > 1) report.runner_up = order[1];
-  std::vector<ServingLayout> seen{best.way.layout};
-  for (const size_t i : order) {
-    if (i == *report.optimum) continue;
-    const TrainingRow& row = report.rows[i];
-    const bool is_known = std::ranges::find(seen, row.way.layout) != seen.end();
-    if (is_known && i != report.runner_up) continue;
-    seen.push_back(row.way.layout);
-    report.losses.push_back(
-        {i, 1 - row.tokens_per_s_per_device() / report.value, grown_part(best, row)});
-  }
-}
 
 /// Returns tokens per second and device if a device did nothing but products, and read weights once
 /// for the largest micro-batch: every other way does as much.
@@ -290,18 +287,19 @@ TrainSearchReport search_training(const TrainSearchOptions& options) {
   serving.pinned = options.pinned;
   serving.pinned.ep = 1;
   const ServedModel model(options.plan.sources.front(), serving);
-  TrainSearchReport report;
+  Found found;
+  found.under.resize(options.smaller_budgets.size());
+  TrainSearchReport& report = found.report;
   report.warnings = model.warnings();
   std::map<std::pair<i64, i64>, std::vector<ServingLayout>> replicas;
   SpaceLimits limits = model.limits();
   limits.experts = 0;  // experts are cut over tp
   for (const ServingLayout& layout : layout_space(options.devices, limits))
     replicas[{layout.pp, layout.tp}].push_back(layout);
-  double unlimited = 0;
   for (const auto& [sizes, layouts] : replicas) {
     try {
       const TrainedReplica replica(model, {1, sizes.first, 1, sizes.second});
-      ReplicaTraining(options, replica, report, unlimited).run(layouts);
+      ReplicaTraining(options, replica, found).run(layouts);
     } catch (const Error& error) {
       const char* const constraint = constraint_of(error);
       if (constraint == nullptr) throw;
@@ -311,8 +309,12 @@ TrainSearchReport search_training(const TrainSearchOptions& options) {
   }
   report.bound = ideal_tokens(options, model);
   choose(report);
-  if (report.optimum) report.memory_costs = std::max(0.0, unlimited / report.value - 1);
-  return report;
+  if (report.optimum) {
+    report.memory_costs = std::max(0.0, found.unlimited / report.value - 1);
+    found.under.emplace_back(report.rows[*report.optimum]);
+    report.front = front_of(found.under);
+  }
+  return std::move(report);
 }
 
 }  // namespace shardtool::api

@@ -23,6 +23,8 @@ struct TrainSearchOptions {
                                           plan::Recompute::kFull};
   plan::TrainingState state = plan::kAdam;
   bool sequence_parallel = false;  ///< try activations that are cut by tokens over tp, too
+  /// Smaller budgets of a device, in bytes, ascending: the best row under each is on the front.
+  std::vector<i64> smaller_budgets;
 };
 
 /// A way to train, but for what each layer recomputes.
@@ -92,10 +94,17 @@ struct TrainSearchReport {
   double value = 0;                  ///< tokens per second and device of the optimum
   double bound = 0;                  ///< that no way can exceed: products alone, nothing else
   std::vector<TrainingLoss> losses;  ///< the best row of every other layout on as many devices
+  /// Best rows by memory: under each smaller budget, and the optimum. Ascending in bytes of the
+  /// fullest device and in tokens per second and device.
+  std::vector<TrainingRow> front;
   /// By what the best way would be faster if memory had no limit; 0 if it is the optimum.
   double memory_costs = 0;
   std::vector<std::string> warnings;
 };
+
+/// Returns a report of the rows that its fields name, at most `most` of the losses, with their
+/// indices in it.
+TrainSearchReport with_named_rows(const TrainSearchReport& report, size_t most);
 
 /// Prices every way to train: dp x pp x tp, ZeRO stages, micro-batches and, for every layer, what
 /// it recomputes, which an exact program chooses for each stage under the memory of its devices
