@@ -39,7 +39,6 @@ void require_no_serving(const SearchArgs& args) {
       {"--max-price", args.max_price.has_value()},
       {"--from", args.from.has_value()},
       {"--survive", args.survive.has_value()},
-      {"--html", args.html.has_value()},
       {"--emit", args.emit.has_value()},
       {"--ep", args.mapping.ep.has_value()},
       {"--expert-parallel", args.mapping.expert_parallel}};

@@ -16,10 +16,29 @@ namespace {
 /// Losses in the document of a page, which stays small for hundreds of layouts.
 constexpr size_t kDrawnLosses = 200;
 
+/// Budgets for the page's picture of time against memory.
+std::vector<i64> eighths_of(i64 bytes) {
+  constexpr i64 kParts = 8;
+  std::vector<i64> budgets;
+  for (i64 part = 1; part < kParts; ++part) budgets.push_back(bytes / kParts * part);
+  return budgets;
+}
+
+void write_train_page(const std::optional<std::string>& file,
+                      const api::TrainSearchOptions& options,
+                      const api::TrainSearchReport& report) {
+  const api::TrainSearchReport drawn = api::with_named_rows(report, kDrawnLosses);
+  write_page(file, "plan_search_train", report.optimum ? Status::kOk : Status::kFindings,
+             [&](JsonWriter& json) { write_fields(json, options, drawn); });
+}
+
 /// `plan search --train`: prints the best way to train.
 ExitCode run_train_search(const SearchArgs& args, Session& session) {
-  const api::TrainSearchOptions options = to_train_search_options(args);
+  require_free(args.html);
+  api::TrainSearchOptions options = to_train_search_options(args);
+  if (args.html) options.smaller_budgets = eighths_of(options.plan.device.usable_bytes());
   const api::TrainSearchReport report = api::search_training(options);
+  if (args.html) write_train_page(args.html, options, report);
   if (session.json() || args.format == "json") {
     session.document("plan_search_train", report.optimum ? Status::kOk : Status::kFindings,
                      [&](JsonWriter& json) { write_fields(json, options, report); });

@@ -20,6 +20,10 @@ load="--profile h100-sxm --prompt-len 64 --output-len 32"
 "$program" plan search "$samples/tiny-llama" $load --devices 1,2,3,4 --concurrency 64 --kv-dtype bf16,fp8 --sequence-parallel \
   --objective user --tpot 0.4 --html limit.html -q > /dev/null || exit 1
 "$program" plan search "$samples/tiny-llama" $load --devices 1 --concurrency 1 --tpot 0.001 --exit-zero --html none.html -q > /dev/null || exit 1
+train="--train --profile h100-sxm --sequence 128 --batch 16"
+"$program" plan search "$samples/tiny-llama" $train --devices 1,2,4 --micro-batch 1,2 --html train.html -q > /dev/null || exit 1
+"$program" plan search "$samples/tiny-llama" $train --devices 2 --pp 2 --budget 3500KiB --html stages_of_train.html -q > /dev/null || exit 1
+"$program" plan search "$samples/tiny-llama" $train --devices 1 --budget 1MiB --exit-zero --html no_train.html -q > /dev/null || exit 1
 "$program" plan out --to-mesh tp=4 -o a.json -q && "$program" plan out --to-mesh tp=8 -o b.json -q || exit 1
 cost="--context 64 --prompt-len 64 --profile h100-sxm -q --exit-zero"
 "$program" plan "$samples/tiny-llama" --mesh pp=2,tp=2 --budget 90kB $cost --html stages.html > /dev/null || exit 1

@@ -66,7 +66,15 @@ StackedBar pass_bar(const std::string& name, const JsonView& pass) {
   return bar;
 }
 
-void write_pass_table(Page& page, const std::string& name, const BeforeAfter& pass) {
+void write_pass(Page& page, const std::string& name, const BeforeAfter& pass) {
+  if (pass.is_absent()) return;
+  BarChart chart;
+  chart.title = "time of " + name + " by cause";
+  chart.kinds.assign(std::begin(kPassParts), std::end(kPassParts));
+  if (pass.before && pass.after) chart.bars_together = 2;
+  if (pass.before) chart.bars.push_back(pass_bar(name + " before", *pass.before));
+  if (pass.after) chart.bars.push_back(pass_bar(name + " after", *pass.after));
+  write_bars(page, chart);
   begin_changes(page, name);
   for (const auto& [field, words] :
        {std::pair("step_us", "all"), std::pair("compute_us", "products"),
@@ -80,24 +88,15 @@ void write_times(Page& page, const BeforeAfter& plans) {
   const BeforeAfter decode = value_at(plans, {"roofline"});
   if (decode.is_absent()) return;
   page.begin_section("Time of a pass");
-  const std::pair<const char*, BeforeAfter> passes[] = {
-      {"decode", decode}, {"prefill", value_at(plans, {"roofline", "prefill"})}};
-  BarChart chart;
-  chart.title = "time of a pass by cause";
-  chart.kinds.assign(std::begin(kPassParts), std::end(kPassParts));
-  const bool is_of_both = decode.before && decode.after;
-  if (is_of_both) chart.bars_together = 2;
-  for (const auto& [name, pass] : passes) {
-    if (pass.before) chart.bars.push_back(pass_bar(fmt::format("{} before", name), *pass.before));
-    if (pass.after) chart.bars.push_back(pass_bar(fmt::format("{} after", name), *pass.after));
-  }
-  write_bars(page, chart);
+  write_pass(page, "decode", decode);
+  write_pass(page, "prefill", value_at(plans, {"roofline", "prefill"}));
+  for (const auto& [side, plan] :
+       {std::pair("before", plans.before), std::pair("after", plans.after)})
+    if (plan->has("untimed"))
+      page.note(fmt::format("Not timed {}: {}.", side, (*plan)["untimed"].text()));
   page.note(
       "A roofline, no forecast: the first part of a bar is the rest of the pass, in which products "
       "and reads overlap.");
-  page.html().open("div", {{"class", "beside"}});
-  for (const auto& [name, pass] : passes) write_pass_table(page, name, pass);
-  page.html().close();
   page.end_section();
 }
 

@@ -9,6 +9,7 @@ namespace shardtool::cli {
 void write_plan(Page& page, const JsonView& plan);
 void write_plan_diff(Page& page, const JsonView& diff);
 void write_plan_search(Page& page, const JsonView& search);
+void write_plan_search_train(Page& page, const JsonView& search);
 void write_inspect(Page& page, const JsonView& inspect);
 void write_check(Page& page, const JsonView& check);
 void write_validate(Page& page, const JsonView& validate);

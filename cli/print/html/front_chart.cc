@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/print/html/line_chart.h"
 #include "cli/print/search/words.h"
 
 namespace shardtool::cli {
@@ -30,16 +31,6 @@ struct LabelBox {
     return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
   }
 };
-
-/// Step of an axis with about five ticks: 1, 2 or 5 times a power of ten.
-double tick_step(double most) {
-  constexpr double kTicks = 5;
-  const double power = std::pow(10, std::floor(std::log10(most / kTicks)));
-  for (const double factor : {1., 2., 5.}) {
-    if (power * factor * kTicks >= most) return power * factor;
-  }
-  return power * 10;
-}
 
 class FrontChart {
  public:

@@ -94,6 +94,7 @@ void write_side(Page& page, const char* side, const std::optional<JsonView>& rul
   page.html().open("div").element("p", fmt::format("{}: {}", side, mesh_text(plan)),
                                   {{"class", "side"}});
   if (rule) {
+    write_layouts_note(page, *rule);
     write_holders(page, *rule, devices_of(plan));
   } else {
     page.note("No such rule.");

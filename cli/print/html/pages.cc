@@ -39,6 +39,8 @@ std::string html_page(std::string_view document) {
     write_given_plans(page, view);
   } else if (command == "plan_search") {
     write_plan_search(page, view);
+  } else if (command == "plan_search_train") {
+    write_plan_search_train(page, view);
   } else if (command == "inspect") {
     write_inspect(page, view);
   } else if (command == "check") {

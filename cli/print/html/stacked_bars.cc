@@ -85,7 +85,15 @@ class Bars {
     }
     write_overflow(bar.limit, begin, y);
     if (bar.limit > 0 && !has_one_limit()) limit_line(bar.limit, y - 2, y + kBarHeight + 2);
-    text(bar.end, x_of(begin) + kBarsGap, y + kBaseline, "start");
+    text(bar.end, end_of(bar, x_of(begin)) + kBarsGap, y + kBaseline, "start");
+  }
+
+  /// Returns where the text behind a bar begins: behind its limit, if the text would cross that.
+  double end_of(const StackedBar& bar, double end) const {
+    constexpr double kCharacter = 6.5;
+    const double limit = x_of(bar.limit);
+    const double room = 2 * kBarsGap + kCharacter * static_cast<double>(bar.end.size());
+    return bar.limit > 0 && limit > end && limit - end < room ? limit : end;
   }
 
   void write_overflow(double limit, double length, double y) {

@@ -312,6 +312,14 @@ void write_rule_facts(Page& page, const JsonView& rule) {
   page.html().close();
 }
 
+void write_layouts_note(Page& page, const JsonView& rule) {
+  if (rule["layouts"].count() <= 1) return;
+  page.html().open("p", {{"class", "soft"}});
+  page.text("The tensors of this rule have ").count(rule["layouts"]);
+  page.text(" layouts; this is that of the example.");
+  page.html().close();
+}
+
 void write_holders(Page& page, const JsonView& rule, i64 devices) {
   const JsonView shards = rule["example"]["shards"];
   const std::vector<HeldPart> parts = read_parts(rule["example"]);
@@ -328,12 +336,7 @@ void write_holders(Page& page, const JsonView& rule, i64 devices) {
 void write_tensor_grid(Page& page, const JsonView& rule, i64 devices) {
   page.html().line_break().open("article").element("h3", rule["example"]["rule"].text());
   write_rule_facts(page, rule);
-  if (rule["layouts"].count() > 1) {
-    page.html().open("p", {{"class", "soft"}});
-    page.text("The tensors of this rule have ").count(rule["layouts"]);
-    page.text(" layouts; this is that of the example.");
-    page.html().close();
-  }
+  write_layouts_note(page, rule);
   write_holders(page, rule, devices);
   page.html().close();
 }

@@ -11,6 +11,9 @@ void write_tensor_grid(Page& page, const JsonView& rule, i64 devices);
 /// Writes the number and bytes of the rule's tensors, and name, type and shape of its example.
 void write_rule_facts(Page& page, const JsonView& rule);
 
+/// Writes the number of the rule's layouts, if there are several.
+void write_layouts_note(Page& page, const JsonView& rule);
+
 /// Writes a drawing of the example's two cut axes, with a cell per part, and a table of all parts.
 /// Shards that several ranks hold are hatched, padding is dotted, sections (q, k, v) are divided by
 /// dashed lines.

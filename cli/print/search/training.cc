@@ -212,6 +212,7 @@ void write_fields(JsonWriter& json, const api::TrainSearchOptions& options,
   json.field("source", options.plan.sources.front());
   json.field("profile", options.plan.hardware->name);
   json.field("sequence", options.sequence).field("batch", options.batch);
+  json.field("budget_bytes", options.plan.device.usable_bytes());
   json.key("bound").exact(report.bound);
   if (report.optimum) {
     json.key("value").exact(report.value);
@@ -226,7 +227,13 @@ void write_fields(JsonWriter& json, const api::TrainSearchOptions& options,
   }
   json.end_array().key("rows").begin_array();
   for (const api::TrainingRow& row : report.rows) write_row(json, row);
-  json.end_array().key("refused").begin_array();
+  json.end_array();
+  if (!options.smaller_budgets.empty()) {
+    json.key("front").begin_array();
+    for (const api::TrainingRow& row : report.front) write_row(json, row);
+    json.end_array();
+  }
+  json.key("refused").begin_array();
   for (const api::RefusedTraining& refused : report.refused) {
     json.begin_object();
     write_way(json, refused.way);

@@ -11,6 +11,7 @@ shardtool check out --html check.html
 shardtool validate out -r model --html validate.html -q
 shardtool validate --demo mlp --html demo.html
 shardtool plan search model --profile h100-sxm --devices 1,2 --concurrency 4,16 --html search.html | head -n 1
-for name in plan diff search inspect check validate; do
+shardtool plan search model --train --profile h100-sxm --devices 2 --sequence 64 --batch 4 --html train.html | head -n 1
+for name in plan diff search train inspect check validate; do
   grep -o '"command": "[a-z_]*", "status": "[a-z]*"' "$name.html"
 done

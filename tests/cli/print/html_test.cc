@@ -11,6 +11,7 @@
 #include "cli/print/json.h"
 #include "cli/print/plan.h"
 #include "cli/print/search/search.h"
+#include "cli/print/search/training.h"
 #include "cli/print/validate.h"
 #include "cli/session.h"
 #include "lib/api/catalogue/profiles.h"
@@ -335,6 +336,65 @@ TEST_CASE("the points of a front rise to the left and have their values") {
   }
   CHECK(count == report.front.size());
   CHECK(count > 1);
+}
+
+api::TrainSearchOptions training_for(std::vector<i64> devices, i64 bytes) {
+  api::TrainSearchOptions options;
+  options.plan.sources = {kModel};
+  options.plan.hardware = api::load_profile("h100-sxm");
+  options.plan.device.bytes = bytes;
+  options.devices = std::move(devices);
+  options.sequence = 128;
+  options.batch = 16;
+  for (i64 part = 1; part < 8; ++part) options.smaller_budgets.push_back(bytes / 8 * part);
+  return options;
+}
+
+std::string document_of(const api::TrainSearchOptions& options,
+                        const api::TrainSearchReport& report) {
+  std::string text;
+  auto out = open_document([&text](std::string_view part) { text += part; }, "plan_search_train",
+                           report.optimum ? "ok" : "findings");
+  write_fields(out, options, report);
+  out.end_object();
+  return text;
+}
+
+TEST_CASE("every number of a training's page is that of its document") {
+  for (const auto& devices : {std::vector<i64>{1}, {2}, {1, 2, 4}}) {
+    for (const i64 bytes : {i64{3'500'000}, i64{80'000'000}}) {
+      const api::TrainSearchOptions options = training_for(devices, bytes);
+      const api::TrainSearchReport report = api::search_training(options);
+      const std::string document = document_of(options, api::with_named_rows(report, 200));
+      const std::string page = html_page(document);
+      CHECK(check_numbers(page) > (report.optimum ? 30 : 4));
+      CHECK(island_of(page) == json::parse(document));
+      if (!report.optimum) continue;
+      const json island = island_of(page);
+      const json& best = island.at("rows").at(island.at("optimum").get<size_t>());
+      CHECK(best.at("name") == to_string(report.rows[*report.optimum].way));
+      CHECK(page.find("Best: " + best.at("name").get<std::string>()) != std::string::npos);
+      CHECK(island.at("losses").size() == report.losses.size());
+    }
+  }
+  const api::TrainSearchOptions none = training_for({1}, 100'000);
+  const std::string page = html_page(document_of(none, api::search_training(none)));
+  CHECK(check_numbers(page) > 2);
+  CHECK(page.find("No way to train fits.") != std::string::npos);
+}
+
+TEST_CASE("the stages of a training take the memory that their bars have") {
+  const api::TrainSearchOptions options = training_for({2}, 3'500'000);
+  const api::TrainSearchReport report = api::search_training(options);
+  REQUIRE(report.optimum);
+  const json island = island_of(html_page(document_of(options, api::with_named_rows(report, 200))));
+  for (const json& stage : island.at("rows").at(island.at("optimum").get<size_t>()).at("stages")) {
+    i64 sum = 0;
+    for (const char* part : {"state_bytes", "gathered_bytes", "activation_bytes"})
+      sum += stage.at(part).get<i64>();
+    CHECK(sum == stage.at("total_bytes").get<i64>());
+    CHECK(stage.at("total_bytes").get<i64>() <= island.at("budget_bytes").get<i64>());
+  }
 }
 
 TEST_CASE("names in a page cannot become markup") {

@@ -1,0 +1,150 @@
+#include "cli/print/html/line_chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/base/text.h"
+
+namespace shardtool::cli {
+namespace {
+
+constexpr double kLeft = 76, kTop = 30, kWidth = 600, kHeight = 220, kMargin = 44;
+constexpr double kRight = kLeft + kWidth, kBottom = kTop + kHeight;
+constexpr double kGap = 6, kLineHeight = 16, kBaseline = 4;
+constexpr size_t kMostMarks = 40;  ///< points that are drawn one by one
+
+class Lines {
+ public:
+  Lines(Page& page, const LineChart& chart)
+      : html_(page.html()), chart_(chart), most_x_(chart.limit_x), most_y_(chart.limit_y) {
+    for (const ChartPoint& point : chart_.points) {
+      most_x_ = std::max(most_x_, point.x);
+      most_y_ = std::max(most_y_, point.y);
+    }
+    constexpr double kRoomAtRight = 1.05, kRoomAbove = 1.15;  // for labels
+    most_x_ = std::max(most_x_, 1.0) * kRoomAtRight;
+    most_y_ = std::max(most_y_, 1.0) * kRoomAbove;
+  }
+
+  void write() {
+    const std::string width = coordinate(kRight + kMargin);
+    const std::string height = coordinate(kBottom + kMargin);
+    html_.line_break().open("figure").open("svg", {{"viewBox", "0 0 " + width + " " + height},
+                                                   {"width", width},
+                                                   {"height", height},
+                                                   {"role", "img"},
+                                                   {"aria-label", chart_.title}});
+    write_axes();
+    write_limits();
+    write_path();
+    write_points();
+    html_.close().close();
+  }
+
+ private:
+  double x_of(double x) const { return kLeft + kWidth * x / most_x_; }
+  double y_of(double y) const { return kBottom - kHeight * y / most_y_; }
+
+  void text(std::string_view text, double x, double y, std::string_view anchor) {
+    html_.element("text", text,
+                  {{"x", coordinate(x)}, {"y", coordinate(y)}, {"text-anchor", anchor}});
+  }
+
+  void line(std::string_view kind, double x1, double y1, double x2, double y2) {
+    html_.empty("line", {{"class", kind},
+                         {"x1", coordinate(x1)},
+                         {"y1", coordinate(y1)},
+                         {"x2", coordinate(x2)},
+                         {"y2", coordinate(y2)}});
+  }
+
+  void write_axes() {
+    const double right = tick_step(most_x_ / chart_.x.unit) * chart_.x.unit;
+    const double up = tick_step(most_y_ / chart_.y.unit) * chart_.y.unit;
+    for (double tick = 0; tick <= most_x_; tick += right) {
+      line("grid", x_of(tick), kTop, x_of(tick), kBottom);
+      text(chart_.x.text(tick), x_of(tick), kBottom + kLineHeight + 2, "middle");
+    }
+    for (double tick = 0; tick <= most_y_; tick += up) {
+      line("grid", kLeft, y_of(tick), kRight, y_of(tick));
+      text(chart_.y.text(tick), kLeft - kGap, y_of(tick) + kBaseline, "end");
+    }
+    text(chart_.y.title, kGap, kTop - kLineHeight, "start");
+    text(chart_.x.title, kRight, kBottom + 2 * kLineHeight, "end");
+  }
+
+  void write_limits() {
+    if (chart_.limit_x > 0) {
+      const double x = x_of(chart_.limit_x);
+      line("rule", x, kTop, x, kBottom);
+      text(chart_.limit_text, x, kTop - kGap, "end");
+    }
+    if (chart_.limit_y > 0) {
+      const double y = y_of(chart_.limit_y);
+      line("rule", kLeft, y, kRight, y);
+      text(chart_.limit_text, kRight, y - kGap, "end");
+    }
+  }
+
+  void write_path() {
+    std::string path;
+    for (const ChartPoint& point : chart_.points)
+      path += fmt::format("{}{} {}", path.empty() ? "M" : "L", coordinate(x_of(point.x)),
+                          coordinate(y_of(point.y)));
+    if (chart_.points.size() > 1) html_.empty("path", {{"class", "way"}, {"d", path}});
+  }
+
+  void write_points() {
+    constexpr double kRadius = 4.5, kRing = 8, kDistance = 10;
+    const bool marks = chart_.points.size() <= kMostMarks;
+    for (size_t i = 0; marks && i < chart_.points.size(); ++i) {
+      const ChartPoint& point = chart_.points[i];
+      const double x = x_of(point.x), y = y_of(point.y);
+      html_.open("circle", {{"class", "f0"},
+                            {"cx", coordinate(x)},
+                            {"cy", coordinate(y)},
+                            {"r", coordinate(kRadius)},
+                            {"data-at", point.value.pointer()},
+                            {"data-value", point.value.json()}});
+      html_.element("title", point.title).close();
+      if (chart_.has_numbers) text(fmt::format("{}", i + 1), x - kDistance, y - kDistance, "end");
+    }
+    if (!chart_.rings_last || chart_.points.empty()) return;
+    const ChartPoint& last = chart_.points.back();
+    html_.empty("circle", {{"class", "ring"},
+                           {"cx", coordinate(x_of(last.x))},
+                           {"cy", coordinate(y_of(last.y))},
+                           {"r", coordinate(kRing)}});
+  }
+
+  HtmlWriter& html_;
+  const LineChart& chart_;
+  double most_x_;
+  double most_y_;
+};
+
+}  // namespace
+
+void write_line_chart(Page& page, const LineChart& chart) {
+  Lines(page, chart).write();
+}
+
+ChartAxis bytes_axis(const std::string& title, double most) {
+  constexpr double kKib = 1024;
+  double unit = 1;
+  while (unit * kKib <= most) unit *= kKib;
+  return {title, unit, [](double bytes) { return format_bytes(std::llround(bytes)); }};
+}
+
+double tick_step(double most) {
+  constexpr double kTicks = 5;
+  const double power = std::pow(10, std::floor(std::log10(most / kTicks)));
+  for (const double factor : {1., 2., 5.}) {
+    if (power * factor * kTicks >= most) return power * factor;
+  }
+  return power * 10;
+}
+
+}  // namespace shardtool::cli
