@@ -152,6 +152,18 @@ void write_reads(JsonWriter& json, const api::SourceReads& reads) {
   json.end_array().end_object();
 }
 
+void write_levels(JsonWriter& json, const plan::ReshardPlan& reshard,
+                  const std::vector<api::DrawnLevel>& levels) {
+  json.key("memory").begin_object().field("rank", reshard.peak_rank);
+  json.field("begin_bytes", reshard.begin_bytes).key("levels").begin_array();
+  for (const api::DrawnLevel& level : levels) {
+    json.begin_object().field("tensor", level.tensor).field("tensors", level.tensors);
+    json.field("first_bytes", level.bytes.first).field("last_bytes", level.bytes.last);
+    json.field("after_bytes", level.bytes.after).end_object();
+  }
+  json.end_array().end_object();
+}
+
 void write_reshard(JsonWriter& json, const api::PlanReport& report) {
   const plan::ReshardPlan& reshard = *report.reshard;
   json.key("reshard").begin_object().field("from", report.from).field("to", report.to);
@@ -178,6 +190,7 @@ void write_reshard(JsonWriter& json, const api::PlanReport& report) {
   if (report.drawings) {
     json.field("node_size", report.drawings->node_size);
     write_transfers(json, "pairs", report.drawings->pairs);
+    write_levels(json, reshard, report.drawings->levels);
   }
   write_ranks(json, reshard);
   write_moves(json, report);

@@ -164,10 +164,33 @@ void add_reads(const LogicalCheckpoint& source, const AppliedMapping& applied, P
   }
 }
 
+/// Returns the levels of the busiest rank, several joined into one where there are too many.
+std::vector<DrawnLevel> drawn_levels(const plan::ReshardPlan& reshard,
+                                     const std::vector<std::string>& names) {
+  const size_t together = (reshard.order.size() + kMostLevels - 1) / kMostLevels;
+  std::vector<DrawnLevel> levels;
+  for (size_t i = 0; i < reshard.order.size(); ++i) {
+    const std::vector<size_t>& tensors = reshard.groups[reshard.order[i]].tensors;
+    const plan::MemoryLevel& level = reshard.levels[i];
+    if (i % together == 0) {
+      levels.push_back({names[tensors.front()], 0, level});
+    } else {
+      plan::MemoryLevel& joined = levels.back().bytes;
+      const i64 highest = std::max({joined.first, joined.last, level.first, level.last});
+      joined = {highest, highest, level.after};
+    }
+    levels.back().tensors += std::ssize(tensors);
+  }
+  return levels;
+}
+
 PlanDrawings drawings(const AppliedMapping& applied, const PlanOptions& options,
                       const PlanReport& report) {
-  PlanDrawings drawings{drawn_rules(applied.resolution, applied.specs), options.node_size, {}};
-  if (report.reshard) drawings.pairs = all_pairs(*report.reshard);
+  PlanDrawings drawings{drawn_rules(applied.resolution, applied.specs), options.node_size, {}, {}};
+  if (report.reshard) {
+    drawings.pairs = all_pairs(*report.reshard);
+    drawings.levels = drawn_levels(*report.reshard, report.tensors);
+  }
   return drawings;
 }
 

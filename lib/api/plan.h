@@ -151,12 +151,22 @@ struct MemoryReport {
   std::vector<LayerWeights> layers;  ///< in the model's order; only with PlanOptions::draws
 };
 
+/// Memory of the busiest rank of a reshard while some of its tensors move one by one.
+struct DrawnLevel {
+  std::string tensor;  ///< the first of them
+  i64 tensors = 0;
+  plan::MemoryLevel bytes;
+};
+
 /// Contents of the pictures of a plan.
 struct PlanDrawings {
   std::vector<DrawnRule> rules;       ///< of the layout, or of a reshard's destination
   i64 node_size = 1;                  ///< devices per node
   std::vector<plan::Transfer> pairs;  ///< bytes of all tensors by sender and receiver, ascending
+  std::vector<DrawnLevel> levels;     ///< of a reshard, in its order; at most kMostLevels
 };
+/// Limit above which levels are joined, with the highest of those that are one.
+inline constexpr size_t kMostLevels = 300;
 
 /// Requests for the data of a source on object stores: without listings, headers and other files.
 struct SourceReads {

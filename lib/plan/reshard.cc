@@ -134,6 +134,12 @@ void add_schedule(std::span<const ReshardTensor> tensors, ReshardPlan& plan) {
   Schedule found = schedule(steps);
   for (size_t rank = 0; rank < plan.per_rank.size(); ++rank)
     plan.per_rank[rank].peak_bytes = found.peak_bytes[rank];
+  if (!steps.empty()) {
+    plan.peak_rank = plan.per_rank[found.busiest].rank;
+    for (const MemoryStep& step : steps[found.busiest])
+      add_bytes(plan.begin_bytes, times(step.source, step.tensors));
+    plan.levels = levels_of(steps[found.busiest], found.order);
+  }
   plan.order = std::move(found.order);
   plan.peak_bytes = found.peak;
   plan.peak_bound = found.bound;

@@ -82,6 +82,9 @@ struct ReshardPlan {
   std::vector<size_t> order;         ///< of the groups: tensors one by one, with the lowest peak
   i64 peak_bytes = 0;                ///< of the busiest device, in that order
   i64 peak_bound = 0;                ///< lower bound for any order
+  i64 peak_rank = 0;                 ///< the busiest device
+  i64 begin_bytes = 0;               ///< its memory before the first tensor moves
+  std::vector<MemoryLevel> levels;   ///< its memory while the groups move, in `order`
   std::vector<ReshardGroup> groups;  ///< by their first tensor
   std::vector<size_t> group_of_tensor;
 

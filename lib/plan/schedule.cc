@@ -14,6 +14,13 @@ std::vector<i64> peaks(const std::vector<std::vector<MemoryStep>>& steps,
   return peaks;
 }
 
+/// Returns the memory before the first step.
+i64 begin_of(std::span<const MemoryStep> steps) {
+  i64 resident = 0;
+  for (const MemoryStep& step : steps) resident += step.source * step.tensors;
+  return resident;
+}
+
 i64 bound_of(std::span<const MemoryStep> steps) {
   i64 before = 0;
   i64 after = 0;
@@ -26,18 +33,26 @@ i64 bound_of(std::span<const MemoryStep> steps) {
 
 }  // namespace
 
-i64 peak_bytes(std::span<const MemoryStep> steps, std::span<const size_t> order) {
-  i64 resident = 0;
-  for (const MemoryStep& step : steps) resident += step.source * step.tensors;
-  i64 peak = resident;
+std::vector<MemoryLevel> levels_of(std::span<const MemoryStep> steps,
+                                   std::span<const size_t> order) {
+  i64 resident = begin_of(steps);
+  std::vector<MemoryLevel> levels;
+  levels.reserve(order.size());
   for (const size_t i : order) {
     const MemoryStep& step = steps[i];
-    // The first or the last of equal tensors has the highest level.
-    const i64 before_last = std::max<i64>(0, (step.tensors - 1) * step.growth());
-    peak = std::max(peak, resident + before_last + step.extra);
+    const i64 before_last = resident + (step.tensors - 1) * step.growth();
+    const i64 first = resident + step.extra;
     resident += step.tensors * step.growth();
+    levels.push_back({first, before_last + step.extra, resident});
   }
-  return std::max(peak, resident);
+  return levels;
+}
+
+i64 peak_bytes(std::span<const MemoryStep> steps, std::span<const size_t> order) {
+  i64 peak = begin_of(steps);
+  for (const MemoryLevel& level : levels_of(steps, order))
+    peak = std::max({peak, level.first, level.last, level.after});
+  return peak;
 }
 
 std::vector<size_t> best_order(std::span<const MemoryStep> steps) {
@@ -71,6 +86,7 @@ Schedule schedule(const std::vector<std::vector<MemoryStep>>& steps) {
     const auto device = static_cast<size_t>(highest - device_peaks.begin());
     if (attempt == 0 || *highest < best.peak) {
       best.peak = *highest;
+      best.busiest = device;
       best.order = std::move(order);
       best.peak_bytes = std::move(device_peaks);
     }

@@ -17,6 +17,18 @@ struct MemoryStep {
   i64 growth() const { return destination - source; }
 };
 
+/// Memory of a device while equal tensors move one by one, in bytes. Between the first and the last
+/// one the level changes evenly.
+struct MemoryLevel {
+  i64 first = 0;  ///< while the first one moves
+  i64 last = 0;   ///< while the last one moves
+  i64 after = 0;  ///< when all have moved
+};
+
+/// Levels of the device when the steps run in this order, which begins at the sum of all sources.
+std::vector<MemoryLevel> levels_of(std::span<const MemoryStep> steps,
+                                   std::span<const size_t> order);
+
 /// Peak memory of the device when the steps run in this order: sources not yet freed, finished
 /// destinations, and the extra of the current step.
 i64 peak_bytes(std::span<const MemoryStep> steps, std::span<const size_t> order);
@@ -30,6 +42,7 @@ struct Schedule {
   std::vector<size_t> order;
   std::vector<i64> peak_bytes;  ///< per device
   i64 peak = 0;                 ///< the largest of them
+  size_t busiest = 0;           ///< the first device that has it
   /// Lower bound for any order: the largest of any device's sources or destinations.
   i64 bound = 0;
 };

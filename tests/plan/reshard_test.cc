@@ -234,6 +234,12 @@ TEST_CASE("the peak of a device is at least what it has before and after") {
   CHECK(rc::check("peaks", [] {
     const ReshardPlan got = any_case().plan();
     RC_ASSERT(got.peak_bytes >= got.peak_bound);
+    RC_ASSERT(got.levels.size() == got.groups.size());
+    i64 highest = got.begin_bytes;
+    for (const plan::MemoryLevel& level : got.levels)
+      highest = std::max({highest, level.first, level.last, level.after});
+    RC_ASSERT(highest == got.peak_bytes);
+    RC_ASSERT(got.per_rank[static_cast<size_t>(got.peak_rank)].peak_bytes == got.peak_bytes);
     std::vector<size_t> order = got.order;
     std::sort(order.begin(), order.end());
     for (size_t g = 0; g < order.size(); ++g) RC_ASSERT(order[g] == g);

@@ -13,7 +13,6 @@ namespace {
 constexpr double kLeft = 76, kTop = 30, kWidth = 600, kHeight = 220, kMargin = 44;
 constexpr double kRight = kLeft + kWidth, kBottom = kTop + kHeight;
 constexpr double kGap = 6, kLineHeight = 16, kBaseline = 4;
-constexpr size_t kMostMarks = 40;  ///< points that are drawn one by one
 
 class Lines {
  public:
@@ -98,8 +97,7 @@ class Lines {
 
   void write_points() {
     constexpr double kRadius = 4.5, kRing = 8, kDistance = 10;
-    const bool marks = chart_.points.size() <= kMostMarks;
-    for (size_t i = 0; marks && i < chart_.points.size(); ++i) {
+    for (size_t i = 0; chart_.has_numbers && i < chart_.points.size(); ++i) {
       const ChartPoint& point = chart_.points[i];
       const double x = x_of(point.x), y = y_of(point.y);
       html_.open("circle", {{"class", "f0"},
@@ -109,7 +107,7 @@ class Lines {
                             {"data-at", point.value.pointer()},
                             {"data-value", point.value.json()}});
       html_.element("title", point.title).close();
-      if (chart_.has_numbers) text(fmt::format("{}", i + 1), x - kDistance, y - kDistance, "end");
+      text(fmt::format("{}", i + 1), x - kDistance, y - kDistance, "end");
     }
     if (!chart_.rings_last || chart_.points.empty()) return;
     const ChartPoint& last = chart_.points.back();

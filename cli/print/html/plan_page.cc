@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/print/html/each_page.h"
 #include "cli/print/html/heatmaps.h"
+#include "cli/print/html/line_chart.h"
 #include "cli/print/html/memory_bars.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {
@@ -70,7 +73,58 @@ void write_loads(Page& page, const JsonView& reshard) {
                           ranks.size() - kMost));
 }
 
-void write_reshard(Page& page, const JsonView& reshard) {
+/// Draws the memory of the busiest rank over the order in which tensors move.
+void write_levels(Page& page, const JsonView& reshard, const JsonView& verdict) {
+  const JsonView memory = reshard["memory"];
+  const std::vector<JsonView> levels = memory["levels"].elements();
+  if (levels.empty()) return;
+  LineChart chart;
+  chart.title = "memory of the busiest rank over the tensors in their order";
+  double tensors = 0;
+  const auto add = [&](const JsonView& bytes) {
+    chart.points.push_back({tensors, bytes.number(), bytes, ""});
+  };
+  add(memory["begin_bytes"]);
+  for (const JsonView& level : levels) {
+    add(level["first_bytes"]);
+    tensors += level["tensors"].number();
+    add(level["last_bytes"]);
+    add(level["after_bytes"]);
+  }
+  chart.x = {"tensors that have moved", 1, [](double n) { return format_count(std::llround(n)); }};
+  chart.y = bytes_axis("memory", reshard["peak_bytes"].number());
+  if (verdict.has("budget_bytes")) {
+    chart.limit_y = verdict["budget_bytes"].number();
+    chart.limit_text = "budget " + format_bytes(verdict["budget_bytes"].count());
+  }
+  page.html().element("h3", "Peak memory over the order of tensors");
+  page.html().open("p", {{"class", "soft"}});
+  page.text("Weights on rank ").count(memory["rank"]);
+  page.text(
+      ", the busiest, while tensors move one by one: old parts that still exist, new ones, and "
+      "the one on its way. The peak is ");
+  page.bytes(reshard["peak_bytes"]).text("; no order has less than ");
+  page.bytes(reshard["peak_bound"]).text(".");
+  page.html().close();
+  write_line_chart(page, chart);
+  constexpr size_t kMost = 40;
+  page.html().open("details").element("summary", "The order of tensors as a table");
+  page.begin_table(
+      {"first tensor", "#tensors", "#while the first moves", "#while the last moves", "#after"});
+  for (size_t l = 0; l < std::min(kMost, levels.size()); ++l) {
+    page.begin_row().text_cell(levels[l]["tensor"].text()).count_cell(levels[l]["tensors"]);
+    for (const char* field : {"first_bytes", "last_bytes", "after_bytes"})
+      page.bytes_cell(levels[l][field]);
+    page.end_row();
+  }
+  page.end_table();
+  if (levels.size() > kMost)
+    page.note(
+        fmt::format("The other {} are in the JSON document of this page.", levels.size() - kMost));
+  page.html().close();
+}
+
+void write_reshard(Page& page, const JsonView& reshard, const JsonView& verdict) {
   page.begin_section("What moves");
   write_pairs(page, reshard);
   page.begin_table({"way", "#bytes moved"});
@@ -91,6 +145,7 @@ void write_reshard(Page& page, const JsonView& reshard) {
     }
     page.end_table();
   }
+  write_levels(page, reshard, verdict);
   write_loads(page, reshard);
   page.end_section();
 }
@@ -165,7 +220,7 @@ void write_plan(Page& page, const JsonView& plan) {
   write_memory_bars(page, plan);
   page.end_section();
   write_rules(page, plan, static_cast<i64>(plan["devices"].size()));
-  if (plan.has("reshard")) write_reshard(page, plan["reshard"]);
+  if (plan.has("reshard")) write_reshard(page, plan["reshard"], plan["verdict"]);
   page.begin_section("Weights by layer");
   write_layers(page, plan);
   page.end_section();

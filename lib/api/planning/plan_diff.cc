@@ -24,7 +24,7 @@ constexpr std::array kBeside{"format_version", "tool", "command", "source", "war
                              "apply",          "seal", "status",  "layers"};
 /// Keys that the pictures of a difference do not need.
 constexpr std::array kNotDrawn{"format_version", "tool", "apply", "seal", "layers"};
-constexpr std::array kNotDrawnOfReshard{"tensors", "pairs"};
+constexpr std::array kNotDrawnOfReshard{"tensors", "pairs", "memory"};
 
 /// Returns the JSON text of a plan's file: all of it, or what stands inside a page.
 std::string document_text(const std::string& path) {
@@ -63,7 +63,7 @@ json compared_document(const std::string& text, const std::string& path) {
   try {
     if (document.contains("rules")) name_rules(document);
     if (document.contains("reshard")) {
-      for (const char* key : {"pairs", "node_size"}) document["reshard"].erase(key);
+      for (const char* key : {"pairs", "node_size", "memory"}) document["reshard"].erase(key);
     }
   } catch (const json::exception& error) {
     throw Error(ErrorCode::kPlanInvalid,

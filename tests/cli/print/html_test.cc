@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -250,6 +251,21 @@ TEST_CASE("the pairs of a reshard add up to what moves") {
   for (const plan::Transfer& pair : report.drawings->pairs) sum += pair.bytes;
   CHECK(sum == report.reshard->bytes_moved);
   CHECK(report.drawings->pairs.size() == static_cast<size_t>(report.reshard->pairs));
+}
+
+TEST_CASE("the levels of a reshard reach its peak and move every tensor") {
+  for (const char* to : {"tp=2", "tp=8"}) {
+    const api::PlanReport report = plan_for("tp=4", to);
+    const json reshard = json::parse(document_of("plan", report)).at("reshard");
+    i64 highest = reshard.at("memory").at("begin_bytes"), tensors = 0;
+    for (const json& level : reshard.at("memory").at("levels")) {
+      for (const char* field : {"first_bytes", "last_bytes", "after_bytes"})
+        highest = std::max(highest, level.at(field).get<i64>());
+      tensors += level.at("tensors").get<i64>();
+    }
+    CHECK(highest == report.reshard->peak_bytes);
+    CHECK(tensors == static_cast<i64>(report.tensors.size()));
+  }
 }
 
 TEST_CASE("pages of other commands hold their documents") {
