@@ -137,7 +137,16 @@ void write_rule(JsonWriter& json, const api::DrawnRule& rule) {
   write_tensor(json, rule.example, true);
   json.key("sections").begin_array();
   for (const std::vector<i64>& begins : rule.sections) json.array(begins);
-  json.end_array().end_object();
+  json.end_array();
+  if (!rule.owners.empty()) {
+    json.key("owners").begin_array();
+    for (const api::DrawnOwners& owners : rule.owners) {
+      json.begin_object().list("ranks", owners.ranks).field("tensors", owners.tensors);
+      json.field("first", owners.first).end_object();
+    }
+    json.end_array();
+  }
+  json.end_object();
 }
 
 void write_share(JsonWriter& json, const api::TransformShare& share, const std::string& output) {

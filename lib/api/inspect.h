@@ -50,6 +50,13 @@ struct InspectTensor {
   std::vector<InspectShard> shards;
 };
 
+/// Tensors of a rule that are on the same ranks.
+struct DrawnOwners {
+  std::vector<i64> ranks;  ///< ascending
+  i64 tensors = 0;
+  std::string first;  ///< name of the first tensor
+};
+
 /// Tensors that one rule cuts, with one of them as the example that a picture shows.
 struct DrawnRule {
   i64 tensors = 0;
@@ -59,6 +66,8 @@ struct DrawnRule {
   /// Positions at which the sections of an axis begin (q, k and v of a fused tensor), by axis;
   /// empty for an axis of one section.
   std::vector<std::vector<i64>> sections;
+  /// Where the tensors are, by their ranks; empty if all are on the same ones.
+  std::vector<DrawnOwners> owners;
 };
 
 /// A row of a summary by dtype or by module.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "cli/print/html/tensor_grid.h"
 
 namespace shardtool::cli {
@@ -21,14 +23,39 @@ void write_title(Page& page, std::string_view title, const JsonView& document) {
   page.html().close();
 }
 
+namespace {
+
+/// Writes the rules whose tensors every rank holds whole.
+void write_whole_rules(Page& page, const std::vector<JsonView>& rules) {
+  if (rules.empty()) return;
+  page.html().element("h3", "Whole on every rank");
+  page.begin_table({"rule", "#tensors", "#bytes", "such as"});
+  for (const JsonView& rule : rules) {
+    page.begin_row().text_cell(rule["example"]["rule"].text()).count_cell(rule["tensors"]);
+    page.bytes_cell(rule["bytes"]);
+    page.cell([&] { page.html().element("code", rule["example"]["name"].text()); }).end_row();
+  }
+  page.end_table();
+}
+
+}  // namespace
+
 void write_rules(Page& page, const JsonView& document, i64 devices) {
   if (!document.has("rules") || document["rules"].empty()) return;
   page.begin_section("Who holds what");
   page.note(
       "One tensor of each rule, the largest: every cell is a shard with the ranks that hold it.");
   page.html().open("div", {{"class", "rules"}});
-  for (const JsonView& rule : document["rules"].elements()) write_tensor_grid(page, rule, devices);
+  std::vector<JsonView> whole;
+  for (const JsonView& rule : document["rules"].elements()) {
+    if (is_whole(rule, devices)) {
+      whole.push_back(rule);
+    } else {
+      write_tensor_grid(page, rule, devices);
+    }
+  }
   page.html().close();
+  write_whole_rules(page, whole);
   page.end_section();
 }
 

@@ -51,6 +51,7 @@ class FrontChart {
         "svg", {{"viewBox", "0 0 " + width + " " + height},
                 {"width", width},
                 {"height", height},
+                {"class", "chart"},
                 {"role", "img"},
                 {"aria-label", "tokens per second of a device and of a client"}});
     write_axes();

@@ -43,16 +43,16 @@ i64 devices_of(const JsonView& plan) {
   return static_cast<i64>(plan["devices"].size());
 }
 
-bool is_whole(const JsonView& rule, i64 devices) {
-  const std::vector<HeldPart> parts = read_parts(rule["example"]);
-  return parts.size() == 1 && static_cast<i64>(parts[0].ranks.size()) == devices;
+std::string owners_of(const std::optional<JsonView>& rule) {
+  return rule->has("owners") ? (*rule)["owners"].json() : "";
 }
 
-/// True if the same ranks hold the same parts of equal examples.
+/// True if the tensors are on the same ranks, which hold the same parts of equal examples.
 bool is_held_alike(const BeforeAfter& rule) {
   const JsonView before = (*rule.before)["example"];
   const JsonView after = (*rule.after)["example"];
-  return before["shape"].json() == after["shape"].json() && read_parts(before) == read_parts(after);
+  return before["shape"].json() == after["shape"].json() &&
+         read_parts(before) == read_parts(after) && owners_of(rule.before) == owners_of(rule.after);
 }
 
 /// Rules by what became of them.
@@ -94,7 +94,6 @@ void write_side(Page& page, const char* side, const std::optional<JsonView>& rul
   page.html().open("div").element("p", fmt::format("{}: {}", side, mesh_text(plan)),
                                   {{"class", "side"}});
   if (rule) {
-    write_layouts_note(page, *rule);
     write_holders(page, *rule, devices_of(plan));
   } else {
     page.note("No such rule.");

@@ -10,13 +10,14 @@
 namespace shardtool::cli {
 namespace {
 
-constexpr double kLeft = 76, kTop = 30, kWidth = 600, kHeight = 220, kMargin = 44;
-constexpr double kRight = kLeft + kWidth, kBottom = kTop + kHeight;
-constexpr double kGap = 6, kLineHeight = 16, kBaseline = 4;
+constexpr double kLinesLeft = 76, kLinesTop = 30, kLinesWidth = 600, kLinesHeight = 220,
+                 kLinesMargin = 44;
+constexpr double kLinesRight = kLinesLeft + kLinesWidth, kLinesBottom = kLinesTop + kLinesHeight;
+constexpr double kLinesGap = 6, kLinesLineHeight = 16, kLinesBaseline = 4;
 
-class Lines {
+class LineDrawing {
  public:
-  Lines(Page& page, const LineChart& chart)
+  LineDrawing(Page& page, const LineChart& chart)
       : html_(page.html()), chart_(chart), most_x_(chart.limit_x), most_y_(chart.limit_y) {
     for (const ChartPoint& point : chart_.points) {
       most_x_ = std::max(most_x_, point.x);
@@ -28,11 +29,12 @@ class Lines {
   }
 
   void write() {
-    const std::string width = coordinate(kRight + kMargin);
-    const std::string height = coordinate(kBottom + kMargin);
+    const std::string width = coordinate(kLinesRight + kLinesMargin);
+    const std::string height = coordinate(kLinesBottom + kLinesMargin);
     html_.line_break().open("figure").open("svg", {{"viewBox", "0 0 " + width + " " + height},
                                                    {"width", width},
                                                    {"height", height},
+                                                   {"class", "chart"},
                                                    {"role", "img"},
                                                    {"aria-label", chart_.title}});
     write_axes();
@@ -43,8 +45,8 @@ class Lines {
   }
 
  private:
-  double x_of(double x) const { return kLeft + kWidth * x / most_x_; }
-  double y_of(double y) const { return kBottom - kHeight * y / most_y_; }
+  double x_of(double x) const { return kLinesLeft + kLinesWidth * x / most_x_; }
+  double y_of(double y) const { return kLinesBottom - kLinesHeight * y / most_y_; }
 
   void text(std::string_view text, double x, double y, std::string_view anchor) {
     html_.element("text", text,
@@ -63,27 +65,27 @@ class Lines {
     const double right = tick_step(most_x_ / chart_.x.unit) * chart_.x.unit;
     const double up = tick_step(most_y_ / chart_.y.unit) * chart_.y.unit;
     for (double tick = 0; tick <= most_x_; tick += right) {
-      line("grid", x_of(tick), kTop, x_of(tick), kBottom);
-      text(chart_.x.text(tick), x_of(tick), kBottom + kLineHeight + 2, "middle");
+      line("grid", x_of(tick), kLinesTop, x_of(tick), kLinesBottom);
+      text(chart_.x.text(tick), x_of(tick), kLinesBottom + kLinesLineHeight + 2, "middle");
     }
     for (double tick = 0; tick <= most_y_; tick += up) {
-      line("grid", kLeft, y_of(tick), kRight, y_of(tick));
-      text(chart_.y.text(tick), kLeft - kGap, y_of(tick) + kBaseline, "end");
+      line("grid", kLinesLeft, y_of(tick), kLinesRight, y_of(tick));
+      text(chart_.y.text(tick), kLinesLeft - kLinesGap, y_of(tick) + kLinesBaseline, "end");
     }
-    text(chart_.y.title, kGap, kTop - kLineHeight, "start");
-    text(chart_.x.title, kRight, kBottom + 2 * kLineHeight, "end");
+    text(chart_.y.title, kLinesGap, kLinesTop - kLinesLineHeight, "start");
+    text(chart_.x.title, kLinesRight, kLinesBottom + 2 * kLinesLineHeight, "end");
   }
 
   void write_limits() {
     if (chart_.limit_x > 0) {
       const double x = x_of(chart_.limit_x);
-      line("rule", x, kTop, x, kBottom);
-      text(chart_.limit_text, x, kTop - kGap, "end");
+      line("rule", x, kLinesTop, x, kLinesBottom);
+      text(chart_.limit_text, x, kLinesTop - kLinesGap, "end");
     }
     if (chart_.limit_y > 0) {
       const double y = y_of(chart_.limit_y);
-      line("rule", kLeft, y, kRight, y);
-      text(chart_.limit_text, kRight, y - kGap, "end");
+      line("rule", kLinesLeft, y, kLinesRight, y);
+      text(chart_.limit_text, kLinesRight, y - kLinesGap, "end");
     }
   }
 
@@ -126,7 +128,7 @@ class Lines {
 }  // namespace
 
 void write_line_chart(Page& page, const LineChart& chart) {
-  Lines(page, chart).write();
+  LineDrawing(page, chart).write();
 }
 
 ChartAxis bytes_axis(const std::string& title, double most) {

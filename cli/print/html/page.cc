@@ -28,8 +28,8 @@ figure{margin:.6rem 0;overflow-x:auto}svg{max-width:100%;height:auto;display:blo
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(20rem,100%),1fr));gap:0 1rem}.pair>*{min-width:0}.side{font-weight:600;font-size:.87rem}
 .rules{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(28rem,100%),1fr));gap:0 1.5rem}article{min-width:0}
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:.87rem;margin:.4rem 0}
-th,td{padding:.12rem .6rem;text-align:left;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:break-word;min-width:3em}
-th{color:var(--soft);font-weight:600;vertical-align:bottom}td.name{min-width:11rem}td.brief{white-space:nowrap}th.n,td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+th,td{padding:.12rem .5rem;text-align:left;border-bottom:1px solid var(--line);vertical-align:top;overflow-wrap:break-word;min-width:3em}
+th{color:var(--soft);font-weight:600;vertical-align:bottom}td.name{min-width:11rem}td.brief{min-width:8rem}th.n,td.n{text-align:right;font-variant-numeric:tabular-nums}td.n{white-space:nowrap}
 code{font:.92em ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere}
 .key{display:inline-block;width:.85em;height:.85em;margin:0 .3em 0 0;vertical-align:-.08em;border:1px solid var(--ink)}
 .keys{font-size:.87rem}.keys span{margin-right:1rem;white-space:nowrap}
@@ -42,9 +42,9 @@ code{font:.92em ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere
 .hatch{fill:url(#hatch)}.over{fill:url(#over)}pattern path{stroke:var(--ink);stroke-width:1;stroke-opacity:.5}#over path{stroke-width:3;stroke-opacity:.9}
 .h1{background:color-mix(in srgb,var(--c0) 6%,transparent)}.h2{background:color-mix(in srgb,var(--c0) 12%,transparent)}.h3{background:color-mix(in srgb,var(--c0) 18%,transparent)}.h4{background:color-mix(in srgb,var(--c0) 24%,transparent)}.h5{background:color-mix(in srgb,var(--c0) 30%,transparent)}.h6{background:color-mix(in srgb,var(--c0) 36%,transparent)}.h7{background:color-mix(in srgb,var(--c0) 42%,transparent)}.h8{background:color-mix(in srgb,var(--c0) 48%,transparent)}
 details{margin:.3rem 0}summary{cursor:pointer;color:var(--soft);font-size:.87rem}
-@media print{body{max-width:none;padding:0;font-size:11px}details>*{display:block}section{break-inside:auto}figure,tr{break-inside:avoid}h2,h3,.side{break-after:avoid}.wide{overflow:visible}th,td{padding:.08rem .35rem}
+@media print{html{font-size:12px}body{max-width:none;padding:0;font-size:12px}details::details-content{content-visibility:visible;height:auto}article details{display:none}section{break-inside:auto}figure,tr{break-inside:avoid}h2,h3,.side{break-after:avoid}.wide{overflow:visible}th,td{padding:.08rem .35rem}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
-@media(max-width:40rem){body{padding:.8rem}}
+@media(max-width:40rem){body{padding:.8rem}svg.chart{max-width:none}}
 )css";
 
 /// Pattern that charts refer to by "url(#hatch)".

@@ -34,6 +34,7 @@ class Bars {
     html_.line_break().open("figure").open("svg", {{"viewBox", "0 0 " + width + " " + height},
                                                    {"width", width},
                                                    {"height", height},
+                                                   {"class", "chart"},
                                                    {"role", "img"},
                                                    {"aria-label", chart_.title}});
     for (size_t row = 0; row < chart_.bars.size(); ++row) write_bar(chart_.bars[row], row);

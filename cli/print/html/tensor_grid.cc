@@ -7,6 +7,7 @@
 
 #include "cli/print/html/device_groups.h"
 #include "cli/print/html/held_parts.h"
+#include "cli/print/html/owners_strip.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {
@@ -312,20 +313,17 @@ void write_rule_facts(Page& page, const JsonView& rule) {
   page.html().close();
 }
 
-void write_layouts_note(Page& page, const JsonView& rule) {
-  if (rule["layouts"].count() <= 1) return;
-  page.html().open("p", {{"class", "soft"}});
-  page.text("The tensors of this rule have ").count(rule["layouts"]);
-  page.text(" layouts; this is that of the example.");
-  page.html().close();
+bool is_whole(const JsonView& rule, i64 devices) {
+  const std::vector<HeldPart> parts = read_parts(rule["example"]);
+  return !rule.has("owners") && parts.size() == 1 && devices > 1 &&
+         static_cast<i64>(parts[0].ranks.size()) == devices;
 }
 
 void write_holders(Page& page, const JsonView& rule, i64 devices) {
   const JsonView shards = rule["example"]["shards"];
   const std::vector<HeldPart> parts = read_parts(rule["example"]);
-  const bool is_replicated =
-      parts.size() == 1 && static_cast<i64>(parts[0].ranks.size()) == devices && devices > 1;
-  if (is_replicated) {
+  write_owners(page, rule);
+  if (is_whole(rule, devices)) {
     page.note("Every rank holds the whole tensor.");
   } else {
     Drawing(page, rule, parts).write();
@@ -336,7 +334,6 @@ void write_holders(Page& page, const JsonView& rule, i64 devices) {
 void write_tensor_grid(Page& page, const JsonView& rule, i64 devices) {
   page.html().line_break().open("article").element("h3", rule["example"]["rule"].text());
   write_rule_facts(page, rule);
-  write_layouts_note(page, rule);
   write_holders(page, rule, devices);
   page.html().close();
 }

@@ -268,6 +268,27 @@ TEST_CASE("the levels of a reshard reach its peak and move every tensor") {
   }
 }
 
+TEST_CASE("a page says on which ranks the tensors of a rule are") {
+  for (const char* mesh : {"pp=2,tp=2", "tp=4"}) {
+    const std::string page = html_page(document_of("plan", plan_for(mesh, nullptr)));
+    const bool has_stages = std::string(mesh) != "tp=4";
+    bool has_owners = false;
+    const json island = island_of(page);
+    for (const json& rule : island.at("rules")) {
+      if (!rule.contains("owners")) continue;
+      has_owners = true;
+      i64 tensors = 0;
+      for (const json& owners : rule.at("owners")) tensors += owners.at("tensors").get<i64>();
+      CHECK(tensors == rule.at("tensors").get<i64>());
+      CHECK(rule.at("owners").at(0).at("ranks") == json({0, 1}));
+      CHECK(rule.at("owners").at(1).at("ranks") == json({2, 3}));
+    }
+    CHECK(has_owners == has_stages);
+    CHECK((page.find("Its tensors are on different ranks:") != page.npos) == has_stages);
+    CHECK(page.find("Whole on every rank") != page.npos);
+  }
+}
+
 TEST_CASE("pages of other commands hold their documents") {
   const test::TempFolder folder;
   api::SplitOptions split;
