@@ -194,6 +194,7 @@ void write_fields(JsonWriter& json, const api::TransformReport& report) {
   const auto& written = *report.written;
   json.key("written").begin_object().field("bytes", written.bytes).field("files", written.files);
   json.field("shared_bytes", written.shared_bytes);
+  if (written.copied_by_store > 0) json.field("copied_by_store", written.copied_by_store);
   json.field("seconds", written.seconds).field("bytes_per_second", written.bytes_per_second);
   json.field("peak_rss_bytes", written.peak_rss_bytes).end_object();
   json.field("replicas_compared", report.replicas_compared).field("output", report.output);

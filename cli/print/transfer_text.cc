@@ -138,6 +138,9 @@ std::string compared_text(const api::TransformReport& report) {
 std::string written_text(const api::TransformReport& report) {
   const auto& written = *report.written;
   auto text = fmt::format("{}, {}", plural(written.files, "file"), moved_text(written));
+  if (written.copied_by_store > 0) {
+    text += fmt::format("; {} copied by the object store", format_bytes(written.copied_by_store));
+  }
   if (written.shared_bytes > 0) {
     text += fmt::format("; {} share the source's space", format_bytes(written.shared_bytes));
   }

@@ -195,6 +195,8 @@ struct TransformDequantize {
 struct TransformWritten {
   i64 bytes = 0;         ///< all files, headers included
   i64 shared_bytes = 0;  ///< part of these that shares the source's disk space
+  /// Part of these that the object store copied from the source, unread by this machine.
+  i64 copied_by_store = 0;
   i64 files = 0;
   double seconds = 0;
   double bytes_per_second = 0;

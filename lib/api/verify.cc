@@ -15,10 +15,6 @@ struct Expected {
   std::vector<const std::string*> tensors;  ///< null for a header
 };
 
-Error lacks_hash(const std::string& what) {
-  return Error(ErrorCode::kDataMismatch, "the manifest has no hash to compare with").tensor(what);
-}
-
 /// Expects the bytes around the data as they are planned.
 void expect_frame(const WriteRun& run, size_t file, Expected& expected) {
   kernels::Xxh3 hash;
@@ -47,7 +43,7 @@ void expect_tensor(const WriteRun& run, size_t t, const ExpectedHash& hash, Expe
   std::vector<kernels::Hash128> hashes;
   for (size_t h = 0; h < move.to.slots.size(); ++h) {
     const auto known = hash(t, h);
-    if (!known) throw lacks_hash(move.name);
+    if (!known) throw no_hash(move.name);
     hashes.push_back(*known);
   }
   add_ranges(run, t, hashes, expected.ranges);
@@ -55,6 +51,14 @@ void expect_tensor(const WriteRun& run, size_t t, const ExpectedHash& hash, Expe
 }
 
 }  // namespace
+
+Error no_hash(const std::string& tensor) {
+  return Error(ErrorCode::kDataMismatch, "the manifest has no hash to compare with")
+      .tensor(tensor)
+      .help(
+          "an object store has copied the tensor, and nobody has read it: write the output again "
+          "with --force --verify");
+}
 
 i64 verify_output(const WriteRun& run, const std::string& folder, const ExpectedHash& hash,
                   const VerifiedPart& part, const exec::Resources& resources) {

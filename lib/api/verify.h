@@ -18,9 +18,12 @@ struct VerifiedPart {
   std::vector<bool> tensors;  ///< per tensor
 };
 
+/// Error for a tensor whose shards have no hash (TensorRecord::is_unread).
+Error no_hash(const std::string& tensor);
+
 /// Reads headers and shards of a run's output back from `folder` and compares each with its hash.
 /// Returns the bytes read. Throws kDataMismatch for the first difference, and the errors of
-/// reading.
+/// reading, and no_hash.
 i64 verify_output(const WriteRun& run, const std::string& folder, const ExpectedHash& hash,
                   const VerifiedPart& part, const exec::Resources& resources);
 

@@ -13,6 +13,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/exec/chunks/cast_chunk.h"
+#include "lib/exec/chunks/same_bytes.h"
 #include "lib/exec/files/range_hash.h"
 
 namespace shardtool::exec {
@@ -286,22 +287,6 @@ class Copier {
     Copying& copying = *open_[filled.number];
     const std::lock_guard lock(copying.mutex);
     copying.shared += shared;
-  }
-
-  /// Source position of an output's bytes, if they are contiguous in one source file and not cast.
-  static std::optional<Slot> origin_of(const TensorMove& move, const Chunk& chunk, int output) {
-    if (move.cast_to || move.computed) return std::nullopt;
-    for (const ChunkCopy& copy : chunk.copies) {
-      if (copy.output != output) continue;
-      const bool is_all = copy.copy.loops.empty() &&
-                          copy.copy.run == chunk.outputs[static_cast<size_t>(output)].bytes;
-      if (!is_all) return std::nullopt;
-      const ChunkInput& input = chunk.inputs[static_cast<size_t>(copy.input)];
-      Slot at = move.from.slots[static_cast<size_t>(input.holder)];
-      at.offset += input.offset + copy.copy.src;
-      return at;
-    }
-    return std::nullopt;
   }
 
   /// Throws unless all bytes came: hashes and digests would cover other content.

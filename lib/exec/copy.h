@@ -33,6 +33,7 @@ struct CopiedTensor {
   std::vector<int> unhashed = {};
   std::optional<CastReport> cast = {};
   std::optional<ComputedReport> computed = {};
+  bool is_unread = false;  ///< an object store copied the bytes: no digest, no hashes
 
   std::uint64_t source_digest() const { return cast ? cast->source_digest : digest; }
 };

@@ -141,6 +141,24 @@ def write_outputs(s):
     assert not s.client.list_multipart_uploads(Bucket=BUCKET).get("Uploads")
 
 
+def copied_rows(s):
+    """Rows go from object to object inside the store; with --verify they pass this machine and get their hashes."""
+    source, place = f"s3://{BUCKET}/large model", f"s3://{BUCKET}/out/copied"
+    command = ["split", source, "-m", source + "/mapping.json", "-o", place, "--json"]
+    report = json.JSONDecoder().raw_decode(s.run(*command))[0]
+    found, expected = stored(s, "out/copied"), content(s.folder / "large-local")
+    manifest = json.loads(found.pop("manifest.json"))
+    expected.pop("manifest.json")
+    assert found == expected
+    assert manifest["tensors"]["a.weight"]["unread"]
+    assert report["written"]["copied_by_store"] > 3 * 10**7, report
+    assert "copied 1 tensor by itself" in " ".join(report["warnings"]), report
+    s.run("diff", place, source)
+    s.run("check", place)
+    s.run(*command, "--force", "--verify")
+    assert stored(s, "out/copied") == content(s.folder / "large-local")
+
+
 def killed_runs(s):
     """A run that is killed publishes nothing, and the same command writes over what it left."""
     place = f"s3://{BUCKET}/out/killed"
@@ -287,7 +305,8 @@ def refusals(s):
     assert "does not answer" in text, text
 
 
-CASES = [split_from_store, large_tensors, merge_and_reshard, compare_and_look, write_outputs, killed_runs, resumed_runs,
+CASES = [split_from_store, large_tensors, merge_and_reshard, compare_and_look, write_outputs, copied_rows,
+         killed_runs, resumed_runs,
          shares_and_finish, *([many_kills] if KILLS else []), discarded_runs, doctor_lists_uploads, odd_keys, refusals]
 
 

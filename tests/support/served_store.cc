@@ -28,6 +28,7 @@ void ServedStore::clear() {
   const std::lock_guard lock(mutex_);
   bucket_ = {};
   disturbance_ = nullptr;
+  change_ = nullptr;
   requests_ = 0;
 }
 
@@ -47,6 +48,11 @@ void ServedStore::disturb(std::function<void(int number, PlayedAnswer& answer)> 
   const std::lock_guard lock(mutex_);
   disturbance_ = std::move(disturbance);
   requests_ = 0;
+}
+
+void ServedStore::change(std::function<void(const ReceivedRequest&, PlayedAnswer&)> change) {
+  const std::lock_guard lock(mutex_);
+  change_ = std::move(change);
 }
 
 int ServedStore::requests() const {
@@ -80,6 +86,7 @@ PlayedAnswer ServedStore::answer(const ReceivedRequest& request) {
   ++requests_;
   PlayedAnswer answer = bucket_.take(request);
   if (disturbance_) disturbance_(requests_, answer);
+  if (change_) change_(request, answer);
   return answer;
 }
 

@@ -21,6 +21,8 @@ class ServedStore {
   void put_folder(const std::string& prefix, const std::string& folder);
   /// Changes answers; called for each request with its number since `clear`, from 1.
   void disturb(std::function<void(int number, PlayedAnswer& answer)> disturbance);
+  /// Changes answers, or only looks at them, by their requests; until `clear`.
+  void change(std::function<void(const ReceivedRequest& request, PlayedAnswer& answer)> change);
   int requests() const;
   /// Objects below a prefix, by their names, and the number of open uploads.
   std::map<std::string, std::string> below(const std::string& prefix) const;
@@ -35,6 +37,7 @@ class ServedStore {
   mutable std::mutex mutex_;  ///< guards the members up to server_
   PlayedBucket bucket_;
   std::function<void(int, PlayedAnswer&)> disturbance_;
+  std::function<void(const ReceivedRequest&, PlayedAnswer&)> change_;
   int requests_ = 0;
   HttpServer server_;
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/api/transfer/write_files.h"
+#include "lib/api/verify.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/exec/files/read_back.h"
@@ -126,10 +127,7 @@ i64 verify_shards(const format::Manifest& manifest, const std::string& folder,
   i64 bytes = 0;
   for (const format::TensorRecord& tensor : manifest.tensors) {
     for (const format::ShardRecord& shard : tensor.shards) {
-      if (!shard.xxh3) {
-        throw Error(ErrorCode::kDataMismatch, "the manifest has no hash to compare with")
-            .tensor(tensor.name);
-      }
+      if (!shard.xxh3) throw no_hash(tensor.name);
       ranges.push_back({shard.file, shard.offset, shard.bytes, *shard.xxh3});
       tensor_of.push_back(&tensor);
       bytes += shard.bytes;

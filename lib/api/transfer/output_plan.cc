@@ -456,7 +456,9 @@ format::TensorRecord tensor_record(const LogicalCheckpoint& source, const Target
   record.cut = wanted.cut;
   record.stored = wanted.stored_as;
   record.stored_on = wanted.stored_on;
+  record.is_unread = copied.is_unread;
   if (copied.is_whole) record.digest = copied.digest;
+  if (copied.is_unread) record.digest = source.tensors[wanted.source].digest;
   record.casts = cast_records(source.tensors[wanted.source], copied);
   record.dequantized = dequantize_record(source.tensors[wanted.source], copied);
   record.shards = shard_records(wanted, plan.slots[tensor], spec.dtype, copied);

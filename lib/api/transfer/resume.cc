@@ -25,6 +25,7 @@ kernels::Hash128 text_hash(const format::Manifest& head, size_t tensors,
 
 void clear_data(format::TensorRecord& record) {
   record.digest.reset();
+  record.is_unread = false;
   for (format::CastRecord& cast : record.casts) cast.digest.reset();
   if (record.dequantized) {
     for (format::StoredRecord& stored : record.dequantized->from) stored.digest.reset();

@@ -150,7 +150,8 @@ void check_complete(const WriteRun& run, std::span<const exec::CopiedTensor> cop
 
 bool is_complete(const WriteRun& run, size_t t, const exec::CopiedTensor& copied) {
   const exec::TensorMove& move = run.moves[t];
-  return copied.xxh3.size() == move.to.slots.size() && copied.is_whole == run.wants_whole[t];
+  const bool is_there = copied.is_unread || copied.xxh3.size() == move.to.slots.size();
+  return is_there && copied.is_whole == run.wants_whole[t];
 }
 
 void add_ranges(const WriteRun& run, size_t t, std::span<const kernels::Hash128> xxh3,

@@ -101,6 +101,9 @@ struct TensorRecord {
   /// Linear CRC-64 of the whole tensor; nullopt only when --ranks left out ranks that hold some of
   /// its elements.
   std::optional<std::uint64_t> digest = {};
+  /// The bytes were copied inside an object store, unread: shards have no hashes, and the digest is
+  /// that of the source's manifest, if it has one. JSON: "unread".
+  bool is_unread = false;
   std::optional<DequantizeRecord> dequantized = {};  ///< before all casts
   std::vector<CastRecord> casts = {};  ///< from the source to `dtype`, the first one first
   std::vector<ShardRecord> shards = {};

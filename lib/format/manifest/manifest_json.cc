@@ -96,6 +96,7 @@ class TensorTexts {
     const CutText& cut = of(tensor.cut);
     json.raw(cut.front);
     write_digest(json, tensor.digest);
+    if (tensor.is_unread) json.field("unread", true);
     if (tensor.dequantized) write_dequantized(json, *tensor.dequantized);
     if (!tensor.casts.empty()) write_casts(json, tensor.casts);
     json.raw(cut.back).key("shards").begin_array();
@@ -145,8 +146,9 @@ class TensorTexts {
   void write_shard(JsonWriter& json, const ShardRecord& shard, const std::string& region) {
     json.field("rank", shard.rank).field("file", shard.file).field("offset", shard.offset);
     json.field("bytes", shard.bytes).raw(region);
+    if (!shard.xxh3) return;
     hash_.clear();
-    if (shard.xxh3) shard.xxh3->append_hex(hash_);
+    shard.xxh3->append_hex(hash_);
     json.field("xxh3", hash_);
   }
 

@@ -229,16 +229,30 @@ class ManifestParser {
                 {"rule", [&] { cut.rule = in_.string(); }},
                 {"axes", [&] { read_axes(cut); }},
                 {"digest", [&] { tensor.digest = read_digest(); }, false},
+                {"unread", [&] { tensor.is_unread = in_.boolean(); }, false},
                 {"dequantized", [&] { read_dequantized(tensor.dequantized.emplace()); }, false},
                 {"cast", [&] { read_casts(tensor); }, false},
                 {"transforms", [&] { cut.transforms = read_strings(); }},
                 {"bias", [&] { cut.bias = in_.string(); }, false},
                 {"shards", read_shards}});
     check_casts(tensor);
+    check_hashes(tensor);
     tensor.shards.shrink_to_fit();
     if (!tensor.stored_on.empty()) tensor.stored_on.resize(tensor.shards.size());
     tensor.cut = shared(std::move(cut));
     tensor.holders = holder_sets_.of(tensor.shape, regions_);
+  }
+
+  /// Every shard has a hash, and none of an unread tensor has.
+  void check_hashes(const TensorRecord& tensor) {
+    const auto hashed = std::ranges::count_if(
+        tensor.shards, [](const ShardRecord& shard) { return shard.xxh3.has_value(); });
+    const i64 expected = tensor.is_unread ? 0 : std::ssize(tensor.shards);
+    if (hashed == expected) return;
+    throw in_.error(
+        "all shards have an \"xxh3\", except those of an \"unread\" tensor, which have none",
+        fmt::format("{} of {}", hashed, plural(std::ssize(tensor.shards), "shard")),
+        fmt::format("{}", expected));
   }
 
   std::shared_ptr<const std::string> shared_name(std::string name) {
@@ -326,7 +340,7 @@ class ManifestParser {
                 {"bytes", [&] { shard.bytes = read_size(); }},
                 {"shape", [&] { shape = read_shape(); }},
                 {"slices", read_slices},
-                {"xxh3", [&] { shard.xxh3 = read_xxh3(); }},
+                {"xxh3", [&] { shard.xxh3 = read_xxh3(); }, false},
                 {"shift", [&] { read_shift(shift, region); }, false},
                 {"halvings", [&] { shift.halvings = read_size(); }, false}});
     if (shape != local_shape(region) || global_shape(region) != tensor.shape) {

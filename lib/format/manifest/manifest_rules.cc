@@ -162,7 +162,7 @@ std::vector<const TensorRecord*> without_digest(const Manifest& manifest) {
   std::vector<const TensorRecord*> found;
   std::map<const index::HolderSet*, bool> is_covered;  // tensors of one layout share their set
   for (const TensorRecord& tensor : manifest.tensors) {
-    if (tensor.digest) continue;
+    if (tensor.digest || tensor.is_unread) continue;
     const auto [known, is_new] = is_covered.try_emplace(tensor.holders.get());
     if (is_new) known->second = index::covers(*tensor.holders);
     if (known->second) found.push_back(&tensor);

@@ -15,11 +15,11 @@ namespace shardtool::format {
 /// N4 a tensor has at most one shard per rank, unless shards are chunks, in a file of that rank
 /// N5 a shard has as many bytes as its dtype and shape require, inside its file
 ///
-/// The format requires an XXH3-128 for every shard: see parse_manifest.
+/// The format requires an XXH3-128 for every shard of a tensor that was read: see parse_manifest.
 void check_manifest(const Manifest& manifest, const std::string& path);
 
-/// Tensors without a digest although the manifest's shards cover them. A successful run leaves no
-/// such tensor: it has read every element of a covered tensor. A digest may be missing when --ranks
+/// Tensors that were read and have no digest although the shards cover them. A run leaves no such
+/// tensor: it has read every element of a covered tensor. A digest may be missing when --ranks
 /// left out ranks that hold some of the elements, and stays missing when such outputs are joined.
 std::vector<const TensorRecord*> without_digest(const Manifest& manifest);
 

@@ -97,6 +97,8 @@ struct Client::Call {
   std::string_view body = {};
   Headers headers = {};
   bool may_conflict = false;
+  bool may_be_refused = false;
+  i64 patience_ms = 0;
 
   HttpAnswer answer = {};
   i64 got = 0;  ///< bytes of the range that earlier tries brought
@@ -207,6 +209,7 @@ HttpRequest Client::signed_request(const Call& call, const Keys& keys) const {
   request.url = address.origin + address.path + (query.empty() ? "" : "?" + query);
   request.headers = std::move(parts.headers);
   request.body = call.body;
+  request.patience_ms = call.patience_ms;
   if (call.is_range()) request.into = call.into.subspan(static_cast<size_t>(call.got));
   return request;
 }
@@ -236,8 +239,10 @@ void Client::settle(Call& call) {
   const bool is_absent = answer.status == 404 && answer.failure == HttpFailure::kNone;
   const bool conflicts =
       (answer.status == 409 || answer.status == 412) && answer.failure == HttpFailure::kNone;
+  const bool is_refused = answer.failure == HttpFailure::kNone && answer.status >= 400 &&
+                          !is_passing(answer) && call.may_be_refused;
   if ((is_fine && is_complete) || (is_absent && call.may_be_absent) ||
-      (conflicts && call.may_conflict)) {
+      (conflicts && call.may_conflict) || is_refused) {
     call.is_done = true;
     return;
   }
@@ -307,6 +312,8 @@ std::vector<HttpAnswer> Client::ask(std::span<const PlainRequest> requests) {
     call.body = request.body;
     call.headers = request.headers;
     call.may_conflict = request.may_conflict;
+    call.may_be_refused = request.may_be_refused;
+    call.patience_ms = request.patience_ms;
     calls.push_back(std::move(call));
   }
   send(calls);

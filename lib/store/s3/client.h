@@ -45,10 +45,12 @@ struct PlainRequest {
   std::string method;
   Url url;
   Query query = {};
-  std::string_view body = {};  ///< its bytes outlive the request; their SHA-256 is signed
-  bool may_be_absent = false;  ///< 404 is an answer and no error
-  Headers headers = {};        ///< further ones; names in lower case
-  bool may_conflict = false;   ///< 409 and 412 are answers: a condition in the headers fails
+  std::string_view body = {};   ///< its bytes outlive the request; their SHA-256 is signed
+  bool may_be_absent = false;   ///< 404 is an answer and no error
+  Headers headers = {};         ///< further ones; names in lower case
+  bool may_conflict = false;    ///< 409 and 412 are answers: a condition in the headers fails
+  bool may_be_refused = false;  ///< so is every refusal that another try would not change
+  i64 patience_ms = 0;          ///< HttpRequest::patience_ms
 };
 
 /// Requests to one S3 service, signed and tried again. Threads may share it.

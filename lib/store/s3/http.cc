@@ -217,7 +217,8 @@ struct Connections::Impl {
     const auto now = Clock::now();
     for (Transfer& transfer : transfers) {
       if (transfer.is_done) continue;
-      if (now - transfer.last_progress <= std::chrono::milliseconds(limits.stall_ms)) continue;
+      const i64 patience = std::max(transfer.exchange->request.patience_ms, limits.stall_ms);
+      if (now - transfer.last_progress <= std::chrono::milliseconds(patience)) continue;
       end(transfer, HttpFailure::kStalled, "no byte came in time");
     }
   }

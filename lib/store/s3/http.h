@@ -19,6 +19,7 @@ struct HttpRequest {
   Headers headers;
   std::string_view body = {};      ///< its bytes outlive the exchange
   std::span<std::byte> into = {};  ///< where the bytes of an answer 206 go
+  i64 patience_ms = 0;             ///< without a byte; 0: Limits::stall_ms
 };
 
 enum class HttpFailure {

@@ -16,6 +16,10 @@ namespace shardtool::store::s3 {
 namespace {
 
 constexpr size_t kFragmentsAtOnce = 8;
+constexpr int kSuccess = 2;
+constexpr int kConditionFails = 412;
+/// A service sends nothing while it copies; Swift copies 128 MiB in two seconds when it is idle.
+constexpr i64 kCopyPatienceMs = 300'000;
 /// ETag of the parts of an object that exists.
 constexpr const char* kMade = "made";
 
@@ -39,6 +43,21 @@ std::vector<ByteRange> joined(std::vector<ByteRange> ranges) {
     }
   }
   return all;
+}
+
+Error changed_source(const PartCopy& copy) {
+  return Error(ErrorCode::kInputChanged, "the object is not the one whose header was read")
+      .at({copy.source.text(), 0, 0, ""})
+      .help("run again once nothing writes to the input");
+}
+
+/// Root of an answer; an empty element for other texts.
+XmlElement root_of(const std::string& text) {
+  try {
+    return parse_xml(text);
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 /// Object and range of a fragment with this name; nullopt for other names.
@@ -333,6 +352,51 @@ void PartedOutput::read_fragments(const Place& place, std::byte* memory) {
         0, {memory + (range.offset - part.range.offset), static_cast<size_t>(range.bytes)}};
     client_.read(url, *info, {&read, 1});
   }
+}
+
+bool PartedOutput::is_sent(size_t object, size_t part) const {
+  const std::lock_guard lock(mutex_);
+  return parts_[object][part].is_sent();
+}
+
+std::vector<std::string> PartedOutput::copy(std::span<const PartCopy> copies) {
+  std::vector<PlainRequest> requests;
+  std::vector<size_t> asked;
+  for (size_t i = 0; i < copies.size(); ++i) {
+    const PartCopy& copy = copies[i];
+    if (is_sent(copy.object, copy.part)) continue;
+    const PartedObject& object = objects_[copy.object];
+    const i64 bytes = parts_[copy.object][copy.part].range.bytes;
+    PlainRequest request{
+        "PUT",
+        object.url,
+        {{"partNumber", std::to_string(copy.part + 1)}, {"uploadId", object.upload}}};
+    request.headers = {{"x-amz-copy-source", fmt::format("/{}/{}", copy.source.bucket,
+                                                         uri_encoded(copy.source.key, false))},
+                       {"x-amz-copy-source-range",
+                        fmt::format("bytes={}-{}", copy.offset, copy.offset + bytes - 1)},
+                       {"x-amz-copy-source-if-match", copy.etag}};
+    request.may_be_refused = true;
+    request.patience_ms = kCopyPatienceMs;
+    requests.push_back(std::move(request));
+    asked.push_back(i);
+  }
+  std::vector<std::string> refusals(copies.size());
+  const std::vector<HttpAnswer> answers = client_.ask(requests);
+  for (size_t a = 0; a < answers.size(); ++a) {
+    const PartCopy& copy = copies[asked[a]];
+    if (answers[a].status == kConditionFails) throw changed_source(copy);
+    const XmlElement root = root_of(answers[a].text);
+    std::string etag = root.value("ETag");
+    if (answers[a].status / 100 != kSuccess || root.name != "CopyPartResult" || etag.empty()) {
+      refusals[asked[a]] =
+          fmt::format("status {} {}", answers[a].status, quote_for_message(root.value("Code")));
+      continue;
+    }
+    const std::lock_guard lock(mutex_);
+    at({copy.object, copy.part}).etag = std::move(etag);
+  }
+  return refusals;
 }
 
 bool PartedOutput::gather() {

@@ -40,6 +40,15 @@ struct PartedObject {
   std::vector<i64> parts;
 };
 
+/// A part whose bytes another object of the same store has.
+struct PartCopy {
+  size_t object = 0;
+  size_t part = 0;  ///< from 0
+  Url source;
+  std::string etag;
+  i64 offset = 0;  ///< in the source
+};
+
 /// Divides an object in equal parts, the last one smaller. `part_bytes` is raised where there would
 /// be too many. An object has at least one byte.
 std::vector<i64> equal_parts(i64 bytes, i64 part_bytes);
@@ -76,6 +85,12 @@ class PartedOutput {
   /// Takes bytes that were announced. Sends what they complete before it returns. Throws the errors
   /// of the client.
   void write(size_t object, std::span<const std::byte> bytes, i64 offset);
+
+  /// Has the service make parts of bytes of other objects, all at once; parts that were sent are
+  /// left alone. Returns for each an empty text, or the words of its refusal. Throws kInputChanged
+  /// if a source is no longer the one of `etag`.
+  std::vector<std::string> copy(std::span<const PartCopy> copies);
+  bool is_sent(size_t object, size_t part) const;
 
   /// Puts parts together from fragments. Returns true if the service now has every part.
   bool gather();

@@ -16,8 +16,6 @@ namespace {
 
 using test::PlayedAnswer;
 
-constexpr const char* kOutput = "s3://bucket/out";
-
 /// Refuses every request from this number on: the store sees what it would of a killed process.
 void die_at(ServedStore& store, int at) {
   store.disturb([at](int number, PlayedAnswer& answer) {

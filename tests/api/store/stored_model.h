@@ -15,6 +15,8 @@ using test::folder_content;
 using test::ServedStore;
 using test::TempFolder;
 
+inline constexpr const char* kOutput = "s3://bucket/out";
+
 inline constexpr const char* kThreeRanks =
     R"({"version": 1, "mesh": [{"axis": "tp", "size": 3}], "rules": [
     {"match": "rows.*", "strategy": {"type": "axiswise", "axis": 0}},

@@ -10,7 +10,7 @@ check::DataTensor stored_data(const LogicalCheckpoint& checkpoint, const Logical
   const auto number = static_cast<size_t>(&tensor - checkpoint.tensors.data());
   for (const format::Checkpoint& part : checkpoint.parts) {
     for (const format::ShardRecord& shard : part.manifest->tensors[number].shards) {
-      data.xxh3.push_back(shard.xxh3.value());
+      if (shard.xxh3) data.xxh3.push_back(*shard.xxh3);
     }
   }
   return data;

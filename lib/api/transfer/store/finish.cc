@@ -167,6 +167,7 @@ void complete_objects(store::s3::PartedOutput& output, const StorePlace& place,
   output.complete();
   store::look_again(place.prefix());
   for (format::TensorRecord& tensor : manifest.tensors) {
+    if (tensor.is_unread) continue;
     for (format::ShardRecord& shard : tensor.shards) {
       // A share records zeros for bytes that it could not read back.
       if (shard.xxh3 && *shard.xxh3 != kernels::Hash128()) continue;

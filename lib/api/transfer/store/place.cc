@@ -56,7 +56,12 @@ void write_parts(JsonWriter& json, const std::vector<i64>& parts) {
 std::string UploadTable::to_text() const {
   std::string text;
   JsonWriter json(text, kJsonCompact);
-  json.begin_object().field("run", run).field("about", about).key("objects").begin_array();
+  json.begin_object()
+      .field("run", run)
+      .field("about", about)
+      .field("copies", copies)
+      .key("objects")
+      .begin_array();
   for (const PartedObject& object : objects) {
     json.begin_object().field("name", object.url.key.substr(object.url.key.rfind('/') + 1));
     json.field("upload", object.upload);
@@ -98,6 +103,7 @@ UploadTable parse_uploads(const std::string& text, const StorePlace& place) {
   };
   in.object({{"run", [&] { table.run = in.string(); }},
              {"about", [&] { table.about = in.string(); }},
+             {"copies", [&] { table.copies = in.boolean(); }},
              {"objects", read_objects}});
   in.finish();
   return table;
@@ -169,21 +175,17 @@ std::optional<UploadTable> StorePlace::uploads(const std::string& id) const {
   return text ? std::optional(parse_uploads(*text, *this)) : std::nullopt;
 }
 
-UploadTable StorePlace::begin_uploads(const RunIdentity& run, const std::string& about,
-                                      const OutputPlan& plan, i64 part_bytes) const {
-  UploadTable own{run.text(), about, {}};
+UploadTable StorePlace::begin_uploads(const std::string& id, UploadTable own,
+                                      const std::function<void(UploadTable& own)>& settle) const {
   std::vector<Url> urls;
-  for (const format::PlannedFile& file : plan.files) {
-    urls.push_back(url(file.name));
-    own.objects.push_back({urls.back(), "", store::s3::equal_parts(file.size, part_bytes)});
-  }
+  for (const PartedObject& object : own.objects) urls.push_back(object.url);
   const std::vector<std::string> ids = store::s3::begin_uploads(client_, urls);
   for (size_t i = 0; i < ids.size(); ++i) own.objects[i].upload = ids[i];
+  settle(own);
   // The condition is a hint only: stores let several writers win. The one that is there counts.
   const std::string text = own.to_text();
-  client_.ask(
-      {"PUT", hidden(run.id(), kUploadsName), {}, text, false, {{"if-none-match", "*"}}, true});
-  UploadTable known = uploads(run.id()).value_or(own);
+  client_.ask({"PUT", hidden(id, kUploadsName), {}, text, false, {{"if-none-match", "*"}}, true});
+  UploadTable known = uploads(id).value_or(own);
   if (!known.has_same_uploads(own)) {
     for (const PartedObject& object : own.objects) {
       store::s3::abort_upload(client_, object.url, object.upload);

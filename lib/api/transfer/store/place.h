@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@ namespace shardtool::api {
 struct UploadTable {
   std::string run;                               ///< RunIdentity::text()
   std::string about;                             ///< exec::JournalTitle::about
+  bool copies = false;                           ///< the store copies what it can (copies.h)
   std::vector<store::s3::PartedObject> objects;  ///< one per file of the plan
 
   std::string to_text() const;
@@ -62,8 +64,9 @@ class StorePlace {
   /// Uploads of a run; nullopt if it has none yet.
   std::optional<UploadTable> uploads(const std::string& id) const;
   /// Begins the uploads of a run, unless another process has meanwhile; returns those that count.
-  UploadTable begin_uploads(const RunIdentity& run, const std::string& about,
-                            const OutputPlan& plan, i64 part_bytes) const;
+  /// `own` has the objects, without ids; `settle` decides what else is in the table.
+  UploadTable begin_uploads(const std::string& id, UploadTable own,
+                            const std::function<void(UploadTable& own)>& settle) const;
   /// Prefix of the fragments of a run.
   store::s3::Url fragments(const std::string& id) const;
   /// Deletes the objects of `names` that are there.

@@ -14,6 +14,7 @@
 #include "lib/api/transfer/scratch_folder.h"
 #include "lib/api/transfer/share_record.h"
 #include "lib/api/transfer/sources/replicas.h"
+#include "lib/api/transfer/store/copying.h"
 #include "lib/api/transfer/store/finish.h"
 #include "lib/api/transfer/store/journal.h"
 #include "lib/api/transfer/store/place.h"
@@ -81,6 +82,7 @@ class StoreRun {
         identity_(run_identity(run.source, run.target, run.plan)),
         place_(options.output),
         sources_(exec::open_sources(run.source.files, options.io)),
+        copying_(run, options, sources_),
         journal_(place_, identity_.id(), {.bytes = options.journal_bytes},
                  [this](size_t t) { return is_durable(t); }) {}
 
@@ -137,16 +139,31 @@ class StoreRun {
     place_.clear(found);
     // Another share may have begun uploads and not told yet; what is left over ends in the end.
     if (found.is_unfinished && !options_.share) place_.abort_all_uploads();
-    const auto note = journal_title(identity_, options_, place_.prefix(), std::ssize(run_.moves));
-    open(place_.begin_uploads(identity_, note.about, run_.plan,
-                              part_bytes_for(run_.plan.files.size(), options_.resources)));
+    UploadTable own = planned_uploads();
+    open(place_.begin_uploads(identity_.id(), std::move(own), [this](UploadTable& table) {
+      table.copies = copying_.is_possible(table.objects, place_.fragments(identity_.id()));
+    }));
     if (!options_.share) return;
     check_only_run(place_.look());  // shares of two runs that begin at once are both refused
     take_up();
   }
 
+  /// Table of the run without ids.
+  UploadTable planned_uploads() {
+    UploadTable table{identity_.text(), {}, false, {}};
+    table.about = journal_title(identity_, options_, place_.prefix(), std::ssize(run_.moves)).about;
+    const i64 part_bytes = part_bytes_for(run_.plan.files.size(), options_.resources);
+    for (size_t f = 0; f < run_.plan.files.size(); ++f) {
+      const format::PlannedFile& file = run_.plan.files[f];
+      table.objects.push_back(
+          {place_.url(file.name), "", copying_.parts_of(f, file.size, part_bytes)});
+    }
+    return table;
+  }
+
   void open(const UploadTable& table) {
     table_ = table;
+    copying_.settle(table_.objects, table_.copies);
     output_.emplace(store::s3::shared_client(), table_.objects, place_.fragments(identity_.id()),
                     memory_of_parts(options_.resources));
   }
@@ -167,19 +184,30 @@ class StoreRun {
     return is_there;
   }
 
-  /// Announces what this process writes: the first one all but the tensors of others.
+  /// Announces what this process writes: its tensors, but what the store copies of them, and the
+  /// first process all that is no tensor.
   void expect() {
     if (leads()) {
       for (size_t f = 0; f < run_.plan.files.size(); ++f) {
         output_->expect(f, {0, run_.plan.files[f].size});
       }
+      for (size_t t = 0; t < run_.moves.size(); ++t) {
+        for_each_range(
+            run_, t, [this](size_t file, const ByteRange& range) { output_->except(file, range); });
+      }
     }
+    const auto expect_range = [this](size_t file, const ByteRange& range) {
+      output_->expect(file, range);
+    };
     for (size_t t = 0; t < run_.moves.size(); ++t) {
-      const bool is_to_come = is_mine_[t] && !finished_.contains(t);
-      if (is_to_come == leads()) continue;
-      for_each_range(run_, t, [&](size_t file, const ByteRange& range) {
-        is_to_come ? output_->expect(file, range) : output_->except(file, range);
-      });
+      if (!is_mine_[t] || finished_.contains(t)) continue;
+      if (!copying_.has(t)) {
+        for_each_range(run_, t, expect_range);
+        continue;
+      }
+      for (const exec::SameBytes& same : copying_.rest_of(t)) {
+        expect_range(static_cast<size_t>(same.to.file), {same.to.offset, same.bytes});
+      }
     }
   }
 
@@ -189,16 +217,19 @@ class StoreRun {
     for (size_t f = 0; f < run_.plan.files.size(); ++f) targets.emplace_back(*output_, f);
     if (leads()) write_frames(run_, targets);
     const bool reads_store = std::ranges::any_of(sources_, &exec::SourceFile::is_remote);
-    auto moved = copy_tensors(run_, is_mine_, finished_, sources_, targets,
+    copied_.resize(run_.moves.size());
+    const std::vector<bool> others = copying_.copy(*output_, is_mine_, copied_);
+    auto moved = copy_tensors(run_, others, finished_, sources_, targets,
                               resources_of_moves(options_.resources, reads_store),
                               [this](size_t t, const exec::CopiedTensor& copied, i64 bytes) {
                                 journal_.finished(t, copied, bytes);
                               });
     report_resumed(report);
     moved.merge(finished_);
-    copied_.resize(run_.moves.size());
     for (auto& [tensor, result] : moved) copied_[tensor] = std::move(result);
     count_changes(run_, copied_, report);
+    report.warnings.insert(report.warnings.end(), copying_.warnings().begin(),
+                           copying_.warnings().end());
   }
 
   void report_resumed(TransformReport& report) const {
@@ -238,6 +269,7 @@ class StoreRun {
     place_.publish(identity_.id());
     report.written.emplace().files =
         std::ssize(run_.plan.files) + std::ssize(others) - (run_.plan.summary_name.empty() ? 0 : 1);
+    report.written->copied_by_store = copying_.copied_bytes();
     report.output = place_.prefix();
   }
 
@@ -354,6 +386,7 @@ class StoreRun {
   RunIdentity identity_;
   StorePlace place_;
   std::vector<exec::SourceFile> sources_;
+  StoreCopying copying_;
   UploadTable table_;
   std::optional<PartedOutput> output_;
   StoreJournal journal_;
