@@ -148,6 +148,15 @@ bool check_ranks(std::span<const format::Checkpoint> parts, Findings& findings) 
 }
 
 void check_digests(const format::Checkpoint& part, Findings& findings) {
+  for (const format::TensorRecord& tensor : part.manifest->tensors) {
+    if (!tensor.is_unread) continue;
+    findings.add(
+        {.rule = CheckRule::kUnread,
+         .message = "an object store copied the tensor by itself, and no hash of it is known",
+         .file = path_in(part.folder(), format::kManifestName),
+         .tensor = tensor.name,
+         .fix = "write the output again with --verify, which reads and hashes everything"});
+  }
   for (const format::TensorRecord* tensor : format::without_digest(*part.manifest)) {
     findings.add({.rule = CheckRule::kNoDigest,
                   .message = "the manifest has all of the tensor and no digest for it",

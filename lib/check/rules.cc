@@ -180,6 +180,9 @@ constexpr auto kShardRules = std::to_array<RuleInfo>({
      "unfinished, with zeros in its place: compare the output with its source (`shardtool diff`), "
      "or split again. An output of --ranks rightly has no digest for tensors that other ranks hold "
      "a part of."},
+    {kUnread, "ST0318", kNote, "a tensor was copied unread",
+     "An object store made the shards out of objects that it had. No byte of them came by, so that "
+     "the manifest has no hashes of them, and damage would not be noticed."},
 });
 
 constexpr auto kModelRules = std::to_array<RuleInfo>({

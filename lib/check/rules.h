@@ -87,6 +87,7 @@ enum class CheckRule {
   kMixedCheckpoints,
   kUnproved,
   kNoDigest,
+  kUnread,
   // the model
   kHeads,
   kHiddenSize,

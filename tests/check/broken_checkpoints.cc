@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 
@@ -85,6 +86,18 @@ void drop_digest(const std::string& output, const std::string& tensor) {
   }
   constexpr size_t kBytes = 28;  // ,"digest":"0123456789abcdef"
   std::ofstream(path, std::ios::binary) << std::string(text).erase(digest, kBytes);
+}
+
+void mark_unread(const std::string& output, const std::string& tensor) {
+  const std::string path = output + "/manifest.json";
+  const std::string text = read_file(path);
+  const size_t begin = text.find("\"" + tensor + "\":{");
+  if (begin == std::string::npos) throw std::runtime_error("no tensor " + tensor);
+  const size_t end = text.find('\n', begin);
+  std::string entry =
+      std::regex_replace(text.substr(begin, end - begin), std::regex(R"(,"xxh3":"[0-9a-f]*")"), "");
+  entry = std::regex_replace(entry, std::regex(R"(,"digest":)"), R"(,"unread":true,"digest":)");
+  std::ofstream(path, std::ios::binary) << text.substr(0, begin) << entry << text.substr(end);
 }
 
 }  // namespace shardtool::test

@@ -45,6 +45,8 @@ std::string split_sample(const TempFolder& folder, const std::vector<i64>& ranks
 std::string read_file(const std::string& path);
 /// Removes a tensor's digest from an output's manifest.
 void drop_digest(const std::string& output, const std::string& tensor);
+/// Has the manifest say that nobody has read a tensor.
+void mark_unread(const std::string& output, const std::string& tensor);
 /// Replaces a text in a file, which must contain it.
 void edit(const std::string& path, const std::string& from, const std::string& to);
 

@@ -94,6 +94,7 @@ std::vector<Broken> broken_shards() {
          return options_for(folder.path());
        }},
       {CheckRule::kNoDigest, split_and([](const auto& o) { drop_digest(o, "model.norm.weight"); })},
+      {CheckRule::kUnread, split_and([](const auto& o) { mark_unread(o, "model.norm.weight"); })},
       {CheckRule::kManifestInvalid,
        split_and([](const auto& o) { edit(o + kManifest, "\"xxh3\":\"", "\"xxh4\":\""); })},
       {CheckRule::kShardDiffers, file_of_split([](const auto& file) {
