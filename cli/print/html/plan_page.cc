@@ -101,8 +101,9 @@ void write_levels(Page& page, const JsonView& reshard, const JsonView& verdict) 
   page.html().open("p", {{"class", "soft"}});
   page.text("Weights on rank ").count(memory["rank"]);
   page.text(
-      ", the busiest, while tensors move one by one: old parts that still exist, new ones, and "
-      "the one on its way. The peak is ");
+      ", the busiest, while tensors move one by one: what is still there of the old layout, what "
+      "is "
+      "there of the new one, and the tensor on its way. The peak is ");
   page.bytes(reshard["peak_bytes"]).text("; no order has less than ");
   page.bytes(reshard["peak_bound"]).text(".");
   page.html().close();
