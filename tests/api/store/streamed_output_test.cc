@@ -62,7 +62,8 @@ TEST_CASE("a streamed run that is refused anywhere leaves nothing, or an output 
     if (!error) continue;  // a request whose answer does not matter
     CHECK(error->code() == ErrorCode::kStoreRefused);
     const auto left = model.store().below("out");
-    CHECK((left.empty() || left.contains(".shardtool-unfinished")));
+    // The refused request may be the one that has deleted the mark.
+    CHECK((left.empty() || left.contains(".shardtool-unfinished") || left == expected));
     if (!left.contains("manifest.json")) continue;
     CHECK(error->is_resumable());
     for (const auto& [name, bytes] : expected)
