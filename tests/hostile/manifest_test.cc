@@ -147,6 +147,7 @@ TEST_CASE("F03 F11 F12 F13 F14 a manifest that contradicts itself is refused") {
       {"\"name\":\"model-rank-1", "\"name\":\"/model-rank-1", "leaves the folder"},
       {"\"name\":\"model-rank-1", "\"name\":\"model-rank-0", "occurs twice in 'files'"},
       {R"(,"xxh3":"00000000000000000000000000000000")", "", "'xxh3' is missing"},
+      {R"("shards":[)", R"("unread":true,"shards":[)", "an unread tensor has an 'xxh3'"},
       {R"("xxh3":"00000000000000000000000000000000")", R"("xxh3":"0000")", "a digest is damaged"},
       {R"("xxh3":"00000000000000000000000000000000")",
        R"("xxh3":"0000000000000000000000000000000G")", "a digest is damaged"},

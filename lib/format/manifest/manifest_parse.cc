@@ -250,9 +250,9 @@ class ManifestParser {
     const i64 expected = tensor.is_unread ? 0 : std::ssize(tensor.shards);
     if (hashed == expected) return;
     throw in_.error(
-        "all shards have an \"xxh3\", except those of an \"unread\" tensor, which have none",
-        fmt::format("{} of {}", hashed, plural(std::ssize(tensor.shards), "shard")),
-        fmt::format("{}", expected));
+        tensor.is_unread ? "an unread tensor has an 'xxh3'" : "'xxh3' is missing",
+        fmt::format("{} of {} have one", hashed, plural(std::ssize(tensor.shards), "shard")),
+        tensor.is_unread ? "none" : "all");
   }
 
   std::shared_ptr<const std::string> shared_name(std::string name) {
