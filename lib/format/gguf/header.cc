@@ -35,6 +35,7 @@ class Reading {
       header_.data_begin = round_up(cursor_.offset(), header_.alignment);
     } catch (const Error& error) {
       report_({kind_of(error), error, ""});
+      header_.tensors.clear();  // nobody knows where their data are
     }
     if (header_.data_begin > 0) place_tensors(header_, input_, report_);
     return std::move(header_);

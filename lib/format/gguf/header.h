@@ -43,7 +43,7 @@ struct TensorInfo {
 struct Header {
   std::uint32_t version = 0;
   std::vector<Pair> pairs;
-  std::vector<TensorInfo> tensors;  ///< in the order of the header; those with a known size
+  std::vector<TensorInfo> tensors;  ///< in the order of the header; those with known data
   i64 alignment = 32;               ///< of the data and of every tensor, bytes
   i64 data_begin = 0;               ///< 0 if the header could not be read to its end
 

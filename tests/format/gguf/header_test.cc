@@ -149,6 +149,7 @@ TEST_CASE("a header that ends at any byte is truncated, and never more is read")
     const Result result = read(whole.substr(0, size));
     REQUIRE_FALSE(result.problems.empty());
     CHECK(result.problems.front() == ProblemKind::kTruncated);
+    CHECK(result.header.tensors.empty());
   }
 }
 
