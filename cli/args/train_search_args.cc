@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "cli/size_argument.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 
