@@ -157,9 +157,7 @@ void write_all_values(Page& page, const JsonView& changes) {
     page.cell([&] { page.text(growth_text({side("a"), side("b")})); }, true).end_row();
   }
   page.end_table();
-  if (all.size() > kMostChanges)
-    page.note(fmt::format("The other {} are in the JSON document of this page.",
-                          all.size() - kMostChanges));
+  page.note_rest(all.size(), kMostChanges);
   page.html().close();
   page.note("Values of single ranks and tensors are in `plan diff --json`.");
   page.end_section();

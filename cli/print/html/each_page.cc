@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/print/html/tensor_grid.h"
+#include "cli/print/search/words.h"
 
 namespace shardtool::cli {
 
@@ -66,6 +67,34 @@ void write_list(Page& page, std::string_view heading, const JsonView& texts) {
   for (const JsonView& text : texts.elements()) page.html().element("li", text.text());
   page.html().close();
   page.end_section();
+}
+
+std::vector<ComparedRow> compared_rows(const JsonView& search, size_t most) {
+  const JsonView rows = search["rows"];
+  const auto row_at = [&](const JsonView& index) {
+    return rows[static_cast<size_t>(index.count())];
+  };
+  std::vector<ComparedRow> compared{{row_at(search["optimum"]), std::nullopt}};
+  for (const JsonView& loss : search["losses"].elements()) {
+    if (compared.size() == most) break;
+    compared.emplace_back(row_at(loss["row"]), loss);
+  }
+  return compared;
+}
+
+std::string loss_text(const std::optional<JsonView>& loss) {
+  if (!loss) return "the best";
+  return fmt::format("{}: {}", percent_text((*loss)["by"].number()), (*loss)["reason"].text());
+}
+
+void write_loss_cell(Page& page, const std::optional<JsonView>& loss) {
+  page.html().open("td", {{"class", "brief"}});
+  if (loss) {
+    page.fraction((*loss)["by"]).text(": " + (*loss)["reason"].text());
+  } else {
+    page.text("the best");
+  }
+  page.html().close();
 }
 
 }  // namespace shardtool::cli

@@ -1,5 +1,10 @@
 #pragma once
 
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "cli/print/html/page.h"
 
 namespace shardtool::cli {
@@ -22,5 +27,13 @@ void write_title(Page& page, std::string_view title, const JsonView& document);
 void write_rules(Page& page, const JsonView& document, i64 devices);
 /// Writes a list of the texts, if there are any.
 void write_list(Page& page, std::string_view heading, const JsonView& texts);
+
+/// A row of a search, and its loss against the optimum, which has none.
+using ComparedRow = std::pair<JsonView, std::optional<JsonView>>;
+/// The optimum of a search and what lost to it by least. Requires an optimum.
+std::vector<ComparedRow> compared_rows(const JsonView& search, size_t most);
+/// "12 %: collectives" for a loss, "the best" for the optimum.
+std::string loss_text(const std::optional<JsonView>& loss);
+void write_loss_cell(Page& page, const std::optional<JsonView>& loss);
 
 }  // namespace shardtool::cli

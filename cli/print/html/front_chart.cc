@@ -45,15 +45,9 @@ class FrontChart {
   }
 
   void write() {
-    const std::string width = coordinate(kPlotRight + kPlotMargin);
-    const std::string height = coordinate(kPlotBottom + kPlotMargin);
-    html_.line_break().open("figure").open(
-        "svg", {{"viewBox", "0 0 " + width + " " + height},
-                {"width", width},
-                {"height", height},
-                {"class", "chart"},
-                {"role", "img"},
-                {"aria-label", "tokens per second of a device and of a client"}});
+    const double width = kPlotRight + kPlotMargin;
+    const double height = kPlotBottom + kPlotMargin;
+    open_picture(html_, width, height, "tokens per second of a device and of a client", "chart");
     write_axes();
     write_limit();
     write_others();

@@ -60,12 +60,7 @@ class PairMap {
   void write() {
     const double width = kLeft + cell_ * static_cast<double>(receivers_) + kMargin;
     const double height = kTop + cell_ * static_cast<double>(senders_) + kMargin;
-    html_.line_break().open("figure").open(
-        "svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(width), coordinate(height))},
-                {"width", coordinate(width)},
-                {"height", coordinate(height)},
-                {"role", "img"},
-                {"aria-label", "bytes by sender and receiver"}});
+    open_picture(html_, width, height, "bytes by sender and receiver");
     write_cells();
     write_borders();
     write_labels();

@@ -91,4 +91,17 @@ std::string HtmlWriter::take() {
   return std::move(text_);
 }
 
+HtmlWriter& open_picture(HtmlWriter& html, double width, double height, std::string_view words,
+                         std::string_view kind) {
+  const std::string across = coordinate(width);
+  const std::string down = coordinate(height);
+  return html.line_break().open("figure").open("svg",
+                                               {{"viewBox", fmt::format("0 0 {} {}", across, down)},
+                                                {"width", across},
+                                                {"height", down},
+                                                {"class", kind},
+                                                {"role", "img"},
+                                                {"aria-label", words}});
+}
+
 }  // namespace shardtool::cli

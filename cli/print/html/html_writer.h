@@ -41,4 +41,9 @@ std::string escape_html(std::string_view text);
 /// A coordinate with at most two decimals, "12", "0.5".
 std::string coordinate(double number);
 
+/// Opens a figure with a picture of this size in pixels and these words for those who do not see
+/// it. Both are left open.
+HtmlWriter& open_picture(HtmlWriter& html, double width, double height, std::string_view words,
+                         std::string_view kind = "");
+
 }  // namespace shardtool::cli

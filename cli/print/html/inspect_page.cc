@@ -18,9 +18,7 @@ void write_groups(Page& page, const JsonView& groups, const char* heading) {
     page.bytes_cell(rows[r]["bytes"]).end_row();
   }
   page.end_table();
-  if (rows.size() > kMostInspected)
-    page.note(fmt::format("The other {} are in the JSON document of this page.",
-                          rows.size() - kMostInspected));
+  page.note_rest(rows.size(), kMostInspected);
   page.end_section();
 }
 
@@ -32,9 +30,7 @@ void write_devices(Page& page, const JsonView& bytes) {
     page.bytes_cell(bytes[rank]).end_row();
   }
   page.end_table();
-  if (bytes.size() > kMostInspected)
-    page.note(fmt::format("The other {} are in the JSON document of this page.",
-                          bytes.size() - kMostInspected));
+  page.note_rest(bytes.size(), kMostInspected);
   page.end_section();
 }
 

@@ -29,14 +29,9 @@ class LineDrawing {
   }
 
   void write() {
-    const std::string width = coordinate(kLinesRight + kLinesMargin);
-    const std::string height = coordinate(kLinesBottom + kLinesMargin);
-    html_.line_break().open("figure").open("svg", {{"viewBox", "0 0 " + width + " " + height},
-                                                   {"width", width},
-                                                   {"height", height},
-                                                   {"class", "chart"},
-                                                   {"role", "img"},
-                                                   {"aria-label", chart_.title}});
+    const double width = kLinesRight + kLinesMargin;
+    const double height = kLinesBottom + kLinesMargin;
+    open_picture(html_, width, height, chart_.title, "chart");
     write_axes();
     write_limits();
     write_path();

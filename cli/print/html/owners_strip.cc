@@ -29,13 +29,9 @@ void write_owners_text(HtmlWriter& html, std::string_view text, double x, double
 
 void write_owners_strip(Page& page, const JsonView& rule) {
   HtmlWriter& html = page.html();
-  const std::string width = coordinate(kOwnersLeft + kOwnersWidth + kOwnersBorder);
-  const std::string height = coordinate(kOwnersTop + kOwnersHeight + kOwnersBorder);
-  html.line_break().open("figure").open("svg", {{"viewBox", "0 0 " + width + " " + height},
-                                                {"width", width},
-                                                {"height", height},
-                                                {"role", "img"},
-                                                {"aria-label", "tensors of the rule by rank"}});
+  const double width = kOwnersLeft + kOwnersWidth + kOwnersBorder;
+  const double height = kOwnersTop + kOwnersHeight + kOwnersBorder;
+  open_picture(html, width, height, "tensors of the rule by rank");
   const double all = rule["tensors"].number();
   const std::vector<JsonView> owners = rule["owners"].elements();
   double begin = kOwnersLeft;
@@ -77,9 +73,7 @@ void write_owners_table(Page& page, const std::vector<JsonView>& owners) {
     page.text_cell(owners[i]["first"].text()).end_row();
   }
   page.end_table();
-  if (owners.size() > kOwnersMostRows)
-    page.note(fmt::format("The other {} are in the JSON document of this page.",
-                          owners.size() - kOwnersMostRows));
+  page.note_rest(owners.size(), kOwnersMostRows);
   page.html().close();
 }
 

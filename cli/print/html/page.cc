@@ -104,6 +104,12 @@ Page& Page::note(std::string_view text) {
   return *this;
 }
 
+Page& Page::note_rest(size_t all, size_t shown, std::string_view things) {
+  if (all <= shown) return *this;
+  return note(fmt::format("The other {}{}{} are in the JSON document of this page.", all - shown,
+                          things.empty() ? "" : " ", things));
+}
+
 Page& Page::shown(const JsonView& value, const std::string& text) {
   html_.element(
       "data", text,
@@ -119,14 +125,17 @@ Page& Page::count(const JsonView& value) {
   return shown(value, format_count(value.count()));
 }
 
+std::string milliseconds_text(const JsonView& value) {
+  constexpr double kUsPerMs = 1e3;
+  return plan::format_modelled_us(value.number() * kUsPerMs);
+}
+
 Page& Page::microseconds(const JsonView& value) {
   return shown(value, plan::format_modelled_us(value.number()));
 }
 
 Page& Page::milliseconds(const JsonView& value) {
-  constexpr double kUsPerMs = 1e3;
-  if (value.number() == 0) return shown(value, "0");
-  return shown(value, plan::format_modelled_us(value.number() * kUsPerMs));
+  return shown(value, value.number() == 0 ? "0" : milliseconds_text(value));
 }
 
 Page& Page::fraction(const JsonView& value) {

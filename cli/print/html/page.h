@@ -10,6 +10,9 @@
 
 namespace shardtool::cli {
 
+/// Formats a number of milliseconds, "12 ms".
+std::string milliseconds_text(const JsonView& value);
+
 /// One offline HTML file: style, sections, and the command's JSON document as an island
 /// (`<script type="application/json" id="document">`). It needs no script and no network, follows
 /// the reader's light or dark theme, and prints. Its bytes are a function of the document.
@@ -28,6 +31,8 @@ class Page {
   Page& begin_verdict(std::string_view kind);
   Page& end_verdict();
   Page& note(std::string_view text);
+  /// Says that a table with `shown` of `all` things leaves the other ones to the document.
+  Page& note_rest(size_t all, size_t shown, std::string_view things = "");
 
   // Values of the document, as readers want them, with P1.
   Page& bytes(const JsonView& value);

@@ -68,9 +68,7 @@ void write_loads(Page& page, const JsonView& reshard) {
     page.bytes_cell(ranks[r]["recv"]).bytes_cell(ranks[r]["peak_bytes"]).end_row();
   }
   page.end_table();
-  if (ranks.size() > kMost)
-    page.note(fmt::format("The other {} ranks are in the JSON document of this page.",
-                          ranks.size() - kMost));
+  page.note_rest(ranks.size(), kMost, "ranks");
 }
 
 /// Draws the memory of the busiest rank over the order in which tensors move.
@@ -119,9 +117,7 @@ void write_levels(Page& page, const JsonView& reshard, const JsonView& verdict) 
     page.end_row();
   }
   page.end_table();
-  if (levels.size() > kMost)
-    page.note(
-        fmt::format("The other {} are in the JSON document of this page.", levels.size() - kMost));
+  page.note_rest(levels.size(), kMost);
   page.html().close();
 }
 

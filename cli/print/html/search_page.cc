@@ -126,33 +126,12 @@ class SearchPage {
     for (const JsonView& one : search_["front"].elements()) {
       const JsonView row = row_at(one["row"]);
       page_.begin_row().text_cell(fmt::format("{}", ++number)).name_cell(name_of(row));
-      loss_cell(one);
+      write_loss_cell(page_, one.has("by") ? std::optional(one) : std::nullopt);
       page_.count_cell(row["devices"]).count_cell(row["concurrency"]);
       page_.tokens_cell(row["tokens_per_s_per_user"]).tokens_cell(row["tokens_per_s_per_device"]);
       page_.milliseconds_cell(row["ttft_ms"]).milliseconds_cell(row["tpot_ms"]).end_row();
     }
     page_.end_table().end_section();
-  }
-
-  /// "12 %: collectives" for a loss, "the best" for the optimum.
-  void loss_cell(const JsonView& loss) {
-    page_.html().open("td", {{"class", "brief"}});
-    if (loss.has("by")) {
-      page_.fraction(loss["by"]).text(": " + loss["reason"].text());
-    } else {
-      page_.text("the best");
-    }
-    page_.html().close();
-  }
-
-  /// The optimum and what lost to it by least.
-  std::vector<std::pair<JsonView, std::optional<JsonView>>> compared(size_t most) const {
-    std::vector<std::pair<JsonView, std::optional<JsonView>>> rows{{*best_, std::nullopt}};
-    for (const JsonView& loss : search_["losses"].elements()) {
-      if (rows.size() == most) break;
-      rows.emplace_back(row_at(loss["row"]), loss);
-    }
-    return rows;
   }
 
   void write_times() {
@@ -167,7 +146,7 @@ class SearchPage {
     for (const auto& part : api::kAnswerParts) titles.push_back(std::string("#") + part.words);
     titles.emplace_back("#answer");
     page_.begin_table(titles);
-    for (const auto& [row, loss] : compared(kComparedRows)) {
+    for (const auto& [row, loss] : compared_rows(search_, kComparedRows)) {
       page_.begin_row().name_cell(name_of(row)).count_cell(row["concurrency"]);
       const JsonView each = row["devices_per_client"];
       page_.cell([&] { page_.shown(each, fmt::format("{:.3g}", each.number())); }, true);
@@ -186,37 +165,24 @@ class SearchPage {
     chart.bars_width = 360;
     chart.ends_width = 170;
     for (const auto& part : api::kAnswerParts) chart.kinds.emplace_back(part.words);
-    for (const auto& [row, loss] : compared(kComparedRows)) {
-      StackedBar bar{name_of(row), {}, "the best"};
-      if (loss)
-        bar.end =
-            fmt::format("{}: {}", percent_text((*loss)["by"].number()), (*loss)["reason"].text());
+    for (const auto& [row, loss] : compared_rows(search_, kComparedRows)) {
+      StackedBar bar{name_of(row), {}, loss_text(loss)};
       const double scale = is_of_devices ? row["devices_per_client"].number() : 1;
       for (size_t p = 0; p < std::size(api::kAnswerParts); ++p) {
         const JsonView ms = row["answer"][api::kAnswerParts[p].field];
-        bar.parts.push_back({p, ms, ms.number() * scale, ms_text(ms)});
+        bar.parts.push_back({p, ms, ms.number() * scale, milliseconds_text(ms)});
       }
-      constexpr double kCharacter = 6.5, kGap = 12;
-      const auto width = [](const std::string& text) {
-        return kGap + kCharacter * static_cast<double>(text.size());
-      };
-      chart.names_width = std::max(chart.names_width, width(bar.name));
-      chart.ends_width = std::max(chart.ends_width, width(bar.end));
       chart.bars.push_back(std::move(bar));
     }
+    fit_texts(chart);
     return chart;
-  }
-
-  static std::string ms_text(const JsonView& ms) {
-    constexpr double kUsPerMs = 1e3;
-    return plan::format_modelled_us(ms.number() * kUsPerMs);
   }
 
   void write_token_times() {
     page_.html().open("details").element("summary", "TTFT and TPOT by cause, as a table");
     page_.begin_table({"layout", "#TTFT", "#own prompt", "#engine", "#waiting for a turn",
                        "#waiting for a place", "#TPOT", "#step", "#engine", "#other prompts"});
-    for (const auto& [row, loss] : compared(kComparedRows)) {
+    for (const auto& [row, loss] : compared_rows(search_, kComparedRows)) {
       page_.begin_row().name_cell(name_of(row)).milliseconds_cell(row["ttft_ms"]);
       for (const char* part : {"prompt_ms", "host_ms", "turn_ms", "queue_ms"})
         page_.milliseconds_cell(row["ttft"][part]);
@@ -233,9 +199,9 @@ class SearchPage {
     page_.begin_section("The best row of every layout");
     page_.begin_table({"layout", "loses by", "#devices", "#clients", "#fit", "#weights",
                        "#a sequence", "#TTFT", "#TPOT", "#tokens/s/device"});
-    for (const auto& [row, loss] : compared(kMostLayouts)) {
+    for (const auto& [row, loss] : compared_rows(search_, kMostLayouts)) {
       page_.begin_row().name_cell(name_of(row));
-      loss ? loss_cell(*loss) : (void)page_.text_cell("the best");
+      loss ? write_loss_cell(page_, loss) : (void)page_.text_cell("the best");
       page_.count_cell(row["devices"]).count_cell(row["concurrency"]);
       page_.count_cell(row["concurrency_that_fits"]);
       page_.bytes_cell(row["weights_bytes"]).bytes_cell(row["sequence_bytes"]);
@@ -245,9 +211,7 @@ class SearchPage {
     page_.end_table();
     page_.note("Weights and the cache of a sequence are those of the fullest device.");
     const size_t all = search_["losses"].size() + 1;
-    if (all > kMostLayouts)
-      page_.note(
-          fmt::format("The other {} are in the JSON document of this page.", all - kMostLayouts));
+    page_.note_rest(all, kMostLayouts);
     page_.end_section();
   }
 
@@ -255,7 +219,7 @@ class SearchPage {
     page_.begin_section("Moving there from " + search_["from"].text());
     page_.begin_table({"layout", "#moved", "#kept", "#moved, ranks renumbered", "#peak of a device",
                        "#time, at least"});
-    for (const auto& [row, loss] : compared(kMostLayouts)) {
+    for (const auto& [row, loss] : compared_rows(search_, kMostLayouts)) {
       if (!row.has("move")) continue;
       const JsonView move = row["move"];
       page_.begin_row().name_cell(name_of(row)).bytes_cell(move["bytes_moved"]);

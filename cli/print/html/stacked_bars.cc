@@ -9,6 +9,7 @@ namespace {
 
 constexpr double kBarHeight = 18, kBarsStep = 26, kBarsTop = 22, kBarsGap = 6;
 constexpr double kClose = 20;  // from a bar to one that it stands together with
+constexpr double kBarsCharacter = 6.5;
 constexpr size_t kBarsColours = 8;
 
 double length_of(const StackedBar& bar) {
@@ -28,15 +29,9 @@ class Bars {
   }
 
   void write() {
-    const std::string width =
-        coordinate(chart_.names_width + chart_.bars_width + chart_.ends_width);
-    const std::string height = coordinate(height_of_all());
-    html_.line_break().open("figure").open("svg", {{"viewBox", "0 0 " + width + " " + height},
-                                                   {"width", width},
-                                                   {"height", height},
-                                                   {"class", "chart"},
-                                                   {"role", "img"},
-                                                   {"aria-label", chart_.title}});
+    const double width = chart_.names_width + chart_.bars_width + chart_.ends_width;
+    const double height = height_of_all();
+    open_picture(html_, width, height, chart_.title, "chart");
     for (size_t row = 0; row < chart_.bars.size(); ++row) write_bar(chart_.bars[row], row);
     if (has_one_limit()) write_limit();
     html_.close();
@@ -91,9 +86,8 @@ class Bars {
 
   /// Returns where the text behind a bar begins: behind its limit, if the text would cross that.
   double end_of(const StackedBar& bar, double end) const {
-    constexpr double kCharacter = 6.5;
     const double limit = x_of(bar.limit);
-    const double room = 2 * kBarsGap + kCharacter * static_cast<double>(bar.end.size());
+    const double room = 2 * kBarsGap + kBarsCharacter * static_cast<double>(bar.end.size());
     return bar.limit > 0 && limit > end && limit - end < room ? limit : end;
   }
 
@@ -136,6 +130,16 @@ class Bars {
 };
 
 }  // namespace
+
+void fit_texts(BarChart& chart) {
+  const auto width = [](const std::string& text) {
+    return 2 * kBarsGap + kBarsCharacter * static_cast<double>(text.size());
+  };
+  for (const StackedBar& bar : chart.bars) {
+    chart.names_width = std::max(chart.names_width, width(bar.name));
+    chart.ends_width = std::max(chart.ends_width, width(bar.end));
+  }
+}
 
 void write_bars(Page& page, const BarChart& chart) {
   Bars(page, chart).write();

@@ -35,6 +35,8 @@ struct BarChart {
   double ends_width = 120;
 };
 
+/// Widens the room for names and ends to the longest ones.
+void fit_texts(BarChart& chart);
 void write_bars(Page& page, const BarChart& chart);
 
 }  // namespace shardtool::cli

@@ -83,12 +83,7 @@ class Drawing {
     constexpr double kBorder = 2;
     const double width = kGridLeft + kGridWidth + (pads_columns ? kGridRoom : kBorder);
     const double height = rows_.end() + (pads_rows ? kGridRoom : kBorder);
-    html_.line_break().open("figure").open(
-        "svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(width), coordinate(height))},
-                {"width", coordinate(width)},
-                {"height", coordinate(height)},
-                {"role", "img"},
-                {"aria-label", "shards of the tensor by rank"}});
+    open_picture(html_, width, height, "shards of the tensor by rank");
     for (size_t p = 0; p < parts_.size(); ++p) write_part(parts_[p], p);
     write_sections();
     rectangle("frame", {columns_.at(0), rows_.at(0)}, {columns_.end(), rows_.end()});
@@ -292,9 +287,7 @@ void write_parts_table(Page& page, const JsonView& shards, const std::vector<Hel
     page.end_row();
   }
   page.end_table();
-  if (parts.size() > kGridMostRows)
-    page.note(fmt::format("The other {} shards are in the JSON document of this page.",
-                          parts.size() - kGridMostRows));
+  page.note_rest(parts.size(), kGridMostRows, "shards");
   page.html().close();
 }
 

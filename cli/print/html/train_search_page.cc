@@ -11,23 +11,17 @@
 #include "cli/print/search/words.h"
 #include "lib/api/planning/search/training_search.h"
 #include "lib/base/text.h"
-#include "lib/plan/collective/collective_time.h"
 
 namespace shardtool::cli {
 namespace {
 
 constexpr size_t kMostWays = 60;
 constexpr size_t kComparedWays = 8;
-constexpr double kUsPerMs = 1e3;
 /// Recompute of a layer: a key of "layers", and words.
 constexpr std::pair<const char*, const char*> kRecomputes[] = {
     {"none", "keeps all activations"},
     {"selective", "recomputes attention"},
     {"full", "recomputes all"}};
-
-std::string ms_text(const JsonView& ms) {
-  return plan::format_modelled_us(ms.number() * kUsPerMs);
-}
 
 /// "78 selective, 2 full": layers of all stages.
 std::string recompute_text(const JsonView& row) {
@@ -38,18 +32,6 @@ std::string recompute_text(const JsonView& row) {
     if (layers > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", layers, name);
   }
   return text.empty() ? "nothing" : text;
-}
-
-/// Widens a chart's room for names and ends to the longest ones.
-void fit_texts(BarChart& chart) {
-  constexpr double kCharacter = 6.5, kGap = 12;
-  const auto width = [](const std::string& text) {
-    return kGap + kCharacter * static_cast<double>(text.size());
-  };
-  for (const StackedBar& bar : chart.bars) {
-    chart.names_width = std::max(chart.names_width, width(bar.name));
-    chart.ends_width = std::max(chart.ends_width, width(bar.end));
-  }
 }
 
 class TrainSearchPage {
@@ -120,26 +102,6 @@ class TrainSearchPage {
     }
   }
 
-  /// The optimum and what lost to it by least.
-  std::vector<std::pair<JsonView, std::optional<JsonView>>> compared(size_t most) const {
-    std::vector<std::pair<JsonView, std::optional<JsonView>>> rows{{*best_, std::nullopt}};
-    for (const JsonView& loss : search_["losses"].elements()) {
-      if (rows.size() == most) break;
-      rows.emplace_back(row_at(loss["row"]), loss);
-    }
-    return rows;
-  }
-
-  void loss_cell(const std::optional<JsonView>& loss) {
-    page_.html().open("td", {{"class", "brief"}});
-    if (loss) {
-      page_.fraction((*loss)["by"]).text(": " + (*loss)["reason"].text());
-    } else {
-      page_.text("the best");
-    }
-    page_.html().close();
-  }
-
   void write_times() {
     page_.begin_section("Where the time of a step goes");
     page_.note(
@@ -149,15 +111,12 @@ class TrainSearchPage {
     chart.title = "time of a step by cause";
     chart.bars_width = 360;
     for (const auto& part : api::kStepParts) chart.kinds.emplace_back(part.words);
-    for (const auto& [row, loss] : compared(kComparedWays)) {
-      StackedBar bar{row["name"].text(), {}, "the best"};
-      if (loss)
-        bar.end =
-            fmt::format("{}: {}", percent_text((*loss)["by"].number()), (*loss)["reason"].text());
+    for (const auto& [row, loss] : compared_rows(search_, kComparedWays)) {
+      StackedBar bar{row["name"].text(), {}, loss_text(loss)};
       const double devices = row["devices"].number();
       for (size_t p = 0; p < std::size(api::kStepParts); ++p) {
         const JsonView ms = row["step"][api::kStepParts[p].field];
-        bar.parts.push_back({p, ms, ms.number() * devices, ms_text(ms)});
+        bar.parts.push_back({p, ms, ms.number() * devices, milliseconds_text(ms)});
       }
       chart.bars.push_back(std::move(bar));
     }
@@ -167,7 +126,7 @@ class TrainSearchPage {
     for (const auto& part : api::kStepParts) titles.push_back(std::string("#") + part.words);
     titles.emplace_back("#step");
     page_.begin_table(titles);
-    for (const auto& [row, loss] : compared(kComparedWays)) {
+    for (const auto& [row, loss] : compared_rows(search_, kComparedWays)) {
       page_.begin_row().name_cell(row["name"].text()).count_cell(row["devices"]);
       for (const auto& part : api::kStepParts) page_.milliseconds_cell(row["step"][part.field]);
       page_.milliseconds_cell(row["step_ms"]).end_row();
@@ -270,18 +229,16 @@ class TrainSearchPage {
     page_.begin_section("The best way of every layout");
     page_.begin_table({"way", "loses by", "#devices", "#step", "#tokens/s/device",
                        "#fullest device", "layers that recompute"});
-    for (const auto& [row, loss] : compared(kMostWays)) {
+    for (const auto& [row, loss] : compared_rows(search_, kMostWays)) {
       page_.begin_row().name_cell(row["name"].text());
-      loss_cell(loss);
+      write_loss_cell(page_, loss);
       page_.count_cell(row["devices"]).milliseconds_cell(row["step_ms"]);
       page_.tokens_cell(row["tokens_per_s_per_device"]).bytes_cell(row["total_bytes"]);
       page_.text_cell(recompute_text(row)).end_row();
     }
     page_.end_table();
     const size_t all = search_["losses"].size() + 1;
-    if (all > kMostWays)
-      page_.note(
-          fmt::format("The other {} are in the JSON document of this page.", all - kMostWays));
+    page_.note_rest(all, kMostWays);
     page_.end_section();
   }
 
