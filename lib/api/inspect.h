@@ -66,7 +66,7 @@ struct DrawnRule {
   /// Positions at which the sections of an axis begin (q, k and v of a fused tensor), by axis;
   /// empty for an axis of one section.
   std::vector<std::vector<i64>> sections;
-  /// Where the tensors are, by their ranks; empty if all are on the same ones.
+  /// Places of the tensors, by their ranks; empty if all are on the same ones.
   std::vector<DrawnOwners> owners;
 };
 

@@ -177,7 +177,7 @@ struct SourceReads {
 struct PlanReport {
   std::string source;
   MemoryReport memory;  ///< of the layout, or of a reshard's destination
-  /// Of a split or reshard to the layout; nullopt for a source on this machine.
+  /// Requests of a split or reshard to the layout; nullopt for a source on this machine.
   std::optional<SourceReads> reads;
   std::optional<plan::ReshardPlan> reshard;
   std::optional<plan::ReshardTime> reshard_time;  ///< with hardware

@@ -94,8 +94,8 @@ TEST_CASE("the store copies rows by itself, but for what is below the size of a 
   watch(model.store(), traffic);
   const TransformReport report = split(model.options());
   model.check_files();
-  // Of 24 MiB a rank, header and columns take what they lack of 5 MiB from the first rows, which
-  // are then too small.
+  // Header and columns of a rank take what they lack of 5 MiB from the first rows, which are then
+  // too small. The other three tensors have 6 MiB each.
   CHECK(traffic.copies == 1 + 2 * 3);  // the first one shows whether the store copies at all
   CHECK(report.written->copied_by_store == 2 * 3 * (6 << 20));
   CHECK(traffic.sent < 2 * (7 << 20));

@@ -372,7 +372,7 @@ class StoreRun {
     return true;
   }
 
-  /// What cannot be listed counts as not finished.
+  /// Lists finished tensors. Those that cannot be listed count as not finished.
   void commit() noexcept {
     try {
       journal_.commit();
