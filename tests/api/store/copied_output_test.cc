@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "lib/api/check.h"
 #include "lib/api/diff.h"
@@ -76,13 +79,17 @@ class CopiedModel {
 struct Traffic {
   i64 read = 0;
   i64 sent = 0;
-  int copies = 0;
+  std::vector<std::string> copies;  ///< key, part and upload of each
+
+  bool copies_once() const {
+    return std::set<std::string>(copies.begin(), copies.end()).size() == copies.size();
+  }
 };
 void watch(ServedStore& store, Traffic& traffic) {
   store.change([&traffic](const ReceivedRequest& request, PlayedAnswer& answer) {
     if (answer.status == 206) traffic.read += std::ssize(answer.body);
     traffic.sent += std::ssize(request.body);
-    traffic.copies += request.headers.contains("x-amz-copy-source");
+    if (request.headers.contains("x-amz-copy-source")) traffic.copies.push_back(request.target);
   });
 }
 
@@ -96,7 +103,8 @@ TEST_CASE("the store copies rows by itself, but for what is below the size of a 
   model.check_files();
   // Header and columns of a rank take what they lack of 5 MiB from the first rows, which are then
   // too small. The other three tensors have 6 MiB each.
-  CHECK(traffic.copies == 1 + 2 * 3);  // the first one shows whether the store copies at all
+  CHECK(traffic.copies.size() == 2 * 3);
+  CHECK(traffic.copies_once());
   CHECK(report.written->copied_by_store == 2 * 3 * (6 << 20));
   CHECK(traffic.sent < 2 * (7 << 20));
   CHECK(traffic.read < 2 * (8 << 20));
@@ -191,6 +199,8 @@ TEST_CASE("shares and resumed runs with copies make one output") {
   const std::string manifest = model.manifest();
   for (const int shares : {1, 2, 3}) {
     model.clear();
+    Traffic traffic;
+    watch(model.store(), traffic);
     for (int number = shares; number-- > 0;) {
       SplitOptions options = model.options();
       options.write.share = Share{number, shares};
@@ -198,6 +208,8 @@ TEST_CASE("shares and resumed runs with copies make one output") {
     }
     model.check_files();
     CHECK(model.manifest() == manifest);
+    CHECK(traffic.copies.size() == 2 * 3);
+    CHECK(traffic.copies_once());
   }
   for (const int at : {12, 16, 20, 24, 28}) {
     model.clear();

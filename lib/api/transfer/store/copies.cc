@@ -75,7 +75,14 @@ std::vector<i64> StoreCopies::parts_of(size_t file, i64 bytes, i64 part_bytes) c
   return store::s3::plan_parts(bytes, copyable, part_bytes);
 }
 
+void StoreCopies::copy_none() {
+  parts_.clear();
+  is_copied_.assign(is_copied_.size(), false);
+  rests_.assign(is_copied_.size(), {});
+}
+
 void StoreCopies::settle(std::span<const store::s3::PartedObject> objects) {
+  copy_none();
   for (size_t o = 0; o < stretches_.size(); ++o) {
     const auto runs = joined(stretches_[o]);
     auto run = runs.begin();
@@ -95,7 +102,6 @@ void StoreCopies::settle(std::span<const store::s3::PartedObject> objects) {
       }
     }
   }
-  rests_.resize(is_copied_.size());
   for (size_t o = 0; o < stretches_.size(); ++o) {
     const auto [first, last] = std::ranges::equal_range(parts_, o, {}, &Part::object);
     note_rests(o, {first, last});

@@ -26,6 +26,8 @@ class StoreCopies {
   std::vector<i64> parts_of(size_t file, i64 bytes, i64 part_bytes) const;
   /// Settles which parts of these objects, one per file, are copied.
   void settle(std::span<const store::s3::PartedObject> objects);
+  /// Settles that none is.
+  void copy_none();
 
   struct Part {
     size_t object = 0;

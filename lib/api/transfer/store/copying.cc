@@ -45,21 +45,18 @@ std::vector<i64> StoreCopying::parts_of(size_t file, i64 bytes, i64 part_bytes) 
   return copies_.parts_of(file, bytes, part_bytes);
 }
 
-bool StoreCopying::is_possible(const std::vector<store::s3::PartedObject>& objects,
-                               const store::s3::Url& fragments) {
-  StoreCopies tried = copies_;
-  tried.settle(objects);
-  if (tried.parts().empty()) return false;
-  store::s3::PartedOutput output(store::s3::shared_client(), objects, fragments, 0);
-  const store::s3::PartCopy first = request_of(tried.parts().front());
-  const std::string refusal = output.copy({&first, 1}).front();
-  if (!refusal.empty()) note_refusal(refusal, "all data goes");
-  return refusal.empty();
+void StoreCopying::settle(const std::vector<store::s3::PartedObject>& objects, bool copies) {
+  copies ? copies_.settle(objects) : copies_.copy_none();
 }
 
-void StoreCopying::settle(const std::vector<store::s3::PartedObject>& objects, bool copies) {
-  if (!copies) copies_ = StoreCopies();
-  copies_.settle(objects);
+bool StoreCopying::copy_first(store::s3::PartedOutput& output) {
+  if (copies_.parts().empty()) return false;
+  const store::s3::PartCopy first = request_of(copies_.parts().front());
+  const std::string refusal = output.copy({&first, 1}).front();
+  if (refusal.empty()) return true;
+  note_refusal(refusal, "all data goes");
+  copies_.copy_none();
+  return false;
 }
 
 std::vector<bool> StoreCopying::copy(store::s3::PartedOutput& output,

@@ -20,11 +20,11 @@ class StoreCopying {
 
   /// Sizes of the parts of a file.
   std::vector<i64> parts_of(size_t file, i64 bytes, i64 part_bytes) const;
-  /// Tries the first copy. False if there is none, or if the store refuses it.
-  bool is_possible(const std::vector<store::s3::PartedObject>& objects,
-                   const store::s3::Url& fragments);
   /// Settles which parts are copied; none unless `copies`.
   void settle(const std::vector<store::s3::PartedObject>& objects, bool copies);
+  /// Copies the first part, which shows if the store can copy at all. False if it refuses, or if
+  /// there is nothing to copy: no part is copied then.
+  bool copy_first(store::s3::PartedOutput& output);
 
   /// True for a tensor of which the store copies bytes.
   bool has(size_t tensor) const { return copies_.has(tensor); }

@@ -64,7 +64,8 @@ class StorePlace {
   /// Uploads of a run; nullopt if it has none yet.
   std::optional<UploadTable> uploads(const std::string& id) const;
   /// Begins the uploads of a run, unless another process has meanwhile; returns those that count.
-  /// `own` has the objects, without ids; `settle` decides what else is in the table.
+  /// `own` has the objects, without ids; `settle` gets it with them, before others can see it, and
+  /// decides what else is in the table.
   UploadTable begin_uploads(const std::string& id, UploadTable own,
                             const std::function<void(UploadTable& own)>& settle) const;
   /// Prefix of the fragments of a run.

@@ -139,18 +139,20 @@ class StoreRun {
     place_.clear(found);
     // Another share may have begun uploads and not told yet; what is left over ends in the end.
     if (found.is_unfinished && !options_.share) place_.abort_all_uploads();
-    UploadTable own = planned_uploads();
-    open(place_.begin_uploads(identity_.id(), std::move(own), [this](UploadTable& table) {
-      table.copies = copying_.is_possible(table.objects, place_.fragments(identity_.id()));
-    }));
+    const UploadTable known =
+        place_.begin_uploads(identity_.id(), planned_uploads(), [this](UploadTable& own) {
+          open(own);
+          own.copies = table_.copies = copying_.copy_first(*output_);
+        });
+    if (!known.has_same_uploads(table_)) open(known);  // those of another share, begun at once
     if (!options_.share) return;
     check_only_run(place_.look());  // shares of two runs that begin at once are both refused
     take_up();
   }
 
-  /// Table of the run without ids.
+  /// Table of the run without ids, for a store that copies.
   UploadTable planned_uploads() {
-    UploadTable table{identity_.text(), {}, false, {}};
+    UploadTable table{identity_.text(), {}, true, {}};
     table.about = journal_title(identity_, options_, place_.prefix(), std::ssize(run_.moves)).about;
     const i64 part_bytes = part_bytes_for(run_.plan.files.size(), options_.resources);
     for (size_t f = 0; f < run_.plan.files.size(); ++f) {
@@ -343,8 +345,9 @@ class StoreRun {
       if (keeps(error)) return;
       const auto table = place_.uploads(identity_.id());
       // Another run may have begun meanwhile; it has its own uploads.
-      const bool is_anothers = table && output_ && !table->has_same_uploads(table_);
-      if (is_anothers) return output_->abort();
+      const bool is_listed = table && table->has_same_uploads(table_);
+      if (output_ && !is_listed) output_->abort();
+      if (output_ && table && !is_listed) return;
       place_.discard(identity_.id());
       place_.remove(place_.look().names);
       place_.publish(identity_.id());
