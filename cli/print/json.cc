@@ -102,7 +102,9 @@ void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
   if (const auto& requests = plan.requests) {
     json.key("store").begin_object().field("requests", requests->requests);
     json.field("bytes", requests->bytes);
-    json.field("read_amplification", requests->read_amplification).end_object();
+    json.field("read_amplification", requests->read_amplification);
+    json.field("copies", requests->copies).field("copied_bytes", requests->copied_bytes);
+    json.end_object();
   }
   json.end_object();
 }

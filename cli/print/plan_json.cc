@@ -149,7 +149,10 @@ void write_reads(JsonWriter& json, const api::SourceReads& reads) {
     write_requests(json, reads.alone[rank]);
     json.end_object();
   }
-  json.end_array().end_object();
+  json.end_array().key("to_same_store").begin_object();
+  write_requests(json, reads.to_same_store);
+  json.field("copies", reads.to_same_store.copies);
+  json.field("copied_bytes", reads.to_same_store.copied_bytes).end_object().end_object();
 }
 
 void write_levels(JsonWriter& json, const plan::ReshardPlan& reshard,

@@ -119,12 +119,18 @@ Table reads_table(const api::SourceReads& reads, bool exact) {
                {"bytes", true},
                {"read amplification", true}},
               {}};
+  const bool has_copies = reads.to_same_store.copies > 0;
+  if (has_copies) table.columns.insert(table.columns.end(), {{"copies", true}, {"copied", true}});
   const auto add = [&](const std::string& ranks, const api::SourceRequests& requests) {
-    table.rows.push_back({ranks, fmt::format("{}", requests.requests),
-                          bytes_cell(requests.bytes, exact),
-                          fmt::format("{:.2f}", requests.read_amplification)});
+    auto& row = table.rows.emplace_back();
+    row = {ranks, fmt::format("{}", requests.requests), bytes_cell(requests.bytes, exact),
+           fmt::format("{:.2f}", requests.read_amplification)};
+    if (!has_copies) return;
+    row.push_back(fmt::format("{}", requests.copies));
+    row.push_back(bytes_cell(requests.copied_bytes, exact));
   };
   add("all together", reads.together);
+  if (has_copies) add("all, to the same store", reads.to_same_store);
   const auto& alone = reads.alone;
   for (size_t begin = 0; begin < alone.size();) {
     size_t end = begin + 1;

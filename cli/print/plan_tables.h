@@ -13,8 +13,9 @@ namespace shardtool::cli {
 
 /// Memory of the fullest device by part.
 Table parts_table(const api::MemoryReport& memory, bool exact);
-/// Requests to object stores, of all ranks together and of each by itself; without `exact`, one row
-/// per run of equal ranks.
+/// Requests to object stores, of all ranks together, also with the output on the same store if that
+/// copies something by itself, and of each rank alone; without `exact`, one row per run of equal
+/// ranks.
 Table reads_table(const api::SourceReads& reads, bool exact);
 /// One row per device; without `exact`, one row per run of equal devices.
 Table devices_table(const api::MemoryReport& memory, bool exact);

@@ -46,8 +46,13 @@ std::string shares_text(const api::WorkShares& shares) {
 }
 
 std::string requests_text(const api::SourceRequests& requests) {
-  return fmt::format("{} for {}, read amplification {:.2f}", plural(requests.requests, "request"),
-                     format_bytes(requests.bytes), requests.read_amplification);
+  std::string text =
+      fmt::format("{} for {}, read amplification {:.2f}", plural(requests.requests, "request"),
+                  format_bytes(requests.bytes), requests.read_amplification);
+  if (requests.copies == 0) return text;
+  return text + fmt::format("; {} for {} that the store copies, unless it refuses",
+                            plural(requests.copies, "request"),
+                            format_bytes(requests.copied_bytes));
 }
 
 std::string alteration_text(const api::Alteration& alteration) {

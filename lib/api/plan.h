@@ -172,6 +172,7 @@ inline constexpr size_t kMostLevels = 300;
 struct SourceReads {
   SourceRequests together;            ///< of one run for all ranks
   std::vector<SourceRequests> alone;  ///< of a run for each rank by itself, the first 256
+  SourceRequests to_same_store;       ///< of one run for all ranks whose output is on that store
 };
 
 struct PlanReport {

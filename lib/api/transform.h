@@ -143,9 +143,11 @@ struct WorkShares {
 /// Requests of a run to the object stores that hold its source: ranges of data, without listings,
 /// headers, config and tokenizer files, and the comparison of replicas.
 struct SourceRequests {
-  i64 requests = 0;
-  i64 bytes = 0;
+  i64 requests = 0;               ///< that read
+  i64 bytes = 0;                  ///< of these
   double read_amplification = 1;  ///< bytes read, of those that are needed
+  i64 copies = 0;                 ///< further requests, which have the store copy data by itself
+  i64 copied_bytes = 0;           ///< of these
 };
 
 /// Planned transfer.

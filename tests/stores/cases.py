@@ -114,6 +114,7 @@ def compare_and_look(s):
     plan = json.loads(s.run("plan", whole, "--tp", 2, "--json"))
     assert plan["source_reads"]["requests"] > 0 and len(plan["source_reads"]["ranks"]) == 2, plan["source_reads"]
     assert "read amplification" in s.run("plan", whole, "--tp", 2)
+    assert plan["source_reads"]["to_same_store"]["requests"] > 0, plan["source_reads"]
     assert "read amplification" in s.run("split", whole, "--tp", 2, "-o", "x", "-n")
     s.run("explain", whole, "model.layers.0.self_attn.q_proj.weight", "--tp", 2)
     s.run("validate", shards, "--reference", whole)

@@ -19,6 +19,7 @@
 #include "lib/api/transfer/share_run.h"
 #include "lib/api/transfer/shares.h"
 #include "lib/api/transfer/store/place.h"
+#include "lib/api/transfer/store/requests.h"
 #include "lib/api/transfer/store/run.h"
 #include "lib/api/transfer/store/staged_output.h"
 #include "lib/api/transfer/write_files.h"
@@ -126,6 +127,8 @@ struct Planned {
     owners = share_out(moves, order, shares(options));
   }
 
+  WriteRun run() const { return {source, target, plan, moves, order, wants_whole, extents}; }
+
   TransformReport report(const WriteOptions& options) const {
     TransformReport report;
     report.plan = summarize(source, target, plan);
@@ -159,6 +162,9 @@ std::optional<SourceRequests> source_requests(const Planned& planned,
   const bool computes = std::ranges::any_of(
       planned.moves, [](const exec::TensorMove& move) { return move.computed != nullptr; });
   if (!is_remote || computes) return std::nullopt;
+  if (store::is_remote(options.output) && can_stream(planned.target)) {
+    return count_requests_to_store(planned.run(), options, is_mine);
+  }
   std::vector<size_t> order;
   for (const size_t t : planned.order) {
     if (is_mine[t]) order.push_back(t);
@@ -235,7 +241,6 @@ TransformReport transfer(Task task, const WriteOptions& options, bool compare_re
     return report;
   }
   const Planned planned(std::move(task), options);
-  const auto& [source, target, extents, plan, moves, order, wants_whole, owners] = planned;
   TransformReport report = planned.report(options);
   const std::vector<bool> is_mine = planned.own_moves(options);
   if (options.dry_run) {
@@ -243,7 +248,7 @@ TransformReport transfer(Task task, const WriteOptions& options, bool compare_re
     return report;
   }
 
-  const WriteRun run{source, target, plan, moves, order, wants_whole, extents};
+  const WriteRun run = planned.run();
   const bool may_be_complete = options.resume || options.share;
   if (may_be_complete && was_complete(run, options, is_mine, report)) {
     if (writes_store) tidy_up(run, options);
@@ -270,7 +275,7 @@ TransformReport transfer(Task task, const WriteOptions& options, bool compare_re
   }
   if (report.share) watch.measure(*report.share);
   if (report.written) {
-    for (const auto& file : plan.files) report.written->bytes += file.size;
+    for (const auto& file : run.plan.files) report.written->bytes += file.size;
     watch.measure(*report.written);
   }
   return report;

@@ -10,6 +10,7 @@
 #include "lib/api/check.h"
 #include "lib/api/diff.h"
 #include "lib/api/finish.h"
+#include "lib/api/plan.h"
 #include "tests/api/store/stored_model.h"
 #include "tests/support/throws.h"
 
@@ -77,6 +78,7 @@ class CopiedModel {
 
 /// Bytes that a run gets from the store and sends to it.
 struct Traffic {
+  int ranges = 0;
   i64 read = 0;
   i64 sent = 0;
   std::vector<std::string> copies;  ///< key, part and upload of each
@@ -87,6 +89,7 @@ struct Traffic {
 };
 void watch(ServedStore& store, Traffic& traffic) {
   store.change([&traffic](const ReceivedRequest& request, PlayedAnswer& answer) {
+    traffic.ranges += answer.status == 206;
     if (answer.status == 206) traffic.read += std::ssize(answer.body);
     traffic.sent += std::ssize(request.body);
     if (request.headers.contains("x-amz-copy-source")) traffic.copies.push_back(request.target);
@@ -110,6 +113,58 @@ TEST_CASE("the store copies rows by itself, but for what is below the size of a 
   CHECK(traffic.read < 2 * (8 << 20));
   REQUIRE(report.warnings.size() == 1);
   CHECK(report.warnings.front().find("copied 3 tensors by itself") != std::string::npos);
+}
+
+TEST_CASE("a dry run and a plan count the requests of a run that the store copies for") {
+  CopiedModel model;
+  const auto requests_of = [&](const SplitOptions& options, Traffic& traffic) {
+    traffic = {};
+    watch(model.store(), traffic);
+    return split(options).plan.requests;
+  };
+  SplitOptions options = model.options();
+  options.write.copy_side_files = false;
+  Traffic headers;
+  options.write.dry_run = true;
+  const auto planned = requests_of(options, headers);
+  REQUIRE(planned);
+  CHECK(headers.copies.empty());
+  Traffic run;
+  options.write.dry_run = false;
+  CHECK_FALSE(requests_of(options, run));
+  CHECK(planned->copies == std::ssize(run.copies));
+  CHECK(planned->copied_bytes == 2 * 3 * (6 << 20));
+  CHECK(planned->requests == run.ranges - headers.ranges);
+  CHECK(planned->bytes == run.read - headers.read);
+  CHECK(planned->read_amplification >= 1);
+  PlanOptions plan;
+  plan.sources = {options.source};
+  plan.mapping.path = options.mapping.path;
+  const SourceRequests to_store = make_plan(plan).reads->to_same_store;
+  CHECK(to_store.requests == planned->requests);
+  CHECK(to_store.bytes == planned->bytes);
+  CHECK(to_store.copies == planned->copies);
+  CHECK(to_store.copied_bytes == planned->copied_bytes);
+  // Shares count their own tensors.
+  model.clear();
+  SourceRequests of_shares{0, 0};
+  for (const int number : {0, 1}) {
+    options.write.dry_run = true;
+    options.write.share = Share{number, 2};
+    const auto share = split(options).plan.requests;
+    REQUIRE(share);
+    of_shares.requests += share->requests;
+    of_shares.copies += share->copies;
+    options.write.dry_run = false;
+    split(options);
+  }
+  CHECK(of_shares.copies == planned->copies);
+  CHECK(of_shares.requests >= planned->requests);
+  // What is read back is not copied by the store.
+  options.write.share.reset();
+  options.write.dry_run = options.write.verify = true;
+  options.write.force = true;
+  CHECK(split(options).plan.requests->copies == 0);
 }
 
 TEST_CASE("the manifest says which tensors nobody has read, and readers take it") {

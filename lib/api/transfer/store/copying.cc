@@ -70,10 +70,11 @@ std::vector<bool> StoreCopying::copy(store::s3::PartedOutput& output,
     if (!has(t) || !is_mine[t]) continue;
     others[t] = false;
     ++unread;
-    to_send.insert(to_send.end(), rest_of(t).begin(), rest_of(t).end());
     copied[t].is_unread = true;
     copied[t].is_whole = run_.wants_whole[t];
   }
+  const std::vector<exec::SameBytes> rests = rests_of(is_mine);
+  to_send.insert(to_send.end(), rests.begin(), rests.end());
   send(output, to_send);
   for (const exec::SourceFile& source : sources_) source.check_unchanged();
   if (unread > 0) {
@@ -117,6 +118,29 @@ std::vector<exec::SameBytes> StoreCopying::copy_parts(store::s3::PartedOutput& o
   for (const exec::SameBytes& same : refused) bytes += same.bytes;
   if (bytes > 0) note_refusal(words, fmt::format("{} went", format_bytes(bytes)));
   return refused;
+}
+
+/// Stretches that this machine sends of the tensors that the store copies.
+std::vector<exec::SameBytes> StoreCopying::rests_of(const std::vector<bool>& is_mine) const {
+  std::vector<exec::SameBytes> rests;
+  for (size_t t = 0; t < run_.moves.size(); ++t) {
+    if (has(t) && is_mine[t]) rests.insert(rests.end(), rest_of(t).begin(), rest_of(t).end());
+  }
+  return rests;
+}
+
+SourceRequests StoreCopying::requests(const std::vector<bool>& is_mine) const {
+  SourceRequests requests;
+  for (const StoreCopies::Part& part : copies_.parts()) {
+    if (!is_mine[part.tensor]) continue;
+    ++requests.copies;
+    requests.copied_bytes += part.range.bytes;
+  }
+  for (const exec::SameBytes& block : blocks_of(rests_of(is_mine))) {
+    ++requests.requests;
+    requests.bytes += block.bytes;
+  }
+  return requests;
 }
 
 /// Reads stretches of the source and sends them.

@@ -37,6 +37,10 @@ class StoreCopying {
   std::vector<bool> copy(store::s3::PartedOutput& output, const std::vector<bool>& is_mine,
                          std::vector<exec::CopiedTensor>& copied);
 
+  /// The requests that copy() sends for the tensors that `is_mine` selects, if the store refuses
+  /// none.
+  SourceRequests requests(const std::vector<bool>& is_mine) const;
+
   i64 copied_bytes() const { return copied_bytes_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
 
@@ -44,6 +48,7 @@ class StoreCopying {
   store::s3::PartCopy request_of(const StoreCopies::Part& part) const;
   std::vector<exec::SameBytes> copy_parts(store::s3::PartedOutput& output,
                                           const std::vector<bool>& is_mine);
+  std::vector<exec::SameBytes> rests_of(const std::vector<bool>& is_mine) const;
   void send(store::s3::PartedOutput& output, std::span<const exec::SameBytes> stretches) const;
   void note_refusal(const std::string& refusal, const std::string& consequence);
 

@@ -14,6 +14,7 @@
 #include "lib/api/transfer/scratch_folder.h"
 #include "lib/api/transfer/share_record.h"
 #include "lib/api/transfer/sources/replicas.h"
+#include "lib/api/transfer/store/budget.h"
 #include "lib/api/transfer/store/copying.h"
 #include "lib/api/transfer/store/finish.h"
 #include "lib/api/transfer/store/journal.h"
@@ -31,31 +32,6 @@ namespace {
 
 using store::s3::ByteRange;
 using store::s3::PartedOutput;
-
-constexpr i64 kMostPartBytes = 16 << 20;
-constexpr i64 kPartStep = 1 << 20;
-/// Threads of a run that reads files of this machine: each sends what it completes.
-constexpr int kSendingThreads = 8;
-
-/// Half of the memory is for reading, the other half for parts that wait for their bytes.
-i64 memory_of_parts(const exec::Resources& resources) {
-  return resources.store_memory / 2;
-}
-
-exec::Resources resources_of_moves(const exec::Resources& resources, bool reads_store) {
-  exec::Resources moves = resources;
-  moves.store_memory = resources.store_memory - memory_of_parts(resources);
-  moves.max_memory = moves.store_memory;
-  if (!reads_store && moves.threads == 0) moves.threads = kSendingThreads;
-  return moves;
-}
-
-/// Part size at which a part of every file and one per thread fit the memory, if that is possible.
-i64 part_bytes_for(size_t files, const exec::Resources& resources) {
-  const i64 at_once = static_cast<i64>(files) + kSendingThreads;
-  const i64 bytes = memory_of_parts(resources) / at_once / kPartStep * kPartStep;
-  return std::clamp(bytes, store::s3::kLeastPartBytes, kMostPartBytes);
-}
 
 ByteRange range_of(const WriteRun& run, size_t t, int holder) {
   const exec::TensorMove& move = run.moves[t];
