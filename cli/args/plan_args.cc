@@ -88,7 +88,7 @@ std::vector<Argument> training_arguments(TrainingArgs& args) {
        .target = &args.train},
       {.name = "--zero",
        .value = "STAGE",
-       .help = "ZeRO stage 0 to 3 over --dp devices",
+       .help = "ZeRO stage 0 to 3 over --dp, and over ep for all weights but experts",
        .target = &args.zero,
        .advanced = true},
       {.name = "--dp",

@@ -40,9 +40,7 @@ void require_no_serving(const SearchArgs& args) {
       {"--max-price", args.max_price.has_value()},
       {"--from", args.from.has_value()},
       {"--survive", args.survive.has_value()},
-      {"--emit", args.emit.has_value()},
-      {"--ep", args.mapping.ep.has_value()},
-      {"--expert-parallel", args.mapping.expert_parallel}};
+      {"--emit", args.emit.has_value()}};
   for (const auto& [flag, is_given] : kServing) {
     if (!is_given) continue;
     throw Error(ErrorCode::kUsage, fmt::format("{} is not a flag of a search for training", flag))
@@ -114,12 +112,15 @@ std::vector<Argument> train_search_arguments(SearchArgs& args) {
        .advanced = true},
       {.name = "--micro-batch",
        .value = "N,N,...",
-       .help = "with --train: sequences that a replica computes at once, to choose from; default 1",
+       .help =
+           "with --train: sequences that a replica, or each of its ep groups, computes at once, "
+           "to choose from; default 1",
        .target = &training.micro_batch,
        .advanced = true},
       {.name = "--zero",
        .value = "STAGE,...",
-       .help = "with --train: ZeRO stages to choose from; default 0,1,2,3",
+       .help = "with --train: ZeRO stages to choose from, over dp, and over ep for all weights but "
+               "experts; default 0,1,2,3",
        .target = &training.zero,
        .advanced = true},
       {.name = "--recompute",

@@ -75,6 +75,14 @@ bool is_cut_along(const Layout& layout, const std::string& axis) {
          std::ranges::any_of(layout.index_axes(), is_used);
 }
 
+mesh::Over replica_axes(const Layout& layout, const mesh::Over& over) {
+  mesh::Over uncut;
+  for (const mesh::AxisRef& axis : over) {
+    if (!is_cut_along(layout, axis.axis)) uncut.push_back(axis);
+  }
+  return uncut;
+}
+
 Layout gathered(const Layout& layout, const std::vector<std::string>& axes) {
   std::vector<LayoutAxis> cut = layout.axes();
   for (LayoutAxis& axis : cut) axis.expr = gathered(axis.expr, axes);

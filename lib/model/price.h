@@ -54,6 +54,8 @@ class ForwardPass {
   /// the hand-over to the next one.
   std::vector<PhasePrice> prefill_layers(const ReplicaWorkload& workload,
                                          const plan::HardwareProfile* profile) const;
+  /// Axes along which devices have tokens of their own (model::token_axes).
+  const mesh::Over& own_tokens() const { return own_tokens_; }
   /// Number of groups of devices that have sequences of their own.
   i64 token_groups() const { return mesh::extent(mesh_, own_tokens_); }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <string>
 
 #include "lib/layout/gathered.h"
@@ -38,10 +37,13 @@ const std::map<WeightGathers::Alike, i64>& WeightGathers::weights_of(const Layer
   const auto [found, is_new] = weights_of_.try_emplace(&layer);
   std::map<Alike, i64>& weights = found->second;
   if (!is_new) return weights;
-  std::set<size_t> tensors;
+  std::vector<size_t> tensors;
   for (const BoundOp& op : layer.ops) {
-    for (const BoundWeight& weight : op.weights) tensors.insert(weight.begin(), weight.end());
+    for (const BoundWeight& weight : op.weights)
+      tensors.insert(tensors.end(), weight.begin(), weight.end());
   }
+  std::ranges::sort(tensors);
+  tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
   for (const size_t tensor : tensors) {
     const auto bits = static_cast<i64>(std::ceil(weights_.read(tensor, tensors_).bits));
     ++weights[{&weights_.layouts(tensor), &weights_.computed(tensor), bits}];
@@ -70,15 +72,18 @@ mesh::Over WeightGathers::gathered_over(const layout::Layout& stored) const {
   return over;
 }
 
-std::vector<WeightGathers::Received> WeightGathers::received(const Layer& layer, i64 replicas) {
+std::vector<WeightGathers::Received> WeightGathers::received(const Layer& layer, i64 replicas,
+                                                             const mesh::Over& token_axes) {
   std::map<std::string, Received> by_axes;
   for (const auto& [weight, tensors] : weights_of(layer)) {
     const mesh::Over over = gathered_over(*weight.stored);
-    if (mesh::extent(mesh_, over) == 1 && replicas == 1) continue;
+    const i64 in_mesh = mesh::extent(mesh_, layout::replica_axes(*weight.stored, token_axes));
+    const i64 holders = plan::times(replicas, in_mesh);
+    if (mesh::extent(mesh_, over) == 1 && holders == 1) continue;
     Received& sum = by_axes[mesh::to_string(over)];
     sum.over = over;
     sum.bits.resize(static_cast<size_t>(mesh_.size()));
-    const std::vector<i64>& lacking = missing(weight, replicas);
+    const std::vector<i64>& lacking = missing(weight, holders);
     for (size_t rank = 0; rank < lacking.size(); ++rank) {
       plan::add_bytes(sum.bits[rank],
                       plan::times(lacking[rank], plan::times(tensors, weight.bits)));
@@ -91,6 +96,7 @@ std::vector<WeightGathers::Received> WeightGathers::received(const Layer& layer,
 
 std::vector<WeightGather> WeightGathers::of(const Layer& layer) {
   std::vector<WeightGather> gathers;
+  if (weights_.over.empty()) return gathers;
   for (const Received& sum : received(layer)) {
     const i64 most = ceil_div(*std::ranges::max_element(sum.bits), kBitsPerByte);
     if (most == 0) continue;
@@ -99,11 +105,12 @@ std::vector<WeightGather> WeightGathers::of(const Layer& layer) {
   return gathers;
 }
 
-std::vector<i64> WeightGathers::largest(const std::vector<Layer>& layers, i64 replicas) {
+std::vector<i64> WeightGathers::largest(const std::vector<Layer>& layers, i64 replicas,
+                                        const mesh::Over& token_axes) {
   std::vector<i64> bytes(static_cast<size_t>(mesh_.size()));
   for (const Layer& layer : layers) {
     std::vector<i64> of_layer(bytes.size());
-    for (const Received& sum : received(layer, replicas)) {
+    for (const Received& sum : received(layer, replicas, token_axes)) {
       for (size_t rank = 0; rank < bytes.size(); ++rank) of_layer[rank] += sum.bits[rank];
     }
     for (size_t rank = 0; rank < bytes.size(); ++rank) {

@@ -43,10 +43,11 @@ class WeightGathers {
   std::vector<WeightGather> of(const Layer& layer);
 
   /// Returns, by rank, the bytes that a device has beside those that it stores while it computes
-  /// the layer for which it gathers most. With ZeRO 3, `replicas` of the mesh hold each device's
-  /// part of a weight together, flat and in equal parts; the result is then of the replica that
-  /// holds least.
-  std::vector<i64> largest(const std::vector<Layer>& layers, i64 replicas = 1);
+  /// the layer for which it gathers most. With ZeRO 3, `replicas` of the mesh, and its devices
+  /// along those of `token_axes` that do not cut a weight, hold each device's part of the weight
+  /// together, flat and in equal parts; the result is then of the device that holds least.
+  std::vector<i64> largest(const std::vector<Layer>& layers, i64 replicas = 1,
+                           const mesh::Over& token_axes = {});
 
  private:
   /// Weights of a layer with the same layouts and width.
@@ -64,7 +65,8 @@ class WeightGathers {
   };
 
   const std::map<Alike, i64>& weights_of(const Layer& layer);  ///< their numbers
-  std::vector<Received> received(const Layer& layer, i64 replicas = 1);
+  std::vector<Received> received(const Layer& layer, i64 replicas = 1,
+                                 const mesh::Over& token_axes = {});
   const std::vector<i64>& missing(const Alike& weight, i64 replicas);
   mesh::Over gathered_over(const layout::Layout& stored) const;
 

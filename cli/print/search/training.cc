@@ -154,7 +154,8 @@ void print_refused(const api::TrainSearchReport& report, Lines& lines) {
 
 void write_way(JsonWriter& json, const api::TrainingWay& way) {
   json.field("name", to_string(way)).field("devices", way.layout.devices());
-  json.field("dp", way.layout.dp).field("pp", way.layout.pp).field("tp", way.layout.tp);
+  json.field("dp", way.layout.dp).field("pp", way.layout.pp).field("ep", way.layout.ep);
+  json.field("tp", way.layout.tp).field("expert_parallel", way.layout.expert_parallel);
   json.field("zero", way.zero_stage).field("micro_batch", way.micro_batch);
   json.field("sequence_parallel", way.sequence_parallel);
 }

@@ -37,12 +37,14 @@ model::StoredWeights weights_of(const PlacedTensors& placed,
 
 std::vector<std::vector<i64>> gathered_weights(const PlannedModel& model,
                                                const mapping::Resolution& resolution, bool trains,
+                                               const mesh::Over& token_axes,
                                                std::span<const i64> replicas) {
   const std::vector<TensorSpec> specs = trains ? trained_specs(model) : model.placed.specs;
   const model::StoredWeights weights = weights_of(model.placed, resolution);
   model::WeightGathers gathers(specs, weights, resolution.mesh);
   std::vector<std::vector<i64>> bytes;
-  for (const i64 number : replicas) bytes.push_back(gathers.largest(model.bound->layers, number));
+  for (const i64 number : replicas)
+    bytes.push_back(gathers.largest(model.bound->layers, number, token_axes));
   return bytes;
 }
 

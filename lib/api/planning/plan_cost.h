@@ -22,9 +22,10 @@ model::StoredWeights weights_of(const PlacedTensors& placed, const mapping::Reso
 
 /// Returns, for each number of replicas and by rank, the bytes that a device gathers for the
 /// largest layer of a bound model (WeightGathers::largest); with `trains`, at the 16 bits that
-/// training keeps.
+/// training keeps, and also from the devices along `token_axes`.
 std::vector<std::vector<i64>> gathered_weights(const PlannedModel& model,
                                                const mapping::Resolution& resolution, bool trains,
+                                               const mesh::Over& token_axes,
                                                std::span<const i64> replicas);
 
 /// Returns the price of the model under a mapping, with activations in the dtype of its norms and

@@ -15,6 +15,7 @@
 #include "lib/api/planning/cache_dtype.h"
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/planned_model.h"
+#include "lib/api/planning/trained_parameters.h"
 #include "lib/base/error.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/plan/byte_count.h"
@@ -105,19 +106,6 @@ void set_weights(const std::vector<plan::DeviceWeights>& weights, MemoryReport& 
     device.padding = weights[rank].padding_bytes;
     report.devices.push_back(std::move(device));
   }
-}
-
-/// Returns the number of trained elements by device.
-std::vector<i64> parameters_on(const AppliedMapping& applied, size_t n_devices) {
-  std::vector<i64> parameters(n_devices, 0);
-  for (const mapping::ResolvedTensor& resolved : applied.resolution.tensors) {
-    const auto& ranks = resolved.layout->ranks();
-    for (size_t h = 0; h < ranks.size(); ++h) {
-      const auto region = resolved.layout->holders().region(static_cast<int>(h));
-      parameters[static_cast<size_t>(ranks[h])] += image_size(region);
-    }
-  }
-  return parameters;
 }
 
 /// Caches and states per sequence, by rank; empty if the model is unknown.
@@ -250,11 +238,11 @@ void set_training(const AppliedMapping& applied, const PlannedModel& model,
                   const PlanOptions& options, MemoryReport& report,
                   std::vector<std::string>& notes) {
   const TrainingPlan& training = *options.training;
-  const auto parameters = parameters_on(applied, report.devices.size());
+  const auto parameters = trained_parameters(model, applied.resolution);
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
-    device.training = plan::zero_state_bytes(parameters[rank], training.zero_stage,
-                                             training.data_parallel, training.state);
+    device.training =
+        state_bytes(parameters[rank], training.zero_stage, training.data_parallel, training.state);
   }
   if (training.sequence == 0) return;
   const auto sizes = model.bound ? model::stack_sizes(*model.bound) : model::StackSizes{};
@@ -280,14 +268,18 @@ void set_training(const AppliedMapping& applied, const PlannedModel& model,
 void set_gathered(const PlannedModel& model, const mapping::Resolution& resolution,
                   const std::optional<TrainingPlan>& training, MemoryReport& report,
                   std::vector<std::string>& notes) {
-  const i64 replicas = training && training->zero_stage == 3 ? training->data_parallel : 1;
-  if (resolution.gathered.empty() && replicas == 1) return;
+  const bool is_partitioned = training && training->zero_stage == 3;
+  const i64 replicas = is_partitioned ? training->data_parallel : 1;
+  const mesh::Over token_axes = is_partitioned ? token_axes_of(model, resolution) : mesh::Over{};
+  const i64 groups = mesh::extent(resolution.mesh, token_axes);
+  if (resolution.gathered.empty() && replicas == 1 && groups == 1) return;
   if (!model.bound) {
     notes.push_back("gathered weights are not counted: " + model.why_not);
     return;
   }
   const std::vector<i64> bytes =
-      gathered_weights(model, resolution, training.has_value(), std::span(&replicas, 1)).front();
+      gathered_weights(model, resolution, training.has_value(), token_axes, std::span(&replicas, 1))
+          .front();
   for (size_t rank = 0; rank < report.devices.size(); ++rank)
     report.devices[rank].gathered = training ? plan::times(bytes[rank], 2) : bytes[rank];
 }

@@ -98,11 +98,15 @@ PlannedModel planned_model(const mapping::ModelConfig* config,
   try {
     const size_t stored = model.placed.specs.size();
     const auto packed = add_unpacked(*config, model.placed);
-    model.bound =
-        alike != nullptr && alike->bound != nullptr && alike->placed.specs == model.placed.specs
-            ? alike->bound
-            : std::make_shared<const model::Model>(model::bind_model(
-                  std::move(graph), *config, model.placed.specs, model::Misfits::kLeaveOut));
+    if (alike != nullptr && alike->bound != nullptr && alike->placed.specs == model.placed.specs) {
+      model.bound = alike->bound;
+      model.packed = alike->packed;
+      model.classes = alike->classes;
+      model.layers = alike->layers;
+      return model;
+    }
+    model.bound = std::make_shared<const model::Model>(model::bind_model(
+        std::move(graph), *config, model.placed.specs, model::Misfits::kLeaveOut));
     model.packed = packed_reads(packed, model.placed.specs);
     set_classes(packed, stored, model);
     set_layers(packed, stored, model);

@@ -4,6 +4,8 @@ namespace shardtool::api {
 
 PlacedTensors placed_tensors(const AppliedMapping& applied) {
   PlacedTensors placed;
+  placed.specs.reserve(applied.resolution.tensors.size());
+  placed.stored.reserve(applied.resolution.tensors.size());
   for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors) {
     placed.specs.push_back(applied.specs[tensor.tensor]);
     placed.stored.push_back(tensor.layout);

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
 
 namespace shardtool::api {
 namespace {
@@ -63,6 +66,15 @@ std::vector<ServingLayout> layout_space(const std::vector<i64>& devices,
   }
   std::erase_if(all, [&](const ServingLayout& layout) { return !keeps(limits.pinned, layout); });
   return all;
+}
+
+std::vector<std::vector<ServingLayout>> replicas_of(const std::vector<ServingLayout>& layouts) {
+  std::map<std::tuple<i64, i64, i64, bool>, std::vector<ServingLayout>> groups;
+  for (const ServingLayout& layout : layouts)
+    groups[{layout.pp, layout.ep, layout.tp, layout.expert_parallel}].push_back(layout);
+  std::vector<std::vector<ServingLayout>> replicas;
+  for (auto& [key, group] : groups) replicas.push_back(std::move(group));
+  return replicas;
 }
 
 }  // namespace shardtool::api

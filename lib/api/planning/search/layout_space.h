@@ -18,4 +18,7 @@ struct SpaceLimits {
 /// devices, dp, pp, ep, tp.
 std::vector<ServingLayout> layout_space(const std::vector<i64>& devices, const SpaceLimits& limits);
 
+/// Groups layouts by what one replica is; those of a group differ in dp alone.
+std::vector<std::vector<ServingLayout>> replicas_of(const std::vector<ServingLayout>& layouts);
+
 }  // namespace shardtool::api

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <thread>
-#include <tuple>
 
 #include "lib/api/planning/emit/emit.h"
 #include "lib/api/planning/search/losses.h"
@@ -105,17 +103,6 @@ class Search {
       not_present_ = std::move(error);
       return std::nullopt;
     }
-  }
-
-  /// Groups layouts by what one replica is.
-  static std::vector<std::vector<ServingLayout>> replicas_of(
-      const std::vector<ServingLayout>& layouts) {
-    std::map<std::tuple<i64, i64, i64, bool>, std::vector<ServingLayout>> groups;
-    for (const ServingLayout& layout : layouts)
-      groups[{layout.pp, layout.ep, layout.tp, layout.expert_parallel}].push_back(layout);
-    std::vector<std::vector<ServingLayout>> replicas;
-    for (auto& [key, group] : groups) replicas.push_back(std::move(group));
-    return replicas;
   }
 
   /// Every thread holds the layouts of all tensors.

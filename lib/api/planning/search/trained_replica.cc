@@ -1,17 +1,20 @@
 #include "lib/api/planning/search/trained_replica.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
 
 #include "lib/api/planning/plan_cost.h"
-#include "lib/base/error.h"
+#include "lib/plan/byte_count.h"
 
 namespace shardtool::api {
 
 TrainedReplica::TrainedReplica(const ServedModel& model, const ServingLayout& layout)
-    : placed_(model.place(layout)), tp_(layout.tp), stages_(layout.pp) {
+    : placed_(model.place(layout)),
+      tp_(layout.tp),
+      ranks_per_stage_(layout.ep * layout.tp),
+      stages_(layout.pp) {
   const size_t n_layers = placed_->model.bound->layers.size();
-  parameters_.assign(n_layers, 0);
+  parameters_.resize(n_layers);
   first_rank_.assign(n_layers, -1);
   add_tensors();
   set_stages();
@@ -20,30 +23,40 @@ TrainedReplica::TrainedReplica(const ServedModel& model, const ServingLayout& la
 /// Counts the parameters of every rank and layer.
 void TrainedReplica::add_tensors() {
   const mapping::Resolution& resolution = placed_->applied.resolution;
-  const auto n_ranks = static_cast<size_t>(resolution.mesh.size());
+  ParameterCounts counts(resolution.mesh, placed_->pass->own_tokens());
   const size_t n_layers = parameters_.size();
-  // By rank and layer; the last column is that of tensors that no op reads.
-  std::vector<std::vector<i64>> counts(n_ranks, std::vector<i64>(n_layers + 1, 0));
-  for (size_t t = 0; t < resolution.tensors.size(); ++t) {
-    const layout::Layout& layout = *resolution.tensors[t].layout;
-    const size_t layer = placed_->model.layers[t].value_or(n_layers);
-    for (size_t h = 0; h < layout.ranks().size(); ++h) {
-      const auto region = layout.holders().region(static_cast<int>(h));
-      counts[static_cast<size_t>(layout.ranks()[h])][layer] += image_size(region);
+  // How many tensors of a layout each layer has; the last layer is that of tensors that no op
+  // reads.
+  std::vector<std::map<const layout::Layout*, i64>> tensors(n_layers + 1);
+  for (size_t t = 0; t < resolution.tensors.size(); ++t)
+    ++tensors[placed_->model.layers[t].value_or(n_layers)][resolution.tensors[t].layout.get()];
+  ranks_.resize(static_cast<size_t>(resolution.mesh.size()));
+  for (size_t layer = 0; layer <= n_layers; ++layer) {
+    std::vector<TrainedParameters> of_layer(ranks_.size());
+    for (const auto& [layout, n] : tensors[layer]) {
+      const ParameterCounts::OfLayout& of = counts.of(*layout);
+      for (const auto& [rank, elements] : of.elements)
+        of_layer[static_cast<size_t>(rank)][of.replicas] += plan::times(n, elements);
     }
+    add_layer(layer, of_layer);
   }
-  for (size_t rank = 0; rank < n_ranks; ++rank) {
-    ranks_.push_back(std::accumulate(counts[rank].begin(), counts[rank].end(), i64{0}));
-    for (size_t layer = 0; layer < n_layers; ++layer) {
-      if (counts[rank][layer] <= parameters_[layer]) continue;
-      parameters_[layer] = counts[rank][layer];
-      first_rank_[layer] = static_cast<i64>(rank);
-    }
+}
+
+/// Adds a layer's parameters to those of the ranks, and keeps those of the rank with most.
+void TrainedReplica::add_layer(size_t layer, const std::vector<TrainedParameters>& of_layer) {
+  for (size_t rank = 0; rank < of_layer.size(); ++rank) {
+    for (const auto& [replicas, elements] : of_layer[rank])
+      plan::add_bytes(ranks_[rank][replicas], elements);
+    if (layer == parameters_.size() || sum_of(of_layer[rank]) <= sum_of(parameters_[layer]))
+      continue;
+    parameters_[layer] = of_layer[rank];
+    first_rank_[layer] = static_cast<i64>(rank);
   }
 }
 
 std::vector<std::vector<i64>> TrainedReplica::gathered(std::span<const i64> replicas) const {
-  return gathered_weights(placed_->model, placed_->applied.resolution, true, replicas);
+  return gathered_weights(placed_->model, placed_->applied.resolution, true,
+                          placed_->pass->own_tokens(), replicas);
 }
 
 /// Gives every layer to the stage that holds its weights; one without weights to the stage of the
@@ -52,7 +65,7 @@ void TrainedReplica::set_stages() {
   layers_.resize(static_cast<size_t>(stages_));
   i64 stage = 0;
   for (size_t layer = 0; layer < parameters_.size(); ++layer) {
-    if (first_rank_[layer] >= 0) stage = first_rank_[layer] / tp_;
+    if (first_rank_[layer] >= 0) stage = first_rank_[layer] / ranks_per_stage_;
     layers_[static_cast<size_t>(stage)].push_back(layer);
   }
 }
@@ -66,7 +79,7 @@ std::vector<plan::ForwardTimes> TrainedReplica::forward(const TrainSearchOptions
                                                         const TrainingWay& way) const {
   const plan::HardwareProfile& hardware = *options.plan.hardware;
   model::ReplicaWorkload workload;
-  workload.batch = way.micro_batch;
+  workload.batch = way.micro_batch * token_groups();
   workload.prompt_len = options.sequence;
   workload.sequence_parallel = way.sequence_parallel;
   workload.every_logit = true;

@@ -6,6 +6,7 @@
 
 #include "lib/api/planning/search/served_model.h"
 #include "lib/api/planning/search/training_search.h"
+#include "lib/api/planning/trained_parameters.h"
 
 namespace shardtool::api {
 
@@ -19,17 +20,20 @@ class TrainedReplica {
   /// Layers of a stage, indices into those of the bound model.
   const std::vector<size_t>& layers(i64 stage) const { return layers_[static_cast<size_t>(stage)]; }
   /// Ranks of the replica: those of a stage are consecutive.
-  i64 ranks_per_stage() const { return tp_; }
-  /// Parameters of a rank.
-  i64 parameters_on(i64 rank) const { return ranks_[static_cast<size_t>(rank)]; }
+  i64 ranks_per_stage() const { return ranks_per_stage_; }
+  /// Number of groups of devices that have sequences of their own.
+  i64 token_groups() const { return placed_->pass->token_groups(); }
+  const TrainedParameters& parameters_on(i64 rank) const {
+    return ranks_[static_cast<size_t>(rank)];
+  }
   /// Returns, for each number of replicas and by rank, the bytes of weights that ZeRO 3 gathers for
   /// the largest layer.
   std::vector<std::vector<i64>> gathered(std::span<const i64> replicas) const;
   /// Parameters of a layer on the device that has most of them.
-  i64 parameters(size_t layer) const { return parameters_[layer]; }
+  const TrainedParameters& parameters(size_t layer) const { return parameters_[layer]; }
   /// True for the layers of a stack, which keep activations; false for embeddings and head.
   bool keeps_activations(size_t layer) const;
-  /// Forward pass of every layer.
+  /// Forward pass of every layer, with a micro-batch of each group.
   std::vector<plan::ForwardTimes> forward(const TrainSearchOptions& options,
                                           const TrainingWay& way) const;
   /// Bytes of activations of one micro-batch and layer.
@@ -38,14 +42,16 @@ class TrainedReplica {
 
  private:
   void add_tensors();
+  void add_layer(size_t layer, const std::vector<TrainedParameters>& of_layer);
   void set_stages();
 
   std::unique_ptr<PlacedReplica> placed_;
   i64 tp_ = 1;
+  i64 ranks_per_stage_ = 1;
   i64 stages_ = 1;
   std::vector<std::vector<size_t>> layers_;
-  std::vector<i64> ranks_;       ///< parameters by rank
-  std::vector<i64> parameters_;  ///< by layer
+  std::vector<TrainedParameters> ranks_;       ///< by rank
+  std::vector<TrainedParameters> parameters_;  ///< by layer
   std::vector<i64> first_rank_;  ///< by layer: a rank that holds its weights; -1: none does
 };
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "lib/api/planning/search/layout_space.h"
 #include "lib/api/planning/search/trained_replica.h"
 #include "lib/api/planning/search/training_choice.h"
 #include "lib/base/error.h"
@@ -80,10 +81,15 @@ class ReplicaTraining {
     if (std::ranges::find(options_.zero_stages, 3) == options_.zero_stages.end()) return;
     std::vector<i64> replicas;
     for (const ServingLayout& layout : layouts) {
-      if (layout.dp > 1) replicas.push_back(layout.dp);
+      if (has_replicas(layout)) replicas.push_back(layout.dp);
     }
     const auto bytes = replica_.gathered(replicas);
     for (size_t i = 0; i < replicas.size(); ++i) gathered_[replicas[i]] = bytes[i];
+  }
+
+  /// True if several devices have the same weights for different sequences.
+  bool has_replicas(const ServingLayout& layout) const {
+    return layout.dp * replica_.token_groups() > 1;
   }
 
   void refuse(const TrainingWay& way, const char* constraint, const std::string& reason) {
@@ -91,41 +97,56 @@ class ReplicaTraining {
   }
 
   void add_zero_stages(TrainingWay way) {
-    const i64 each = way.layout.dp * way.micro_batch;
+    const i64 groups = replica_.token_groups();
+    const i64 each = way.layout.dp * groups * way.micro_batch;
     if (options_.batch % each != 0) {
-      return refuse(way, "batch",
-                    fmt::format("{} sequences of a step are no multiple of {} replicas x {}",
-                                options_.batch, way.layout.dp, way.micro_batch));
+      const std::string of_groups = groups > 1 ? fmt::format(" x {} groups", groups) : "";
+      return refuse(
+          way, "batch",
+          fmt::format("{} sequences of a step are no multiple of {}{} x {}", options_.batch,
+                      plural(way.layout.dp, "replica"), of_groups, way.micro_batch));
     }
     set_replica_times(way.layout);
     for (const i64 zero : options_.zero_stages) {
-      const bool has_replicas = way.layout.dp > 1 || zero == options_.zero_stages.front();
-      if (!has_replicas) continue;  // the same as another stage
+      const bool is_first = zero == options_.zero_stages.front();
+      if (!is_first && !has_replicas(way.layout)) continue;  // the same as another stage
       way.zero_stage = zero;
       add_row(way, options_.batch / each);
     }
   }
 
-  /// Times the collectives of every layer among the replicas.
+  /// Times the collectives of every layer among the devices that have the same weights: those of
+  /// all replicas, and for other weights than dealt experts also those of their groups.
   void set_replica_times(const ServingLayout& layout) {
-    const plan::HardwareProfile& hardware = *options_.plan.hardware;
-    const mesh::Mesh mesh({{"dp", layout.dp}, {"pp", layout.pp}, {"tp", layout.tp}});
-    const plan::Group group = plan::group_along(mesh, {{"dp"}}, hardware.domain());
-    std::map<i64, plan::ReplicaTimes> known;  // by parameters
+    std::map<TrainedParameters, plan::ReplicaTimes> known;
     replicas_.clear();
     for (size_t layer = 0; layer < forward_.size(); ++layer) {
-      const i64 parameters = replica_.parameters(layer);
+      const TrainedParameters& parameters = replica_.parameters(layer);
       const auto [found, is_new] = known.try_emplace(parameters);
-      if (is_new && layout.dp > 1) {
-        const auto us = [&](plan::CollectiveOp op, i64 bytes) {
-          return plan::time_of({op, group, plan::times(parameters, bytes)}, hardware).us;
-        };
-        found->second = {us(plan::CollectiveOp::kAllReduce, options_.state.gradient),
-                         us(plan::CollectiveOp::kAllGather, options_.state.weight),
-                         us(plan::CollectiveOp::kReduceScatter, options_.state.gradient)};
-      }
+      if (is_new) found->second = replica_times(layout, parameters);
       replicas_.push_back(found->second);
     }
+  }
+
+  plan::ReplicaTimes replica_times(const ServingLayout& layout,
+                                   const TrainedParameters& parameters) const {
+    const plan::HardwareProfile& hardware = *options_.plan.hardware;
+    const mesh::Mesh mesh(
+        {{"dp", layout.dp}, {"pp", layout.pp}, {"ep", layout.ep}, {"tp", layout.tp}});
+    plan::ReplicaTimes times;
+    for (const auto& [in_mesh, elements] : parameters) {
+      mesh::Over over{{"dp"}};
+      if (in_mesh > 1) over.push_back({"ep"});
+      const plan::Group group = plan::group_along(mesh, over, hardware.domain());
+      const auto us = [&](plan::CollectiveOp op, i64 bytes) {
+        return plan::time_of({op, group, plan::times(elements, bytes)}, hardware).us;
+      };
+      const plan::TrainingState& state = options_.state;
+      times.all_reduce += us(plan::CollectiveOp::kAllReduce, state.gradient);
+      times.all_gather += us(plan::CollectiveOp::kAllGather, state.weight);
+      times.reduce_scatter += us(plan::CollectiveOp::kReduceScatter, state.gradient);
+    }
+    return times;
   }
 
   void add_row(const TrainingWay& way, i64 micro_batches) {
@@ -221,10 +242,11 @@ class ReplicaTraining {
     TrainedStage fullest;
     for (i64 r = 0; r < replica_.ranks_per_stage(); ++r) {
       const i64 rank = stage * replica_.ranks_per_stage() + r;
-      const i64 parameters = replica_.parameters_on(rank);
+      const TrainedParameters& parameters = replica_.parameters_on(rank);
       TrainedStage of;
-      of.state = plan::zero_state_bytes(parameters, zero, replicas, options_.state);
-      if (zero == 3 && replicas > 1)  // weights, and their gradients before they are scattered
+      of.state = state_bytes(parameters, zero, replicas, options_.state);
+      if (zero == 3 &&
+          has_replicas(way.layout))  // weights, and their gradients before they are scattered
         of.gathered = plan::times(gathered_.at(replicas)[static_cast<size_t>(rank)], 2);
       for (const i64 part : {of.state, of.gathered, options_.plan.device.overhead_bytes})
         plan::add_bytes(of.total, part);
@@ -235,10 +257,13 @@ class ReplicaTraining {
   }
 
   /// Time to read and write the state of the parameters that a device updates.
-  double optimizer_us(i64 parameters, int zero, i64 replicas) const {
+  double optimizer_us(const TrainedParameters& parameters, int zero, i64 replicas) const {
     const plan::HardwareProfile& hardware = *options_.plan.hardware;
-    const double updated =
-        static_cast<double>(parameters) / static_cast<double>(zero >= 1 ? replicas : i64{1});
+    double updated = 0;
+    for (const auto& [in_mesh, elements] : parameters) {
+      const i64 sharers = zero >= 1 ? replicas * in_mesh : 1;
+      updated += static_cast<double>(elements) / static_cast<double>(sharers);
+    }
     const plan::TrainingState& state = options_.state;
     const auto each = static_cast<double>(2 * (state.weight + state.gradient + state.optimizer));
     return updated * each / (hardware.memory_gb_per_s * 1e3 * hardware.memory_efficiency);
@@ -256,10 +281,10 @@ class ReplicaTraining {
 };
 
 /// Returns tokens per second and device if a device did nothing but products, and read weights once
-/// for the largest micro-batch: every other way does as much.
-double ideal_tokens(const TrainSearchOptions& options, const ServedModel& model) {
+/// for the largest micro-batches of so many groups: every other way does as much.
+double ideal_tokens(const TrainSearchOptions& options, const ServedModel& model, i64 groups) {
   TrainingWay way;
-  way.micro_batch = std::ranges::max(options.micro_batches);
+  way.micro_batch = std::ranges::max(options.micro_batches) * groups;
   double products = 0;
   for (const auto& layer : TrainedReplica(model, {}).forward(options, way))
     products += layer.products;
@@ -271,7 +296,7 @@ double ideal_tokens(const TrainSearchOptions& options, const ServedModel& model)
 
 std::string to_string(const TrainingWay& way) {
   std::string text = to_string(way.layout);
-  if (way.layout.dp > 1) text += fmt::format(" zero={}", way.zero_stage);
+  if (way.layout.dp * way.layout.ep > 1) text += fmt::format(" zero={}", way.zero_stage);
   if (way.micro_batch > 1) text += fmt::format(" micro-batch={}", way.micro_batch);
   return way.sequence_parallel ? text + " sequence-parallel" : text;
 }
@@ -285,20 +310,16 @@ TrainSearchReport search_training(const TrainSearchOptions& options) {
   SearchOptions serving;
   serving.plan = options.plan;
   serving.pinned = options.pinned;
-  serving.pinned.ep = 1;
   const ServedModel model(options.plan.sources.front(), serving);
   Found found;
   found.under.resize(options.smaller_budgets.size());
   TrainSearchReport& report = found.report;
   report.warnings = model.warnings();
-  std::map<std::pair<i64, i64>, std::vector<ServingLayout>> replicas;
-  SpaceLimits limits = model.limits();
-  limits.experts = 0;  // experts are cut over tp
-  for (const ServingLayout& layout : layout_space(options.devices, limits))
-    replicas[{layout.pp, layout.tp}].push_back(layout);
-  for (const auto& [sizes, layouts] : replicas) {
+  i64 most_groups = 1;
+  for (const auto& layouts : replicas_of(layout_space(options.devices, model.limits()))) {
+    most_groups = std::max(most_groups, layouts.front().ep);
     try {
-      const TrainedReplica replica(model, {1, sizes.first, 1, sizes.second});
+      const TrainedReplica replica(model, layouts.front());
       ReplicaTraining(options, replica, found).run(layouts);
     } catch (const Error& error) {
       const char* const constraint = constraint_of(error);
@@ -307,7 +328,7 @@ TrainSearchReport search_training(const TrainSearchOptions& options) {
         report.refused.push_back({{layout}, constraint, error.what()});
     }
   }
-  report.bound = ideal_tokens(options, model);
+  report.bound = ideal_tokens(options, model, most_groups);
   choose(report);
   if (report.optimum) {
     report.memory_costs = std::max(0.0, found.unlimited / report.value - 1);

@@ -13,11 +13,11 @@ namespace shardtool::api {
 struct TrainSearchOptions {
   /// Uses the one source, the mapping, graph, device and hardware, which must be set.
   PlanOptions plan;
-  PinnedSizes pinned;                 ///< of pp and tp
+  PinnedSizes pinned;
   std::vector<i64> devices;           ///< numbers of devices to choose from
   i64 sequence = 0;                   ///< tokens
   i64 batch = 0;                      ///< sequences of one step, on all devices together
-  std::vector<i64> micro_batches{1};  ///< sequences that a replica computes at once, to choose from
+  std::vector<i64> micro_batches{1};  ///< TrainingWay::micro_batch, to choose from
   std::vector<i64> zero_stages{0, 1, 2, 3};
   std::vector<plan::Recompute> recomputes{plan::Recompute::kNone, plan::Recompute::kSelective,
                                           plan::Recompute::kFull};
@@ -29,9 +29,9 @@ struct TrainSearchOptions {
 
 /// A way to train, but for what each layer recomputes.
 struct TrainingWay {
-  ServingLayout layout;  ///< dp, pp and tp
+  ServingLayout layout;
   i64 zero_stage = 0;
-  i64 micro_batch = 1;
+  i64 micro_batch = 1;  ///< sequences that a replica, or each of its ep groups, computes at once
   bool sequence_parallel = false;
 
   bool operator==(const TrainingWay&) const = default;
@@ -106,12 +106,14 @@ struct TrainSearchReport {
 /// indices in it.
 TrainSearchReport with_named_rows(const TrainSearchReport& report, size_t most);
 
-/// Prices every way to train: dp x pp x tp, ZeRO stages, micro-batches and, for every layer, what
-/// it recomputes, which an exact program chooses for each stage under the memory of its devices
-/// (plan::fastest_ways). Weights, gradients and optimizer are exact, from headers; activations are
-/// those of plan::training_activations_per_layer, for as many micro-batches as a stage has under
-/// way in a 1F1B schedule. Throws the errors of opening a checkpoint; kUsage for more than one
-/// source, for an impossible batch, for hardware that is not set, and for a model without a price.
+/// Prices every way to train: dp x pp x ep x tp, ZeRO stages, micro-batches and, for every layer,
+/// what it recomputes, which an exact program chooses for each stage under the memory of its
+/// devices (plan::fastest_ways). The groups along ep have sequences of their own and are replicas
+/// of all weights but experts: ZeRO partitions experts over dp, and other weights over dp and ep.
+/// Weights, gradients and optimizer are exact, from headers; activations are those of
+/// plan::training_activations_per_layer, for as many micro-batches as a stage has under way in a
+/// 1F1B schedule. Throws the errors of opening a checkpoint; kUsage for more than one source, for
+/// an impossible batch, for hardware that is not set, and for a model without a price.
 TrainSearchReport search_training(const TrainSearchOptions& options);
 
 }  // namespace shardtool::api

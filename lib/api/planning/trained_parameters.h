@@ -1,0 +1,55 @@
+#pragma once
+
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "lib/api/planning/planned_model.h"
+#include "lib/layout/layout.h"
+#include "lib/mapping/resolve/resolve.h"
+#include "lib/mesh/axis_ref.h"
+#include "lib/plan/training.h"
+
+namespace shardtool::api {
+
+/// Parameters of a device in training, by the number of devices of the mesh that have them for
+/// other tokens: 1 for experts that are dealt over the groups with tokens of their own, the number
+/// of these groups for all other weights.
+using TrainedParameters = std::map<i64, i64>;
+
+i64 sum_of(const TrainedParameters& parameters);
+
+/// Bytes of a device's training state if each device of the mesh has `replicas` more like it:
+/// plan::zero_state_bytes over all devices that have the same parameters.
+i64 state_bytes(const TrainedParameters& parameters, int zero_stage, i64 replicas,
+                plan::TrainingState state);
+
+/// Returns the mesh axes along which devices have tokens of their own (model::token_axes); none for
+/// a model that is not bound.
+mesh::Over token_axes_of(const PlannedModel& model, const mapping::Resolution& resolution);
+
+/// Counts the parameters of layouts, each layout once.
+class ParameterCounts {
+ public:
+  /// The mesh must outlive the object.
+  ParameterCounts(const mesh::Mesh& mesh, mesh::Over token_axes)
+      : mesh_(mesh), token_axes_(std::move(token_axes)) {}
+
+  struct OfLayout {
+    i64 replicas = 1;                           ///< the key of TrainedParameters
+    std::vector<std::pair<i64, i64>> elements;  ///< rank and elements of every holder
+  };
+  const OfLayout& of(const layout::Layout& layout);
+
+ private:
+  const mesh::Mesh& mesh_;
+  mesh::Over token_axes_;
+  std::unordered_map<const layout::Layout*, OfLayout> known_;
+};
+
+/// Returns the parameters of all tensors by rank.
+std::vector<TrainedParameters> trained_parameters(const PlannedModel& model,
+                                                  const mapping::Resolution& resolution);
+
+}  // namespace shardtool::api
