@@ -164,19 +164,22 @@ bool HttpServer::answer(int connection, const ReceivedRequest& request) {
     requests_.push_back(request);
   }
   const PlayedAnswer played = handler_(request);
-  if (played.hangs) {
+  const auto wait_for_end = [connection] {
     char byte = 0;
     while (::recv(connection, &byte, 1, 0) > 0) {
     }
     return false;
-  }
+  };
+  if (played.hangs && played.cut_after == std::string::npos) return wait_for_end();
   if (played.status == 0) return false;
   const std::string head = fmt::format("HTTP/1.1 {} x\r\nContent-Length: {}\r\n{}\r\n",
                                        played.status, played.body.size(), played.headers);
   if (!send_bytes(connection, head)) return false;
   if (request.method == "HEAD") return true;
-  return send_bytes(connection, std::string_view(played.body).substr(0, played.cut_after)) &&
-         played.cut_after >= played.body.size();
+  const bool is_sent =
+      send_bytes(connection, std::string_view(played.body).substr(0, played.cut_after));
+  if (is_sent && played.hangs) return wait_for_end();
+  return is_sent && played.cut_after >= played.body.size();
 }
 
 std::string PlayedBucket::etag_of(const std::string& bytes) {

@@ -22,7 +22,8 @@ struct PlayedAnswer {
   std::string headers;  ///< lines that end in "\r\n", without Content-Length
   std::string body;
   size_t cut_after = std::string::npos;  ///< bytes of the body after which the connection ends
-  bool hangs = false;                    ///< nothing is sent until the client gives up
+  /// Nothing is sent until the client gives up; or nothing behind `cut_after` bytes.
+  bool hangs = false;
 };
 
 /// An HTTP server on a free port of 127.0.0.1, one thread for each connection.

@@ -2,7 +2,8 @@
 
 namespace shardtool::test {
 
-store::s3::Client client_of(const std::string& endpoint, std::map<std::string, std::string> more) {
+store::s3::Client client_of(const std::string& endpoint, std::map<std::string, std::string> more,
+                            i64 hedge_ms) {
   more.insert({{"AWS_ENDPOINT_URL", endpoint},
                {"AWS_ACCESS_KEY_ID", "id"},
                {"AWS_SECRET_ACCESS_KEY", "secret"},
@@ -11,7 +12,9 @@ store::s3::Client client_of(const std::string& endpoint, std::map<std::string, s
     const auto found = more.find(name);
     return found == more.end() ? std::string() : found->second;
   };
-  return store::s3::Client(store::s3::read_settings(environment), environment);
+  store::s3::Settings settings = store::s3::read_settings(environment);
+  settings.limits.hedge_ms = hedge_ms;
+  return store::s3::Client(std::move(settings), environment);
 }
 
 std::string some_bytes(size_t size) {

@@ -11,9 +11,10 @@
 namespace shardtool::test {
 
 /// A client of the server at this address, with keys. `more` are further variables of its
-/// environment.
+/// environment, `hedge_ms` is a limit of its settings.
 store::s3::Client client_of(const std::string& endpoint,
-                            std::map<std::string, std::string> more = {});
+                            std::map<std::string, std::string> more = {},
+                            i64 hedge_ms = store::s3::Limits().hedge_ms);
 
 /// Bytes without a short period.
 std::string some_bytes(size_t size);

@@ -114,6 +114,9 @@ struct Client::State {
   std::vector<std::unique_ptr<Connections>> idle;
   std::optional<Credentials> credentials;
   std::atomic<i64> requests = 0;
+  Hedging hedging;
+
+  explicit State(const Settings& settings) : hedging(milliseconds(settings.limits.hedge_ms)) {}
 };
 
 /// Connections that no other thread uses meanwhile.
@@ -138,7 +141,7 @@ class Client::Lease {
 
   void perform(std::span<Exchange* const> exchanges) {
     state_.requests += std::ssize(exchanges);
-    held_->perform(exchanges);
+    held_->perform(exchanges, &state_.hedging);
   }
 
  private:
@@ -149,12 +152,16 @@ class Client::Lease {
 Client::Client(Settings settings, Environment environment)
     : settings_(std::move(settings)),
       environment_(std::move(environment)),
-      state_(std::make_unique<State>()) {}
+      state_(std::make_unique<State>(settings_)) {}
 
 Client::~Client() = default;
 
 i64 Client::requests() const {
-  return state_->requests;
+  return state_->requests + hedged();
+}
+
+i64 Client::hedged() const {
+  return state_->hedging.taken();
 }
 
 HttpAnswer Client::send_unsigned(HttpRequest request) {

@@ -57,7 +57,8 @@ struct PlainRequest {
 ///
 /// A request that the service answers with 429, 500, 502, 503 or 504, whose connection fails or
 /// whose answer ends early, is sent again after a pause of random length, which doubles. It goes on
-/// behind the bytes that came. Every error names the object.
+/// behind the bytes that came. Slow requests for ranges are sent a second time (Hedging). Every
+/// error names the object.
 class Client {
  public:
   explicit Client(Settings settings, Environment environment = process_environment);
@@ -79,6 +80,8 @@ class Client {
   const Settings& settings() const { return settings_; }
   /// Number of requests so far, tries included.
   i64 requests() const;
+  /// Number of those that were sent a second time because they were slow (Hedging).
+  i64 hedged() const;
 
  private:
   struct Call;

@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/store/s3/curl_library.h"
+#include "lib/store/s3/refusal.h"
 
 namespace shardtool::store::s3 {
 namespace {
@@ -47,14 +48,42 @@ HttpFailure failure_of(CURLcode code) {
   }
 }
 
+/// Value of a header of a request; empty without it.
+std::string_view header_of(const HttpRequest& request, std::string_view name) {
+  const auto found = std::ranges::find(request.headers, name, &Headers::value_type::first);
+  return found == request.headers.end() ? "" : std::string_view(found->second);
+}
+
+/// True if the bytes of an answer 206 are those of the version and from the place requested.
+bool is_asked_for(const HttpRequest& request, const HttpAnswer& answer) {
+  const std::string_view version = header_of(request, "if-match");
+  const std::string etag = answer.header("etag");
+  if (!version.empty() && !etag.empty() && etag != version) return false;
+  constexpr std::string_view kUnit = "bytes=";
+  std::string_view range = header_of(request, "range");
+  range.remove_prefix(std::min(kUnit.size(), range.size()));
+  const std::string begin = "bytes " + std::string(range.substr(0, range.find('-'))) + "-";
+  return answer.header("content-range").starts_with(begin);
+}
+
 /// One request under way.
 struct Transfer {
   CURL* easy = nullptr;
   curl_slist* headers = nullptr;
   Exchange* exchange = nullptr;
   size_t sent = 0;
-  Clock::time_point last_progress = Clock::now();
+  Clock::time_point begun = Clock::now();
+  Clock::time_point last_progress = begun;
   bool is_done = false;
+  bool has_bytes = false;
+
+  /// True once all bytes came that an answer with a range is to have.
+  bool is_whole() const {
+    if (!is_done) return false;
+    const HttpAnswer& answer = exchange->answer;
+    return answer.failure == HttpFailure::kNone && answer.status == kPartialContent &&
+           answer.received == std::ssize(exchange->request.into);
+  }
 
   /// Takes bytes of the body; returns fewer to end the transfer.
   size_t take(std::string_view bytes) {
@@ -62,6 +91,8 @@ struct Transfer {
     HttpAnswer& answer = exchange->answer;
     const std::span<std::byte> into = exchange->request.into;
     const bool is_text = answer.status != kPartialContent || into.empty();
+    if (!is_text && !has_bytes && !is_asked_for(exchange->request, answer)) return 0;
+    has_bytes = true;
     const size_t used = is_text ? answer.text.size() : static_cast<size_t>(answer.received);
     const size_t room = (is_text ? kMaxTextBytes : into.size()) - used;
     answer.overflows = bytes.size() > room;
@@ -99,6 +130,28 @@ struct Transfer {
     std::memcpy(into, body.data() + sent, bytes);
     sent += bytes;
     return bytes;
+  }
+};
+
+/// A request, and the same one again once it is slow.
+struct Pair {
+  Transfer first;
+  Exchange again;
+  Transfer second;
+  bool is_settled = false;
+
+  bool may_repeat() const {
+    const HttpRequest& request = first.exchange->request;
+    return !first.is_done && second.exchange == nullptr && !request.into.empty() &&
+           !header_of(request, "if-match").empty();
+  }
+  /// Transfer whose answer counts; null while that is open.
+  const Transfer* outcome() const {
+    if (first.is_whole()) return &first;
+    if (second.exchange != nullptr && second.is_whole()) return &second;
+    const bool may_come = second.exchange != nullptr && !second.is_done;
+    if (!first.is_done || (may_come && is_passing(first.exchange->answer))) return nullptr;
+    return &first;
   }
 };
 
@@ -145,6 +198,7 @@ struct Connections::Impl {
     idle.pop_back();
     if (transfer.easy == nullptr) throw Error(ErrorCode::kLimit, "no memory for a request");
     transfer.exchange->answer = {};
+    transfer.begun = transfer.last_progress = Clock::now();
     for (const auto& [name, value] : transfer.exchange->request.headers) {
       const std::string line = value.empty() ? name + ";" : name + ": " + value;
       transfer.headers = curl.slist_append(transfer.headers, line.c_str());
@@ -213,25 +267,59 @@ struct Connections::Impl {
     }
   }
 
-  void end_stalled(std::vector<Transfer>& transfers) {
-    const auto now = Clock::now();
-    for (Transfer& transfer : transfers) {
-      if (transfer.is_done) continue;
-      const i64 patience = std::max(transfer.exchange->request.patience_ms, limits.stall_ms);
-      if (now - transfer.last_progress <= std::chrono::milliseconds(patience)) continue;
-      end(transfer, HttpFailure::kStalled, "no byte came in time");
-    }
+  void end_if_stalled(Transfer& transfer) {
+    if (transfer.is_done || transfer.exchange == nullptr) return;
+    const i64 patience = std::max(transfer.exchange->request.patience_ms, limits.stall_ms);
+    if (Clock::now() - transfer.last_progress <= std::chrono::milliseconds(patience)) return;
+    end(transfer, HttpFailure::kStalled, "no byte came in time");
   }
 
-  void perform(std::vector<Transfer>& transfers) {
-    for (Transfer& transfer : transfers) begin(transfer);
-    const auto is_running = [](const Transfer& transfer) { return !transfer.is_done; };
-    while (std::ranges::any_of(transfers, is_running)) {
+  /// Sends a slow request again. Returns the milliseconds until it is to be looked at.
+  int repeat_if_slow(Pair& pair, Hedging& hedging) {
+    if (!pair.may_repeat()) return kTickMs;
+    const HttpRequest& request = pair.first.exchange->request;
+    const auto limit = hedging.slow_after(std::ssize(request.into));
+    if (!limit) return kTickMs;
+    const Hedging::Duration left = *limit - (Clock::now() - pair.first.begun);
+    if (left.count() <= 0 && hedging.take()) {
+      pair.again.request = request;
+      pair.second.exchange = &pair.again;
+      begin(pair.second);
+      return 0;
+    }
+    const i64 ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    return static_cast<int>(std::clamp<i64>(ms, 1, kTickMs));
+  }
+
+  void settle_if_clear(Pair& pair, Hedging* hedging) {
+    end_if_stalled(pair.first);
+    end_if_stalled(pair.second);
+    const Transfer* const outcome = pair.outcome();
+    if (outcome == nullptr) return;
+    if (hedging != nullptr && outcome->is_whole())
+      hedging->finished(outcome->exchange->answer.received, Clock::now() - outcome->begun);
+    if (outcome == &pair.second) pair.first.exchange->answer = std::move(pair.again.answer);
+    release(pair.first);
+    release(pair.second);
+    pair.is_settled = true;
+  }
+
+  void perform(std::vector<Pair>& pairs, Hedging* hedging) {
+    for (Pair& pair : pairs) begin(pair.first);
+    while (true) {
       int running = 0;
       curl.multi_perform(multi, &running);
       collect();
-      end_stalled(transfers);
-      if (running > 0) curl.multi_poll(multi, nullptr, 0, kTickMs, nullptr);
+      int wait_ms = kTickMs;
+      size_t open = 0;
+      for (Pair& pair : pairs) {
+        if (!pair.is_settled) settle_if_clear(pair, hedging);
+        if (pair.is_settled) continue;
+        ++open;
+        if (hedging != nullptr) wait_ms = std::min(wait_ms, repeat_if_slow(pair, *hedging));
+      }
+      if (open == 0) return;
+      if (wait_ms > 0) curl.multi_poll(multi, nullptr, 0, wait_ms, nullptr);
     }
   }
 };
@@ -243,10 +331,10 @@ Connections::Connections(const Settings& settings) : impl_(std::make_unique<Impl
 
 Connections::~Connections() = default;
 
-void Connections::perform(std::span<Exchange* const> exchanges) {
-  std::vector<Transfer> transfers(exchanges.size());
-  for (size_t i = 0; i < exchanges.size(); ++i) transfers[i].exchange = exchanges[i];
-  impl_->perform(transfers);
+void Connections::perform(std::span<Exchange* const> exchanges, Hedging* hedging) {
+  std::vector<Pair> pairs(exchanges.size());
+  for (size_t i = 0; i < exchanges.size(); ++i) pairs[i].first.exchange = exchanges[i];
+  impl_->perform(pairs, hedging);
 }
 
 }  // namespace shardtool::store::s3

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/checked.h"
+#include "lib/store/s3/hedging.h"
 #include "lib/store/s3/settings.h"
 #include "lib/store/s3/sign.h"
 
@@ -17,9 +18,10 @@ struct HttpRequest {
   std::string method = "GET";
   std::string url;
   Headers headers;
-  std::string_view body = {};      ///< its bytes outlive the exchange
-  std::span<std::byte> into = {};  ///< where the bytes of an answer 206 go
-  i64 patience_ms = 0;             ///< without a byte; 0: Limits::stall_ms
+  std::string_view body = {};  ///< its bytes outlive the exchange
+  /// Where the bytes of an answer 206 go, if that has the range and the ETag of the headers.
+  std::span<std::byte> into = {};
+  i64 patience_ms = 0;  ///< without a byte; 0: Limits::stall_ms
 };
 
 enum class HttpFailure {
@@ -58,7 +60,12 @@ class Connections {
 
   /// Sends all requests at once and waits for their answers. Redirects are not followed. Failures
   /// are answers, too.
-  void perform(std::span<Exchange* const> exchanges);
+  ///
+  /// With `hedging`, a slow request for a range of one version (If-Match) is sent a second time.
+  /// The first answer with all bytes counts, and the other request is cut off. Both write to
+  /// `into`, which is safe: it is this thread alone that writes, and the bytes of one version are
+  /// equal. A failure counts once neither can succeed.
+  void perform(std::span<Exchange* const> exchanges, Hedging* hedging = nullptr);
 
  private:
   struct Impl;

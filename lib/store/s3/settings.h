@@ -20,6 +20,7 @@ struct Limits {
   i64 connect_ms = 5'000;   ///< until a connection stands
   i64 stall_ms = 15'000;    ///< without a byte, after which a request counts as hung
   i64 give_up_ms = 60'000;  ///< of tries of one request without a byte of progress
+  i64 hedge_ms = 1'000;     ///< after which a slow range is requested a second time, at the least
   int attempts = 8;         ///< of one request
 };
 
