@@ -304,8 +304,7 @@ void ChunkReader::read(Range range, const SourceFile& source) {
   const bool is_direct = source.wants_direct(offset, bytes);
   // Several outputs are staged without collecting their pieces.
   const bool is_staged = (is_direct && outputs_.size() > 1) || !collect_stretches(range) ||
-                         (is_direct && !is_output_in_place(range, source)) ||
-                         (source.is_remote() && stretches_.size() > 1);
+                         (is_direct && !is_output_in_place(range, source));
   if (is_staged) return read_staged(range, source);
   if (is_direct) {
     source.read_pages(stretches_.front().dst - offset % kPageBytes, bytes, offset);

@@ -77,6 +77,7 @@ void SourceFile::read_exact(std::span<std::byte> into, i64 offset) const {
 void SourceFile::read_scattered(std::span<iovec> parts, i64 offset) const {
   if (!object_) return store::read_scattered(file_, parts, offset);
   std::vector<store::s3::RangeRead> ranges;
+  ranges.reserve(parts.size());
   for (const iovec& part : parts) {
     ranges.push_back({offset, {static_cast<std::byte*>(part.iov_base), part.iov_len}});
     offset += static_cast<i64>(part.iov_len);

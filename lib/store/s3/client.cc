@@ -66,6 +66,16 @@ Error changed(const Url& url, std::string found) {
       .help("run again once nothing writes to the input");
 }
 
+/// The first ranges that follow each other.
+ScatteredMemory first_together(std::span<const RangeRead> ranges) {
+  size_t count = 0;
+  i64 bytes = 0;
+  while (count < ranges.size() && ranges[count].offset == ranges.front().offset + bytes) {
+    bytes += std::ssize(ranges[count++].into);
+  }
+  return {ranges.first(count), 0, bytes};
+}
+
 Error bad_listing(const Url& url, std::string why) {
   return Error(ErrorCode::kMalformed, "the object store's listing contradicts itself")
       .at({url.text(), 0, 0, ""})
@@ -90,8 +100,8 @@ struct Client::Call {
   std::string method;
   Url url;
   Query query = {};
-  i64 offset = 0;                  ///< of a range
-  std::span<std::byte> into = {};  ///< of a range
+  i64 offset = 0;             ///< of a range
+  ScatteredMemory into = {};  ///< of a range
   const ObjectInfo* pinned = nullptr;
   bool may_be_absent = false;
   std::string_view body = {};
@@ -106,7 +116,7 @@ struct Client::Call {
   Clock::time_point last_progress = Clock::now();
   bool is_done = false;
 
-  bool is_range() const { return !into.empty(); }
+  bool is_range() const { return into.bytes > 0; }
 };
 
 struct Client::State {
@@ -196,7 +206,7 @@ HttpRequest Client::signed_request(const Call& call, const Keys& keys) const {
   parts.headers.insert(parts.headers.end(), call.headers.begin(), call.headers.end());
   if (call.is_range()) {
     const i64 begin = call.offset + call.got;
-    const i64 end = call.offset + std::ssize(call.into);
+    const i64 end = call.offset + call.into.bytes;
     parts.headers.emplace_back("range", fmt::format("bytes={}-{}", begin, end - 1));
   }
   if (call.pinned != nullptr && !call.pinned->etag.empty())
@@ -217,7 +227,7 @@ HttpRequest Client::signed_request(const Call& call, const Keys& keys) const {
   request.headers = std::move(parts.headers);
   request.body = call.body;
   request.patience_ms = call.patience_ms;
-  if (call.is_range()) request.into = call.into.subspan(static_cast<size_t>(call.got));
+  if (call.is_range()) request.into = call.into.behind(call.got);
   return request;
 }
 
@@ -240,7 +250,7 @@ void Client::settle(Call& call) {
       call.tries = 0;
     }
   }
-  const bool is_complete = !call.is_range() || (is_part && call.got == std::ssize(call.into));
+  const bool is_complete = !call.is_range() || (is_part && call.got == call.into.bytes);
   const bool is_fine = answer.failure == HttpFailure::kNone &&
                        (is_part || (!call.is_range() && answer.status / 100 == 2));
   const bool is_absent = answer.status == 404 && answer.failure == HttpFailure::kNone;
@@ -373,17 +383,17 @@ Listed Client::list(const Url& url) {
 
 void Client::read(const Url& url, const ObjectInfo& info, std::span<const RangeRead> ranges) {
   std::vector<Call> calls;
-  for (const RangeRead& range : ranges) {
-    const i64 bytes = std::ssize(range.into);
-    const i64 piece = bytes > kMaxRequestBytes ? kPieceBytes : bytes;
-    for (i64 at = 0; at < bytes; at += piece) {
+  while (!ranges.empty()) {
+    const ScatteredMemory memory = first_together(ranges);
+    const i64 piece = memory.bytes > kMaxRequestBytes ? kPieceBytes : memory.bytes;
+    for (i64 at = 0; at < memory.bytes; at += piece) {
       Call call{"GET", url};
-      call.offset = range.offset + at;
-      call.into = range.into.subspan(static_cast<size_t>(at),
-                                     static_cast<size_t>(std::min(piece, bytes - at)));
+      call.offset = ranges.front().offset + at;
+      call.into = {memory.ranges, at, std::min(piece, memory.bytes - at)};
       call.pinned = &info;
       calls.push_back(std::move(call));
     }
+    ranges = ranges.subspan(memory.ranges.size());
   }
   for (size_t at = 0; at < calls.size(); at += kAtOnce) {
     send(std::span(calls).subspan(at, std::min(kAtOnce, calls.size() - at)));

@@ -34,12 +34,6 @@ struct Listed {
   std::vector<std::string> folders;  ///< without their '/'
 };
 
-/// Bytes of an object and where they go.
-struct RangeRead {
-  i64 offset = 0;
-  std::span<std::byte> into;
-};
-
 /// A request for no bytes of an object.
 struct PlainRequest {
   std::string method;
@@ -69,8 +63,8 @@ class Client {
   /// Lists what is directly below; `url.key` is empty or ends in '/'. Throws kMalformed for an
   /// answer that contradicts itself: keys outside the prefix, or a list that never ends.
   Listed list(const Url& url);
-  /// Reads all ranges, several at once; one above 32 MiB in pieces. Throws kInputChanged if the
-  /// object is no longer the one of `info`.
+  /// Reads all ranges, several at once: those that follow each other with one request, above 32 MiB
+  /// in pieces. Throws kInputChanged if the object is no longer the one of `info`.
   void read(const Url& url, const ObjectInfo& info, std::span<const RangeRead> ranges);
 
   /// Sends all at once. Throws for an answer that is no success.

@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMaxTextBytes = 64 << 20;
+constexpr i64 kMaxTextBytes = 64 << 20;
 constexpr int kTickMs = 100;
 /// Larger than curl's 16 KiB: fewer calls for the same bytes.
 constexpr long kBufferBytes = 512 << 10;
@@ -76,34 +76,48 @@ struct Transfer {
   Clock::time_point last_progress = begun;
   bool is_done = false;
   bool has_bytes = false;
+  size_t range = 0;     ///< of the memory, where the next bytes go
+  size_t in_range = 0;  ///< bytes of it that have come
 
   /// True once all bytes came that an answer with a range is to have.
   bool is_whole() const {
     if (!is_done) return false;
     const HttpAnswer& answer = exchange->answer;
     return answer.failure == HttpFailure::kNone && answer.status == kPartialContent &&
-           answer.received == std::ssize(exchange->request.into);
+           answer.received == exchange->request.into.bytes;
   }
 
   /// Takes bytes of the body; returns fewer to end the transfer.
   size_t take(std::string_view bytes) {
     last_progress = Clock::now();
     HttpAnswer& answer = exchange->answer;
-    const std::span<std::byte> into = exchange->request.into;
-    const bool is_text = answer.status != kPartialContent || into.empty();
+    const i64 expected = exchange->request.into.bytes;
+    const bool is_text = answer.status != kPartialContent || expected == 0;
     if (!is_text && !has_bytes && !is_asked_for(exchange->request, answer)) return 0;
     has_bytes = true;
-    const size_t used = is_text ? answer.text.size() : static_cast<size_t>(answer.received);
-    const size_t room = (is_text ? kMaxTextBytes : into.size()) - used;
-    answer.overflows = bytes.size() > room;
+    const i64 room = is_text ? kMaxTextBytes - std::ssize(answer.text) : expected - answer.received;
+    answer.overflows = std::ssize(bytes) > room;
     if (answer.overflows) return 0;
-    if (is_text) {
-      answer.text += bytes;
-    } else {
-      std::memcpy(into.data() + used, bytes.data(), bytes.size());
-      answer.received += std::ssize(bytes);
-    }
+    is_text ? static_cast<void>(answer.text += bytes) : scatter(bytes);
     return bytes.size();
+  }
+
+  void scatter(std::string_view bytes) {
+    const ScatteredMemory& into = exchange->request.into;
+    if (exchange->answer.received == 0) in_range = static_cast<size_t>(into.skip);
+    exchange->answer.received += std::ssize(bytes);
+    while (!bytes.empty()) {
+      const std::span<std::byte> memory = into.ranges[range].into;
+      if (in_range >= memory.size()) {
+        in_range -= memory.size();
+        ++range;
+        continue;
+      }
+      const size_t count = std::min(bytes.size(), memory.size() - in_range);
+      std::memcpy(memory.data() + in_range, bytes.data(), count);
+      in_range += count;
+      bytes.remove_prefix(count);
+    }
   }
 
   void take_header(std::string_view line) {
@@ -142,7 +156,7 @@ struct Pair {
 
   bool may_repeat() const {
     const HttpRequest& request = first.exchange->request;
-    return !first.is_done && second.exchange == nullptr && !request.into.empty() &&
+    return !first.is_done && second.exchange == nullptr && request.into.bytes > 0 &&
            !header_of(request, "if-match").empty();
   }
   /// Transfer whose answer counts; null while that is open.
@@ -278,7 +292,7 @@ struct Connections::Impl {
   int repeat_if_slow(Pair& pair, Hedging& hedging) {
     if (!pair.may_repeat()) return kTickMs;
     const HttpRequest& request = pair.first.exchange->request;
-    const auto limit = hedging.slow_after(std::ssize(request.into));
+    const auto limit = hedging.slow_after(request.into.bytes);
     if (!limit) return kTickMs;
     const Hedging::Duration left = *limit - (Clock::now() - pair.first.begun);
     if (left.count() <= 0 && hedging.take()) {

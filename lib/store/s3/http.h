@@ -14,13 +14,30 @@
 
 namespace shardtool::store::s3 {
 
+/// Bytes of an object and where they go.
+struct RangeRead {
+  i64 offset = 0;
+  std::span<std::byte> into;
+};
+
+/// Memory for consecutive bytes of an object: that of ranges which follow each other, without the
+/// first `skip` bytes. The ranges outlive it.
+struct ScatteredMemory {
+  std::span<const RangeRead> ranges = {};
+  i64 skip = 0;
+  i64 bytes = 0;
+
+  /// The same memory without its first bytes.
+  ScatteredMemory behind(i64 count) const { return {ranges, skip + count, bytes - count}; }
+};
+
 struct HttpRequest {
   std::string method = "GET";
   std::string url;
   Headers headers;
   std::string_view body = {};  ///< its bytes outlive the exchange
   /// Where the bytes of an answer 206 go, if that has the range and the ETag of the headers.
-  std::span<std::byte> into = {};
+  ScatteredMemory into = {};
   i64 patience_ms = 0;  ///< without a byte; 0: Limits::stall_ms
 };
 

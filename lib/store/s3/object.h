@@ -18,7 +18,8 @@ class Object {
 
   const std::string& path() const { return path_; }
   const ObjectInfo& info() const { return info_; }
-  /// Reads all ranges at once. Throws kInputChanged for a range outside of the object.
+  /// Reads all ranges at once, like Client::read. Throws kInputChanged for a range outside of the
+  /// object.
   void read(std::span<const RangeRead> ranges) const;
   /// Throws kInputChanged if the object is now another one.
   void check_unchanged() const;

@@ -1,7 +1,9 @@
 #include "lib/store/s3/client.h"
 
 #include <doctest/doctest.h>
+#include <rapidcheck.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -38,6 +40,7 @@ std::string read_all(Client& client, const ObjectInfo& info, i64 pieces = 1) {
     ranges.push_back(
         {at, std::as_writable_bytes(std::span(into)).subspan(static_cast<size_t>(at), size)});
   }
+  std::ranges::reverse(ranges);  // a request for each: they do not follow each other
   client.read(kObject, info, ranges);
   return into;
 }
@@ -55,6 +58,44 @@ TEST_CASE("ranges of an object arrive whole, several at once and above the size 
   CHECK(client.requests() == 1 + 3);
   CHECK((read_all(client, info, 20) == bytes));
   CHECK(client.requests() == 1 + 3 + 20);
+}
+
+TEST_CASE("ranges that follow each other are one request, wherever they go and however it is cut") {
+  const std::string bytes = some_bytes(64'000);
+  const PlayedBucket bucket = bucket_of(bytes);
+  std::atomic<size_t> cut_after = 0;
+  HttpServer server([&](const ReceivedRequest& request) {
+    PlayedAnswer answer = bucket.answer(request);
+    if (request.method == "GET") answer.cut_after = std::min(answer.body.size(), cut_after.load());
+    return answer;
+  });
+  Client client = client_of(server.address());
+  const ObjectInfo info = client.head(kObject).value();
+  CHECK(rc::check("scattered", [&] {
+    cut_after = *rc::gen::inRange<size_t>(20'000, 70'000);
+    const auto sizes = *rc::gen::container<std::vector<size_t>>(rc::gen::inRange<size_t>(0, 9000));
+    const auto gap = *rc::gen::inRange<size_t>(0, 3);
+    std::string memory(bytes.size() * 4, '?');
+    std::string expected = memory;
+    std::vector<RangeRead> ranges;
+    size_t at = 0;  // in the object
+    size_t to = 0;
+    i64 parts = 0;
+    for (const size_t size : sizes) {
+      if (at + size > bytes.size()) break;
+      const auto place = std::as_writable_bytes(std::span(memory)).subspan(to, size);
+      ranges.push_back({static_cast<i64>(at), place});
+      expected.replace(to, size, bytes, at, size);
+      at += size;
+      to += size + gap;
+      ++parts;
+    }
+    const i64 before = client.requests();
+    client.read(kObject, info, ranges);
+    RC_ASSERT(memory == expected);
+    const auto requests = static_cast<i64>((at + cut_after - 1) / cut_after);
+    RC_ASSERT(client.requests() - before == requests + client.hedged());
+  }));
 }
 
 TEST_CASE("a failure at any request is tried again and leaves the bytes right") {
