@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # usage: s3_bench.sh SHARDTOOL FOLDER [ROUNDS]
-# A split from an object store against `curl -Z` with the same ranges of the same server, in interleaved rounds: 1.3 GiB of
-# BF16, 20 layers of two matrices, to tp=4. The server is nginx on this machine, which answers any signature. Prints the
-# requests and bytes of the split, the seconds of each round and the median of the ratios. Needs nginx and curl.
+# A split from an object store, and reading alone (`check --read-data`), against `curl -Z` with the same ranges of the same
+# server, in interleaved rounds: 1.3 GiB of BF16, 20 layers of two matrices, to tp=4. The server is nginx on this machine, which
+# answers any signature. Prints the requests and bytes of the split, the seconds of each round, and medians: of CPU seconds,
+# and of the ratios. Needs nginx and curl.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 shardtool=$1 folder=$2 rounds=${3:-5}
@@ -45,9 +46,22 @@ echo "<ListBucketResult><Contents><Key>model/model.safetensors</Key><Size>$bytes
 export AWS_ENDPOINT_URL=http://127.0.0.1:$port AWS_ACCESS_KEY_ID=id AWS_SECRET_ACCESS_KEY=secret
 export AWS_CONFIG_FILE=/dev/null AWS_SHARED_CREDENTIALS_FILE=/dev/null
 
-now() { date +%s.%N; }
 split() { "$shardtool" split s3://bucket/model -m mapping.json -o out -q >/dev/null; }
-fetch() { mkdir -p fetched; curl -Z --parallel-max 20 --config "$1" 2>/dev/null; }
+# Findings about the model, which is none of a family, are no failure.
+reading() { "$shardtool" check --read-data s3://bucket/model >read.txt || [[ $? = 1 ]]; }
+fetch() { curl -Z --parallel-max 20 --config "$1" 2>/dev/null; }
+# Notes wall and CPU seconds of a command.
+TIMEFORMAT='%R %U %S'
+timed() {
+  local name=$1 took
+  shift
+  sync
+  took=$({ time "$@"; } 2>&1)
+  read -r wall user system <<<"$took"
+  walls[$name]=$wall
+  awk -v a="$user" -v b="$system" 'BEGIN { print a + b }' >>"cpu.$name"
+}
+ratio() { awk -v a="${walls[$1]}" -v b="${walls[$2]}" 'BEGIN { printf "%.3f\n", b / a }' >>"ratio.$1.$2"; }
 
 : >logs/access.log
 "$shardtool" split s3://bucket/model -m mapping.json -o out | sed -n 's/.*\(peak memory .*\)/\1/p'
@@ -62,18 +76,25 @@ awk -v size="$bytes" -v requests="$requests" '{ sum += $3 } END {
 diff -r local out
 rm -rf local out
 
-ratios=() bare=()
+declare -A walls
 for ((round = 0; round <= rounds; ++round)); do
-  sync; begin=$(now); split; middle=$(now)
-  sync; again=$(now); fetch ranges.txt; end=$(now)
+  mkdir fetched
+  timed split split
+  timed files fetch ranges.txt
   [[ $(du -bs fetched | cut -f1) -ge $bytes ]]
-  third=$(now); fetch nowhere.txt; last=$(now)
+  timed nowhere fetch nowhere.txt
+  timed reading reading
+  [[ $(cat read.txt) = *"all data read"* ]]
   rm -rf out fetched
-  [[ $round != 0 ]] || continue  # warms up
-  ratios+=("$(awk -v a="$begin" -v b="$middle" -v c="$again" -v d="$end" 'BEGIN { printf "%.3f", (d - c) / (b - a) }')")
-  bare+=("$(awk -v a="$begin" -v b="$middle" -v c="$third" -v d="$last" 'BEGIN { printf "%.3f", (d - c) / (b - a) }')")
-  awk -v a="$begin" -v b="$middle" -v c="$again" -v d="$end" -v e="$third" -v f="$last" \
-    'BEGIN { printf "split %.2f s, curl -Z to files %.2f s, to /dev/null %.2f s\n", b - a, d - c, f - e }'
+  if [[ $round = 0 ]]; then  # warms up
+    rm cpu.*
+    continue
+  fi
+  ratio split files; ratio split nowhere; ratio reading nowhere
+  echo "split ${walls[split]} s, curl -Z to files ${walls[files]} s, to /dev/null ${walls[nowhere]} s, reading ${walls[reading]} s"
 done
-median() { printf '%s\n' "$@" | sort -n | sed -n "$(((rounds + 1) / 2))p"; }
-echo "speed of the split, of that of curl -Z to files (median): $(median "${ratios[@]}"), to /dev/null: $(median "${bare[@]}")"
+median() { sort -n "$1" | sed -n "$(((rounds + 1) / 2))p"; }
+echo "medians of $rounds rounds"
+for name in split files nowhere reading; do echo "CPU seconds of $name: $(median cpu.$name)"; done
+echo "speed of the split, of that of curl -Z to files: $(median ratio.split.files), to /dev/null: $(median ratio.split.nowhere)"
+echo "speed of reading alone, of that of curl -Z to /dev/null: $(median ratio.reading.nowhere)"
