@@ -105,11 +105,6 @@ std::vector<std::string> Communicator::all_gather(std::string_view mine, Operati
   return do_all_gather(mine);
 }
 
-std::vector<std::string> Communicator::gather(std::string_view mine) {
-  begin(Operation::kGather, std::ssize(mine));
-  return do_gather(mine);
-}
-
 std::string Communicator::broadcast(int from, std::string bytes) {
   begin(Operation::kBroadcast, 0);
   require_rank(from);
@@ -171,16 +166,6 @@ void Communicator::set_deadline(std::chrono::milliseconds first, std::chrono::mi
 
 std::vector<std::string> Communicator::do_all_gather(std::string_view mine) {
   return do_all_to_all(std::vector<std::string>(static_cast<size_t>(size_), std::string(mine)));
-}
-
-std::vector<std::string> Communicator::do_gather(std::string_view mine) {
-  if (rank_ != 0) {
-    do_finish(do_post(0, collective_channel(), std::string(mine)));
-    return {};
-  }
-  std::vector<std::string> all{std::string(mine)};
-  for (int from = 1; from < size_; ++from) all.push_back(do_receive(from, collective_channel()));
-  return all;
 }
 
 std::string Communicator::do_broadcast(int from, std::string bytes) {

@@ -77,8 +77,6 @@ class Communicator {
   /// its own name for counters and messages.
   std::vector<std::string> all_gather(std::string_view mine,
                                       Operation counted_as = Operation::kAllGather);
-  /// Values of all processes in rank order at rank 0; an empty vector elsewhere.
-  std::vector<std::string> gather(std::string_view mine);
   /// Value of rank `from` in every process; the values of other ranks are ignored.
   std::string broadcast(int from, std::string bytes);
   /// Parts that all processes gave for this rank, in rank order. `to_each` has an entry per rank.
@@ -137,7 +135,6 @@ class Communicator {
   // Operations with a default over point-to-point messages that an implementation may improve.
 
   virtual std::vector<std::string> do_all_gather(std::string_view mine);
-  virtual std::vector<std::string> do_gather(std::string_view mine);
   virtual std::string do_broadcast(int from, std::string bytes);
   virtual std::vector<std::string> do_all_to_all(std::vector<std::string> to_each);
   virtual void do_native_all_reduce(Dtype type, std::span<std::byte> values);

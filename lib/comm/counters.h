@@ -14,16 +14,15 @@ enum class Operation {
   kSend,
   kReceive,
   kAllGather,
-  kGather,
   kBroadcast,
   kAllToAll,
   kAllReduce,
   kReduceScatter,
   kSplit,
 };
-inline constexpr std::array<std::string_view, 10> kOperationNames{
-    "barrier",   "send",       "receive",    "all_gather",     "gather",
-    "broadcast", "all_to_all", "all_reduce", "reduce_scatter", "split"};
+inline constexpr std::array<std::string_view, 9> kOperationNames{
+    "barrier",    "send",       "receive",        "all_gather", "broadcast",
+    "all_to_all", "all_reduce", "reduce_scatter", "split"};
 
 constexpr std::string_view name_of(Operation operation) {
   return kOperationNames[static_cast<size_t>(operation)];

@@ -71,7 +71,7 @@ TEST_CASE("processes of a launch with different options are told which, over TCP
   Launch launch{"mpirun", 0, 3, "job"};
   launch.options = {{"--max-file-size", "1GB"}};
   Errors all(3);
-  run_reaching(Reach::kFirst, 3, [&](Communicator& comm) {
+  run_processes(3, [&](Communicator& comm) {
     Launch own = launch;
     if (comm.rank() == 2) own.options = {{"--max-file-size", "2GB"}};
     all[static_cast<size_t>(comm.rank())] = testing::error_of([&] {

@@ -92,7 +92,6 @@ void gathers(Witness& witness) {
     const Texts all = messages.texts(step, comm.size());
     const std::string mine = messages.text(step, comm.rank());
     witness.got("all_gather", comm.all_gather(mine), all);
-    witness.got("gather", comm.gather(mine), comm.rank() == 0 ? all : Texts{});
     comm.barrier();
   }
 }
@@ -256,7 +255,6 @@ void counts(Witness& witness) {
                 std::to_string(calls) + " " + std::to_string(bytes));
   };
   comm.all_gather("abc");
-  comm.gather("abcd");
   comm.broadcast(0, comm.rank() == 0 ? "abcde" : "");
   comm.all_to_all(Texts(static_cast<size_t>(size), "xy"));
   std::vector<double> values(4);
@@ -267,7 +265,6 @@ void counts(Witness& witness) {
   comm.send(comm.rank(), "to self");
   comm.receive(comm.rank());
   added(Operation::kAllGather, 1, 3);
-  added(Operation::kGather, 1, 4);
   added(Operation::kBroadcast, 1, 5);
   added(Operation::kAllToAll, 1, 2 * size);
   added(Operation::kAllReduce, 1, 32);

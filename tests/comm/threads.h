@@ -12,7 +12,7 @@
 namespace shardtool::comm {
 
 /// Runs `process` in `size` threads that meet over TCP. Throws the error of the lowest failed rank.
-inline void run_reaching(Reach reach, int size, const std::function<void(Communicator&)>& process) {
+inline void run_processes(int size, const std::function<void(Communicator&)>& process) {
   const test::TempFolder folder;
   std::vector<std::exception_ptr> thrown(static_cast<size_t>(size));
   {
@@ -20,7 +20,7 @@ inline void run_reaching(Reach reach, int size, const std::function<void(Communi
     for (int rank = 0; rank < size; ++rank) {
       threads.emplace_back([&, rank] {
         try {
-          const auto comm = meet(folder / "meeting", rank, size, std::chrono::seconds(20), reach);
+          const auto comm = meet(folder / "meeting", rank, size, std::chrono::seconds(20));
           process(*comm);
         } catch (...) {
           thrown[static_cast<size_t>(rank)] = std::current_exception();
@@ -31,10 +31,6 @@ inline void run_reaching(Reach reach, int size, const std::function<void(Communi
   for (const std::exception_ptr& one : thrown) {
     if (one) std::rethrow_exception(one);
   }
-}
-
-inline void run_processes(int size, const std::function<void(Communicator&)>& process) {
-  run_reaching(Reach::kEverybody, size, process);
 }
 
 }  // namespace shardtool::comm

@@ -18,8 +18,8 @@ constexpr milliseconds kGlance{20};
 
 class TcpCommunicator final : public MessageCommunicator {
  public:
-  TcpCommunicator(int rank, int size, std::vector<Socket> peers, Reach reach)
-      : MessageCommunicator(rank, size, links_over(std::move(peers))), reach_(reach) {}
+  TcpCommunicator(int rank, int size, std::vector<Socket> peers)
+      : MessageCommunicator(rank, size, links_over(std::move(peers))) {}
 
   /// Shuts down sending and drains incoming data: closing a socket with unread bytes discards sent
   /// ones.
@@ -36,17 +36,6 @@ class TcpCommunicator final : public MessageCommunicator {
   }
 
  protected:
-  std::vector<std::string> do_all_gather(std::string_view mine) override {
-    if (reach_ == Reach::kEverybody) return Communicator::do_all_gather(mine);
-    std::vector<std::string> all = do_gather(mine);
-    if (rank() == 0) {
-      send_to_all(all);
-    } else {
-      for (int i = 0; i < size(); ++i) all.push_back(do_receive(0, collective_channel()));
-    }
-    return all;
-  }
-
   void pause(int) override {
     std::vector<pollfd> wanted;
     {
@@ -70,32 +59,19 @@ class TcpCommunicator final : public MessageCommunicator {
   }
   static TcpLink& tcp(MessageLink& link) { return static_cast<TcpLink&>(link); }
 
-  void send_to_all(const std::vector<std::string>& messages) {
-    std::vector<Ticket> tickets;
-    for (int to = 1; to < size(); ++to) {
-      for (const std::string& one : messages) {
-        tickets.push_back(do_post(to, collective_channel(), one));
-      }
-    }
-    for (const Ticket ticket : tickets) do_finish(ticket);
-  }
-
   bool any_open() const {
     return std::ranges::any_of(links(),
                                [](const auto& link) { return link && !link->has_ended(); });
   }
-
-  const Reach reach_;
 };
 
 }  // namespace
 
 std::unique_ptr<Communicator> meet(const MeetingPoint& point, int rank, int size,
-                                   milliseconds patience, Reach reach,
-                                   const std::atomic<bool>* cancel) {
+                                   milliseconds patience, const std::atomic<bool>* cancel) {
   if (size == 1) return std::make_unique<SoloCommunicator>();
-  return std::make_unique<TcpCommunicator>(
-      rank, size, connect_processes(point, rank, size, patience, reach, cancel), reach);
+  return std::make_unique<TcpCommunicator>(rank, size,
+                                           connect_processes(point, rank, size, patience, cancel));
 }
 
 }  // namespace shardtool::comm

@@ -47,9 +47,9 @@ class Meeting {
         credentials_{point.secret, point.launch, size},
         peers_(static_cast<size_t>(size)) {}
 
-  std::vector<Socket> connect(Reach reach) {
+  std::vector<Socket> connect() {
     rank_ == 0 ? accept_all() : find_first();
-    if (reach == Reach::kEverybody) connect_others();
+    connect_others();
     return std::move(peers_);
   }
 
@@ -216,10 +216,9 @@ void Meeting::connect_others() {
 }  // namespace
 
 std::vector<Socket> connect_processes(const MeetingPoint& point, int rank, int size,
-                                      milliseconds patience, Reach reach,
-                                      const std::atomic<bool>* cancel) {
+                                      milliseconds patience, const std::atomic<bool>* cancel) {
   store::allow_many_files();
-  return Meeting(point, rank, size, Deadline::clock::now() + patience, cancel).connect(reach);
+  return Meeting(point, rank, size, Deadline::clock::now() + patience, cancel).connect();
 }
 
 }  // namespace shardtool::comm

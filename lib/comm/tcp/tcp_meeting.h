@@ -11,10 +11,6 @@
 
 namespace shardtool::comm {
 
-/// Connections of each process: to rank 0 alone, which connects a thousand processes with a
-/// thousand sockets at rank 0, or to all.
-enum class Reach { kFirst, kEverybody };
-
 /// Meeting point: a file in a folder that all processes see, or an address that all of them know.
 struct MeetingPoint {
   MeetingPoint(std::string path) : file(std::move(path)) {}  // NOLINT: a path is where they meet
@@ -28,9 +24,8 @@ struct MeetingPoint {
   std::string secret;  ///< for an address; the file holds its own
 };
 
-/// Connections of a process to the others, by rank; its own slot is closed, and so are those that
-/// `reach` omits. Both ends of each have proved that they know the secret of the launch
-/// (handshake.h); later traffic is not encrypted.
+/// Connections of a process to the others, by rank; its own slot is closed. Both ends of each have
+/// proved that they know the secret of the launch (handshake.h); later traffic is not encrypted.
 ///
 /// Over a file: rank 0 creates a secret and writes it to the file with its listening addresses.
 ///
@@ -39,13 +34,13 @@ struct MeetingPoint {
 ///
 /// At an address the others know both beforehand, and no process listens on other interfaces.
 ///
-/// With Reach::kEverybody the others listen, too; rank 0 sends their addresses to all, and each
-/// process connects to those of lower ranks.
+/// The others listen, too; rank 0 sends their addresses to all, and each process connects to those
+/// of lower ranks.
 ///
 /// Throws kPeerLost when not all have come in time, kInterrupted soon after `cancel` is set, and
 /// the errors of writing the file.
 std::vector<Socket> connect_processes(const MeetingPoint& point, int rank, int size,
-                                      std::chrono::milliseconds patience, Reach reach,
+                                      std::chrono::milliseconds patience,
                                       const std::atomic<bool>* cancel = nullptr);
 
 }  // namespace shardtool::comm
