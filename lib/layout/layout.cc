@@ -164,9 +164,16 @@ AxisParts parts_of(const LayoutAxis& axis, AxisMap stored, i64 refinement) {
   return parts;
 }
 
+bool has_image(const AxisMap& map, i64 index) {
+  return std::ranges::any_of(map.pieces(), [&](const Piece& piece) {
+    return piece.global <= index && index < piece.global_end();
+  });
+}
+
 bool holds(const IndexAxis& axis, const Mesh& mesh, i64 rank) {
-  return std::ranges::any_of(axis.indices(),
-                             [&](i64 index) { return has_index(axis, index, mesh, rank); });
+  const AxisMap map = evaluate(axis.expr, mesh, rank);
+  return has_image(map, axis.index) ||
+         std::ranges::any_of(axis.others, [&](i64 index) { return has_image(map, index); });
 }
 
 /// Checks L2 for one axis: the union of the maps' images is [0, n).
@@ -193,8 +200,7 @@ std::vector<i64> IndexAxis::indices() const {
 }
 
 bool has_index(const IndexAxis& axis, i64 index, const Mesh& mesh, i64 rank) {
-  const AxisMap to_local = inverse(evaluate(axis.expr, mesh, rank));
-  return index < to_local.local_size() && to_local(index).has_value();
+  return has_image(evaluate(axis.expr, mesh, rank), index);
 }
 
 std::string axis_name(const LayoutAxis& axis, size_t position) {

@@ -68,6 +68,7 @@ i64 extent(const Mesh& mesh, const Over& over) {
 }
 
 i64 index_along(const Mesh& mesh, const AxisRef& ref, i64 rank) {
+  if (ref.whole()) return mesh.index_on(ref.axis, rank);
   return mesh.index_on(ref.axis, rank) / minor_extent(mesh, ref) % extent(mesh, ref);
 }
 

@@ -42,14 +42,13 @@ class CommTable {
   CommTable(const mesh::Mesh& mesh, const plan::HardwareProfile* profile)
       : mesh_(mesh), profile_(profile) {}
 
-  plan::Group group(const mesh::Over& over) const {
-    return plan::group_along(mesh_, over, profile_ == nullptr ? mesh_.size() : profile_->domain());
-  }
+  const plan::Group& group(const mesh::Over& over);
   void add(const mesh::Over& over, const plan::Collective& collective);
   void add(const WeightGather& gather, plan::CollectiveOp op) {
     add(gather.over, {op, group(gather.over), gather.bytes});
   }
-  std::vector<CommRow> sorted() &&;
+  /// Returns the rows, sorted, and begins anew.
+  std::vector<CommRow> take_sorted();
 
  private:
   using Key = std::tuple<std::string, plan::CollectiveOp, i64>;  ///< axis, op, payload
@@ -57,7 +56,15 @@ class CommTable {
   const mesh::Mesh& mesh_;
   const plan::HardwareProfile* profile_;
   std::map<Key, CommRow> rows_;
+  std::map<std::string, plan::Group> groups_;
 };
+
+const plan::Group& CommTable::group(const mesh::Over& over) {
+  const auto [found, is_new] = groups_.try_emplace(mesh::to_string(over));
+  const i64 domain = profile_ == nullptr ? mesh_.size() : profile_->domain();
+  if (is_new) found->second = plan::group_along(mesh_, over, domain);
+  return found->second;
+}
 
 void CommTable::add(const mesh::Over& over, const plan::Collective& collective) {
   CommRow& row = rows_[{mesh::to_string(over), collective.op, collective.payload_bytes}];
@@ -68,9 +75,10 @@ void CommTable::add(const mesh::Over& over, const plan::Collective& collective) 
   if (profile_ != nullptr) row.time = plan::time_of(collective, *profile_);
 }
 
-std::vector<CommRow> CommTable::sorted() && {
+std::vector<CommRow> CommTable::take_sorted() {
   std::vector<CommRow> rows;
   for (auto& [key, row] : rows_) rows.push_back(std::move(row));
+  rows_.clear();
   return rows;
 }
 
@@ -104,7 +112,7 @@ class Sum {
                             i64 tokens) const;
   i64 activation_bytes(i64 elements, i64 tokens) const;
   Roofline roofline_of(const PhasePrice& price) const;
-  void finish(CommTable comm, PhasePrice& price) const;
+  void finish(CommTable& comm, PhasePrice& price) const;
 
   const Model& model_;
   std::span<const ops::WeightRead> reads_;
@@ -216,23 +224,23 @@ PhasePrice Sum::of(const std::vector<PricedLayer>& layers, const Phase& phase) c
   PhasePrice price;
   CommTable comm(mesh_, profile_);
   for (size_t i = 0; i < layers.size(); ++i) add(layers[i], model_.layers[i], phase, price, comm);
-  finish(std::move(comm), price);
+  finish(comm, price);
   return price;
 }
 
 std::vector<PhasePrice> Sum::of_each(const std::vector<PricedLayer>& layers,
                                      const Phase& phase) const {
   std::vector<PhasePrice> prices(layers.size());
+  CommTable comm(mesh_, profile_);
   for (size_t i = 0; i < layers.size(); ++i) {
-    CommTable comm(mesh_, profile_);
     add(layers[i], model_.layers[i], phase, prices[i], comm);
-    finish(std::move(comm), prices[i]);
+    finish(comm, prices[i]);
   }
   return prices;
 }
 
-void Sum::finish(CommTable comm, PhasePrice& price) const {
-  price.comm = std::move(comm).sorted();
+void Sum::finish(CommTable& comm, PhasePrice& price) const {
+  price.comm = comm.take_sorted();
   if (profile_ != nullptr) price.roofline = roofline_of(price);
 }
 
@@ -310,7 +318,7 @@ std::vector<CommRow> training_comm(const Model& model, std::span<const TensorSpe
       comm.add(gather, plan::CollectiveOp::kReduceScatter);
     }
   }
-  return std::move(comm).sorted();
+  return comm.take_sorted();
 }
 
 }  // namespace shardtool::model

@@ -18,10 +18,14 @@ using index::Piece;
 std::vector<i64> extents_by_part(const layout::AxisExpr& expr, const mesh::Mesh& mesh) {
   const auto overs = layout::overs(expr);
   const mesh::Over over = overs.empty() ? mesh::Over{} : overs.front();
-  std::vector<i64> sizes(static_cast<size_t>(extent(mesh, over)));
-  for (i64 rank = 0; rank < mesh.size(); ++rank) {
-    sizes[static_cast<size_t>(index_along(mesh, over, rank))] =
-        evaluate(expr, mesh, rank).local_size();
+  constexpr i64 kUnknown = -1;
+  std::vector<i64> sizes(static_cast<size_t>(extent(mesh, over)), kUnknown);
+  size_t known = 0;
+  for (i64 rank = mesh.size() - 1; known < sizes.size(); --rank) {
+    i64& size = sizes[static_cast<size_t>(index_along(mesh, over, rank))];
+    if (size != kUnknown) continue;
+    size = evaluate(expr, mesh, rank).local_size();
+    ++known;
   }
   return sizes;
 }

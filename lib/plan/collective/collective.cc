@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -49,9 +48,10 @@ i64 require_fits(std::optional<i64> bytes) {
   return *bytes;
 }
 
-/// Coordinate of a device without its digits along `over`: equal within one group.
-std::vector<i64> coordinate_outside(const mesh::Mesh& mesh, const mesh::Over& over, i64 rank) {
-  std::vector<i64> outside;
+/// A number for the coordinate of a device without its digits along `over`: equal within one group
+/// alone.
+i64 group_of(const mesh::Mesh& mesh, const mesh::Over& over, i64 rank) {
+  i64 outside = 0;
   for (const mesh::MeshAxis& axis : mesh.axes()) {
     i64 index = mesh.index_on(axis.name, rank);
     for (const mesh::AxisRef& ref : over) {
@@ -59,7 +59,7 @@ std::vector<i64> coordinate_outside(const mesh::Mesh& mesh, const mesh::Over& ov
       const i64 step = ref.whole() ? 1 : axis.size / (ref.pre * ref.size);
       index -= mesh::index_along(mesh, ref, rank) * step;
     }
-    outside.push_back(index);
+    outside = outside * axis.size + index;
   }
   return outside;
 }
@@ -91,16 +91,19 @@ std::optional<CollectiveOp> parse_collective_op(std::string_view name) {
 }
 
 Group group_along(const mesh::Mesh& mesh, const mesh::Over& over, i64 domain) {
-  std::set<std::pair<std::vector<i64>, i64>> nodes_of_groups;
-  for (i64 rank = 0; rank < mesh.size(); ++rank) {
-    nodes_of_groups.emplace(coordinate_outside(mesh, over, rank), rank / domain);
-  }
+  std::vector<std::pair<i64, i64>> nodes_of_groups;
+  nodes_of_groups.reserve(static_cast<size_t>(mesh.size()));
+  for (i64 rank = 0; rank < mesh.size(); ++rank)
+    nodes_of_groups.emplace_back(group_of(mesh, over, rank), rank / domain);
+  std::ranges::sort(nodes_of_groups);
+  nodes_of_groups.erase(std::unique(nodes_of_groups.begin(), nodes_of_groups.end()),
+                        nodes_of_groups.end());
   Group group{mesh::extent(mesh, over), 1};
   i64 run = 0;
-  const std::vector<i64>* last = nullptr;
+  i64 last = -1;
   for (const auto& [outside, node] : nodes_of_groups) {
-    run = last != nullptr && *last == outside ? run + 1 : 1;
-    last = &outside;
+    run = last == outside ? run + 1 : 1;
+    last = outside;
     group.nodes = std::max(group.nodes, run);
   }
   return group;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -75,6 +76,12 @@ std::vector<std::vector<ServingLayout>> replicas_of(const std::vector<ServingLay
   std::vector<std::vector<ServingLayout>> replicas;
   for (auto& [key, group] : groups) replicas.push_back(std::move(group));
   return replicas;
+}
+
+i64 search_threads(size_t replicas) {
+  constexpr i64 kMost = 16;
+  const i64 processors = std::max<i64>(1, std::thread::hardware_concurrency());
+  return std::min({kMost, processors, static_cast<i64>(replicas)});
 }
 
 }  // namespace shardtool::api

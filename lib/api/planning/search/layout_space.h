@@ -21,4 +21,7 @@ std::vector<ServingLayout> layout_space(const std::vector<i64>& devices, const S
 /// Groups layouts by what one replica is; those of a group differ in dp alone.
 std::vector<std::vector<ServingLayout>> replicas_of(const std::vector<ServingLayout>& layouts);
 
+/// Returns the threads of a search: each holds the layouts of all tensors of one replica.
+i64 search_threads(size_t replicas);
+
 }  // namespace shardtool::api

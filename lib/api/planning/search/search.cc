@@ -4,7 +4,6 @@
 #include <atomic>
 #include <iterator>
 #include <optional>
-#include <thread>
 
 #include "lib/api/planning/emit/emit.h"
 #include "lib/api/planning/search/losses.h"
@@ -65,7 +64,7 @@ class Search {
     const auto replicas = replicas_of(layout_space(options_.devices, model.limits()));
     std::vector<PricedLayouts> found(replicas.size());
     std::atomic<size_t> next = 0;
-    exec::run_workers(thread_count(replicas.size()), [&](const std::atomic<bool>& stop) {
+    exec::run_workers(search_threads(replicas.size()), [&](const std::atomic<bool>& stop) {
       for (size_t i = next++; i < replicas.size() && !stop; i = next++)
         found[i] = price_layouts(options_, model, source, today, replicas[i]);
     });
@@ -103,13 +102,6 @@ class Search {
       not_present_ = std::move(error);
       return std::nullopt;
     }
-  }
-
-  /// Every thread holds the layouts of all tensors.
-  static i64 thread_count(size_t replicas) {
-    constexpr i64 kMost = 16;
-    const i64 processors = std::max<i64>(1, std::thread::hardware_concurrency());
-    return std::min({kMost, processors, static_cast<i64>(replicas)});
   }
 
   /// Raises the bound to what an ideal division of this model's work over any number of devices

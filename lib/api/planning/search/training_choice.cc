@@ -1,5 +1,7 @@
 #include "lib/api/planning/search/training_choice.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -20,6 +22,17 @@ std::string grown_part(const TrainingRow& best, const TrainingRow& loser) {
 }
 
 }  // namespace
+
+std::string to_string(const TrainingWay& way) {
+  std::string text = to_string(way.layout);
+  if (way.layout.dp * way.layout.ep > 1) text += fmt::format(" zero={}", way.zero_stage);
+  if (way.micro_batch > 1) text += fmt::format(" micro-batch={}", way.micro_batch);
+  return way.sequence_parallel ? text + " sequence-parallel" : text;
+}
+
+double TrainingRow::tokens_per_s_per_device() const {
+  return tokens_per_s / static_cast<double>(way.layout.devices());
+}
 
 void choose(TrainSearchReport& report) {
   std::vector<size_t> order(report.rows.size());

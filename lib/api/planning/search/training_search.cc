@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "lib/api/planning/search/training_choice.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/exec/workers.h"
 #include "lib/plan/byte_count.h"
 #include "lib/plan/collective/collective_time.h"
 #include "lib/plan/layer_ways.h"
@@ -41,11 +44,23 @@ void check(const TrainSearchOptions& options) {
   }
 }
 
-/// Results that the layouts of replicas share.
+/// Results of some layouts.
 struct Found {
   TrainSearchReport report;
   double unlimited = 0;  ///< tokens per second and device of the best way in endless memory
   std::vector<std::optional<TrainingRow>> under;  ///< best row by smaller budget
+
+  void add(Found more) {
+    std::ranges::move(more.report.rows, std::back_inserter(report.rows));
+    std::ranges::move(more.report.refused, std::back_inserter(report.refused));
+    unlimited = std::max(unlimited, more.unlimited);
+    for (size_t b = 0; b < more.under.size(); ++b) keep_better(b, std::move(more.under[b]));
+  }
+  void keep_better(size_t budget, std::optional<TrainingRow> row) {
+    std::optional<TrainingRow>& best = under[budget];
+    if (row && (!best || row->tokens_per_s_per_device() > best->tokens_per_s_per_device()))
+      best = std::move(row);
+  }
 };
 
 /// Needs of a way that a budget does not change.
@@ -118,35 +133,31 @@ class ReplicaTraining {
   /// Times the collectives of every layer among the devices that have the same weights: those of
   /// all replicas, and for other weights than dealt experts also those of their groups.
   void set_replica_times(const ServingLayout& layout) {
+    const mesh::Mesh mesh(
+        {{"dp", layout.dp}, {"pp", layout.pp}, {"ep", layout.ep}, {"tp", layout.tp}});
+    const i64 domain = options_.plan.hardware->domain();
+    const plan::Group of_experts = plan::group_along(mesh, {{"dp"}}, domain);
+    const plan::Group of_others = plan::group_along(mesh, {{"dp"}, {"ep"}}, domain);
     std::map<TrainedParameters, plan::ReplicaTimes> known;
     replicas_.clear();
     for (size_t layer = 0; layer < forward_.size(); ++layer) {
-      const TrainedParameters& parameters = replica_.parameters(layer);
-      const auto [found, is_new] = known.try_emplace(parameters);
-      if (is_new) found->second = replica_times(layout, parameters);
+      const auto [found, is_new] = known.try_emplace(replica_.parameters(layer));
+      if (is_new) {
+        for (const auto& [in_mesh, elements] : found->first)
+          add_replica_times(in_mesh > 1 ? of_others : of_experts, elements, found->second);
+      }
       replicas_.push_back(found->second);
     }
   }
 
-  plan::ReplicaTimes replica_times(const ServingLayout& layout,
-                                   const TrainedParameters& parameters) const {
-    const plan::HardwareProfile& hardware = *options_.plan.hardware;
-    const mesh::Mesh mesh(
-        {{"dp", layout.dp}, {"pp", layout.pp}, {"ep", layout.ep}, {"tp", layout.tp}});
-    plan::ReplicaTimes times;
-    for (const auto& [in_mesh, elements] : parameters) {
-      mesh::Over over{{"dp"}};
-      if (in_mesh > 1) over.push_back({"ep"});
-      const plan::Group group = plan::group_along(mesh, over, hardware.domain());
-      const auto us = [&](plan::CollectiveOp op, i64 bytes) {
-        return plan::time_of({op, group, plan::times(elements, bytes)}, hardware).us;
-      };
-      const plan::TrainingState& state = options_.state;
-      times.all_reduce += us(plan::CollectiveOp::kAllReduce, state.gradient);
-      times.all_gather += us(plan::CollectiveOp::kAllGather, state.weight);
-      times.reduce_scatter += us(plan::CollectiveOp::kReduceScatter, state.gradient);
-    }
-    return times;
+  void add_replica_times(const plan::Group& group, i64 elements, plan::ReplicaTimes& times) const {
+    const auto us = [&](plan::CollectiveOp op, i64 bytes) {
+      return plan::time_of({op, group, plan::times(elements, bytes)}, *options_.plan.hardware).us;
+    };
+    const plan::TrainingState& state = options_.state;
+    times.all_reduce += us(plan::CollectiveOp::kAllReduce, state.gradient);
+    times.all_gather += us(plan::CollectiveOp::kAllGather, state.weight);
+    times.reduce_scatter += us(plan::CollectiveOp::kReduceScatter, state.gradient);
   }
 
   void add_row(const TrainingWay& way, i64 micro_batches) {
@@ -156,13 +167,8 @@ class ReplicaTraining {
                                                       static_cast<double>(way.layout.devices()));
     if (!row) return refuse(way, "memory", needs.refusal);
     found_.report.rows.push_back(std::move(*row));
-    for (size_t b = 0; b < options_.smaller_budgets.size(); ++b) {
-      auto smaller = row_under(options_.smaller_budgets[b], way, micro_batches, needs);
-      auto& best = found_.under[b];
-      if (smaller &&
-          (!best || smaller->tokens_per_s_per_device() > best->tokens_per_s_per_device()))
-        best = std::move(smaller);
-    }
+    for (size_t b = 0; b < options_.smaller_budgets.size(); ++b)
+      found_.keep_better(b, row_under(options_.smaller_budgets[b], way, micro_batches, needs));
   }
 
   /// Returns the fastest row whose devices have so many bytes; nullopt if a stage does not fit.
@@ -280,6 +286,23 @@ class ReplicaTraining {
   std::map<i64, std::vector<i64>> gathered_;  ///< bytes by rank; by number of replicas
 };
 
+/// Prices the layouts of one replica.
+Found found_with(const TrainSearchOptions& options, const ServedModel& model,
+                 const std::vector<ServingLayout>& layouts) {
+  Found found;
+  found.under.resize(options.smaller_budgets.size());
+  try {
+    const TrainedReplica replica(model, layouts.front());
+    ReplicaTraining(options, replica, found).run(layouts);
+  } catch (const Error& error) {
+    const char* const constraint = constraint_of(error);
+    if (constraint == nullptr) throw;
+    for (const ServingLayout& layout : layouts)
+      found.report.refused.push_back({{layout}, constraint, error.what()});
+  }
+  return found;
+}
+
 /// Returns tokens per second and device if a device did nothing but products, and read weights once
 /// for the largest micro-batches of so many groups: every other way does as much.
 double ideal_tokens(const TrainSearchOptions& options, const ServedModel& model, i64 groups) {
@@ -294,40 +317,26 @@ double ideal_tokens(const TrainSearchOptions& options, const ServedModel& model,
 
 }  // namespace
 
-std::string to_string(const TrainingWay& way) {
-  std::string text = to_string(way.layout);
-  if (way.layout.dp * way.layout.ep > 1) text += fmt::format(" zero={}", way.zero_stage);
-  if (way.micro_batch > 1) text += fmt::format(" micro-batch={}", way.micro_batch);
-  return way.sequence_parallel ? text + " sequence-parallel" : text;
-}
-
-double TrainingRow::tokens_per_s_per_device() const {
-  return tokens_per_s / static_cast<double>(way.layout.devices());
-}
-
 TrainSearchReport search_training(const TrainSearchOptions& options) {
   check(options);
   SearchOptions serving;
   serving.plan = options.plan;
   serving.pinned = options.pinned;
   const ServedModel model(options.plan.sources.front(), serving);
+  const auto replicas = replicas_of(layout_space(options.devices, model.limits()));
+  std::vector<Found> parts(replicas.size());
+  std::atomic<size_t> next = 0;
+  exec::run_workers(search_threads(replicas.size()), [&](const std::atomic<bool>& stop) {
+    for (size_t i = next++; i < replicas.size() && !stop; i = next++)
+      parts[i] = found_with(options, model, replicas[i]);
+  });
   Found found;
   found.under.resize(options.smaller_budgets.size());
+  for (Found& part : parts) found.add(std::move(part));
   TrainSearchReport& report = found.report;
   report.warnings = model.warnings();
   i64 most_groups = 1;
-  for (const auto& layouts : replicas_of(layout_space(options.devices, model.limits()))) {
-    most_groups = std::max(most_groups, layouts.front().ep);
-    try {
-      const TrainedReplica replica(model, layouts.front());
-      ReplicaTraining(options, replica, found).run(layouts);
-    } catch (const Error& error) {
-      const char* const constraint = constraint_of(error);
-      if (constraint == nullptr) throw;
-      for (const ServingLayout& layout : layouts)
-        report.refused.push_back({{layout}, constraint, error.what()});
-    }
-  }
+  for (const auto& layouts : replicas) most_groups = std::max(most_groups, layouts.front().ep);
   report.bound = ideal_tokens(options, model, most_groups);
   choose(report);
   if (report.optimum) {
