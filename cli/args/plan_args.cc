@@ -93,7 +93,7 @@ std::vector<Argument> training_arguments(TrainingArgs& args) {
        .advanced = true},
       {.name = "--dp",
        .value = "N",
-       .help = "data-parallel devices, default 1",
+       .help = "replicas of the layout, each on devices of its own, default 1",
        .target = &args.dp,
        .advanced = true},
       {.name = "--optimizer",

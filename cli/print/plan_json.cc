@@ -226,6 +226,11 @@ void write_fields(JsonWriter& json, const api::PlanReport& report) {
   if (report.reads) write_reads(json, *report.reads);
   if (report.reshard) write_reshard(json, report);
   if (report.cost) write_cost(json, *report.cost);
+  if (report.replicas) {
+    json.key("replicas").begin_object().field("number", report.replicas->number);
+    json.field("devices", report.replicas->devices).field("zero", report.replicas->zero_stage);
+    json.end_object();
+  }
   write_training_comm(json, report.training_comm, report.is_timed);
   if (report.cost) write_service(json, *report.cost, report.price_per_hour);
   if (report.price_per_hour > 0) json.field("price_per_hour", report.price_per_hour);

@@ -75,6 +75,20 @@ void print_cache(Session& session, const api::MemoryReport& memory) {
   session.out().write(labelled(session.out_style(), "cache", text));
 }
 
+/// "8 of this layout, on 64 devices in all; ZeRO 1 partitions the optimizer's state among them".
+void print_replicas(Session& session, const api::PlannedReplicas& replicas) {
+  constexpr const char* kPartitioned[] = {"", "the optimizer's state",
+                                          "gradients and the optimizer's state",
+                                          "weights, gradients and the optimizer's state"};
+  if (replicas.number == 1) return;
+  auto text = fmt::format("{} of this layout, on {} in all", format_count(replicas.number),
+                          plural(replicas.devices, "device"));
+  if (replicas.zero_stage > 0)
+    text += fmt::format("; ZeRO {} partitions {} among them", replicas.zero_stage,
+                        kPartitioned[replicas.zero_stage]);
+  session.out().write(labelled(session.out_style(), "replicas", text));
+}
+
 void print_rows(Session& session, const char* title, const std::vector<api::LayoutRow>& rows) {
   if (rows.empty()) return;
   session.out().write(session.out_style().bold(title) + "\n");
@@ -250,6 +264,7 @@ void print_text(Session& session, const api::PlanReport& report) {
   if (session.quiet()) return;
   if (report.reshard) print_reshard(session, report);
   print_memory(session, report.memory);
+  if (report.replicas) print_replicas(session, *report.replicas);
   if (report.reads) {
     session.out().write(labelled(session.out_style(), "reads", "from the object store, for data"));
     print_table(session.out(), reads_table(*report.reads, false), TableFormat::kText);
@@ -258,10 +273,11 @@ void print_text(Session& session, const api::PlanReport& report) {
   print_training_comm(session, report.training_comm, report.is_timed);
   if (report.cost) print_service(session, *report.cost, report.price_per_hour);
   if (report.price_per_hour > 0) {
-    session.out().write(
-        labelled(session.out_style(), "price",
-                 fmt::format("{:.2f} per hour for {}", report.price_per_hour,
-                             plural(static_cast<i64>(report.memory.devices.size()), "device"))));
+    session.out().write(labelled(
+        session.out_style(), "price",
+        fmt::format("{:.2f} per hour for {}", report.price_per_hour,
+                    plural(report.replicas ? report.replicas->devices : report.memory.mesh.size(),
+                           "device"))));
   }
 }
 

@@ -207,6 +207,11 @@ CostReport cost_of(const mapping::ModelConfig* model, const AppliedMapping& appl
   return cost;
 }
 
+PlannedReplicas replicas_of(const TrainingPlan& training, const MemoryReport& memory) {
+  return {training.data_parallel, plan::times(training.data_parallel, memory.mesh.size()),
+          training.zero_stage};
+}
+
 }  // namespace
 
 PlanReport make_plan(const PlanOptions& options) {
@@ -234,11 +239,12 @@ PlanReport make_plan(const PlanOptions& options) {
   if (options.training) {
     report.training_comm = training_comm(model, applied, options);
     report.is_timed = options.hardware.has_value();
+    report.replicas = replicas_of(*options.training, report.memory);
   } else if (options.prices_forward) {
     report.cost = cost_of(model, applied, options, report.memory);
   }
-  report.price_per_hour =
-      options.device.price_per_hour * static_cast<double>(report.memory.devices.size());
+  const i64 devices = report.replicas ? report.replicas->devices : report.memory.mesh.size();
+  report.price_per_hour = options.device.price_per_hour * static_cast<double>(devices);
   return report;
 }
 

@@ -48,7 +48,8 @@ struct DeviceBudget {
 /// Training instead of serving: 16-bit weights and gradients, and an optimizer.
 struct TrainingPlan {
   int zero_stage = 0;
-  i64 data_parallel = 1;  ///< devices over which the ZeRO stage partitions
+  i64 data_parallel = 1;  ///< replicas of the mesh, over which the ZeRO stage partitions; weights
+                          ///< other than experts also over the groups of the mesh's token axes
   plan::TrainingState state = plan::kAdam;
   i64 micro_batch = 1;
   i64 sequence = 0;  ///< tokens; 0: activations are not counted
@@ -175,6 +176,13 @@ struct SourceReads {
   SourceRequests to_same_store;       ///< of one run for all ranks whose output is on that store
 };
 
+/// Replicas of the mesh in training.
+struct PlannedReplicas {
+  i64 number = 1;
+  i64 devices = 1;  ///< of all replicas
+  int zero_stage = 0;
+};
+
 struct PlanReport {
   std::string source;
   MemoryReport memory;  ///< of the layout, or of a reshard's destination
@@ -187,11 +195,12 @@ struct PlanReport {
   std::optional<size_t> explained;                ///< the tensor selected by PlanOptions::explain
   std::string from;                               ///< "tp=4", "files"; empty without a reshard
   std::string to;
-  std::optional<CostReport> cost;  ///< forward pass; not set for training
-  /// Collectives of weights in a step of training; empty without axes of role "fsdp".
+  std::optional<CostReport> cost;           ///< forward pass; not set for training
+  std::optional<PlannedReplicas> replicas;  ///< in training
+  /// Collectives of weights and gradients in a step of training with one micro-batch.
   std::vector<model::CommRow> training_comm;
   bool is_timed = false;                 ///< training_comm has times
-  double price_per_hour = 0;             ///< all devices
+  double price_per_hour = 0;             ///< all devices, those of all replicas in training
   std::optional<PlanDrawings> drawings;  ///< with PlanOptions::draws
   std::vector<std::string> warnings;
   /// Input of `reshard --plan` as one JSON object; empty unless requested.

@@ -30,6 +30,13 @@ void write_memory_verdict(Page& page, const JsonView& plan) {
   page.text(fmt::format(", the fullest of {} ranks; the largest part is {}.",
                         plan["devices"].size(), verdict["largest_part"].text()));
   page.end_verdict();
+  if (!plan.has("replicas") || plan["replicas"]["number"].count() == 1) return;
+  const JsonView replicas = plan["replicas"];
+  page.html().open("p").text("Training has ");
+  page.count(replicas["number"]).text(" replicas of these ranks, ");
+  page.count(replicas["devices"]).text(" devices in all, with ZeRO stage ");
+  page.count(replicas["zero"]).text(".");
+  page.html().close();
 }
 
 void write_advice(Page& page, const JsonView& verdict) {

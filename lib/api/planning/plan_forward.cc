@@ -1,9 +1,16 @@
 #include "lib/api/planning/plan_forward.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
 
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/planned_model.h"
+#include "lib/api/planning/trained_parameters.h"
+#include "lib/plan/byte_count.h"
+#include "lib/plan/collective/collective_time.h"
 
 namespace shardtool::api {
 
@@ -18,15 +25,71 @@ CostReport planned_cost(const mapping::ModelConfig* config, const AppliedMapping
                       options.hardware ? &*options.hardware : nullptr);
 }
 
+namespace {
+
+/// The collectives of one layer's weights and gradients in a step, by ZeRO stage.
+std::vector<plan::CollectiveOp> calls_of(int zero_stage) {
+  using enum plan::CollectiveOp;
+  if (zero_stage == 0) return {kAllReduce};
+  if (zero_stage < 3) return {kReduceScatter, kAllGather};
+  return {kAllGather, kAllGather, kReduceScatter};
+}
+
+/// Adds the collectives among devices that have the same weights.
+void add_replica_comm(const mesh::Mesh& mesh, const PlacedParameters& parameters,
+                      const mesh::Over& token_axes, const PlanOptions& options,
+                      std::vector<model::CommRow>& rows) {
+  const TrainingPlan& training = *options.training;
+  const std::string outer = mesh.has_axis("dp") ? "replicas" : "dp";
+  std::vector<mesh::MeshAxis> axes{{outer, training.data_parallel}};
+  axes.insert(axes.end(), mesh.axes().begin(), mesh.axes().end());
+  const mesh::Mesh all(std::move(axes));
+  const plan::HardwareProfile* hardware = options.hardware ? &*options.hardware : nullptr;
+  std::map<std::tuple<std::string, plan::CollectiveOp, i64>, model::CommRow> found;
+  for (const TrainedParameters& layer : parameters.layers) {
+    for (const auto& [in_mesh, elements] : layer) {
+      mesh::Over over;
+      if (training.data_parallel > 1) over.push_back({outer});
+      if (in_mesh > 1) over.insert(over.end(), token_axes.begin(), token_axes.end());
+      const plan::Group group =
+          plan::group_along(all, over, hardware == nullptr ? all.size() : hardware->domain());
+      if (group.devices == 1) continue;
+      for (const plan::CollectiveOp op : calls_of(training.zero_stage)) {
+        const bool is_of_weights = op == plan::CollectiveOp::kAllGather;
+        const i64 each = is_of_weights ? training.state.weight : training.state.gradient;
+        const plan::Collective collective{op, group, plan::times(elements, each)};
+        model::CommRow& row = found[{mesh::to_string(over), op, collective.payload_bytes}];
+        if (row.count++ > 0) continue;
+        row.axis = mesh::to_string(over);
+        row.collective = collective;
+        row.wire_bytes_per_rank = wire_bytes(collective);
+        if (hardware != nullptr) row.time = plan::time_of(collective, *hardware);
+      }
+    }
+  }
+  for (auto& [key, row] : found) rows.push_back(std::move(row));
+}
+
+}  // namespace
+
 std::vector<model::CommRow> training_comm(const mapping::ModelConfig* config,
                                           const AppliedMapping& applied,
                                           const PlanOptions& options) {
-  if (applied.resolution.gathered.empty()) return {};
+  const mapping::Resolution& resolution = applied.resolution;
   const PlannedModel model = planned_model(config, options.graph, applied);
   if (!model.bound) return {};
-  return model::training_comm(*model.bound, trained_specs(model),
-                              weights_of(model.placed, applied.resolution), applied.resolution.mesh,
-                              options.hardware ? &*options.hardware : nullptr);
+  std::vector<model::CommRow> rows =
+      model::training_comm(*model.bound, trained_specs(model), weights_of(model.placed, resolution),
+                           resolution.mesh, options.hardware ? &*options.hardware : nullptr);
+  const mesh::Over token_axes = token_axes_of(model, resolution);
+  const i64 groups = mesh::extent(resolution.mesh, token_axes);
+  if (plan::times(options.training->data_parallel, groups) > 1)
+    add_replica_comm(resolution.mesh, count_parameters(model, resolution, token_axes), token_axes,
+                     options, rows);
+  std::ranges::sort(rows, {}, [](const model::CommRow& row) {
+    return std::tuple(row.axis, row.collective.op, row.collective.payload_bytes);
+  });
+  return rows;
 }
 
 }  // namespace shardtool::api

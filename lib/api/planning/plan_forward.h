@@ -11,8 +11,12 @@ namespace shardtool::api {
 CostReport planned_cost(const mapping::ModelConfig* config, const AppliedMapping& applied,
                         const PlanOptions& options);
 
-/// Returns the collectives of weights in one step of training, with 16-bit weights and gradients;
-/// empty if no weights are gathered, or the model is unknown.
+/// Returns the collectives of weights and gradients in one step of training with one micro-batch
+/// and 16-bit weights and gradients, sorted as those of a phase: along axes of role "fsdp"
+/// (model::training_comm), and of each layer among the devices that have the same weights, by ZeRO
+/// stage (plan::layer_step). Replicas are along an axis "dp" outside of the mesh, called
+/// "replicas" if the mesh has a "dp". Empty if the model is unknown. Requires
+/// PlanOptions::training.
 std::vector<model::CommRow> training_comm(const mapping::ModelConfig* config,
                                           const AppliedMapping& applied,
                                           const PlanOptions& options);

@@ -238,7 +238,8 @@ void set_training(const AppliedMapping& applied, const PlannedModel& model,
                   const PlanOptions& options, MemoryReport& report,
                   std::vector<std::string>& notes) {
   const TrainingPlan& training = *options.training;
-  const auto parameters = trained_parameters(model, applied.resolution);
+  const auto parameters =
+      count_parameters(model, applied.resolution, token_axes_of(model, applied.resolution)).ranks;
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
     device.training =

@@ -39,16 +39,52 @@ const ParameterCounts::OfLayout& ParameterCounts::of(const layout::Layout& layou
   return counts;
 }
 
-std::vector<TrainedParameters> trained_parameters(const PlannedModel& model,
-                                                  const mapping::Resolution& resolution) {
-  ParameterCounts counts(resolution.mesh, token_axes_of(model, resolution));
-  std::vector<TrainedParameters> by_rank(static_cast<size_t>(resolution.mesh.size()));
-  for (const mapping::ResolvedTensor& tensor : resolution.tensors) {
-    const ParameterCounts::OfLayout& of = counts.of(*tensor.layout);
-    for (const auto& [rank, elements] : of.elements)
-      plan::add_bytes(by_rank[static_cast<size_t>(rank)][of.replicas], elements);
+namespace {
+
+/// Adds a layer's parameters to those of the ranks. Returns the rank with most; -1: none has any.
+i64 add_layer(const std::vector<TrainedParameters>& of_layer,
+              std::vector<TrainedParameters>& ranks) {
+  i64 holder = -1;
+  i64 most = 0;
+  for (size_t rank = 0; rank < of_layer.size(); ++rank) {
+    for (const auto& [replicas, elements] : of_layer[rank])
+      plan::add_bytes(ranks[rank][replicas], elements);
+    if (sum_of(of_layer[rank]) <= most) continue;
+    most = sum_of(of_layer[rank]);
+    holder = static_cast<i64>(rank);
   }
-  return by_rank;
+  return holder;
+}
+
+}  // namespace
+
+PlacedParameters count_parameters(const PlannedModel& model, const mapping::Resolution& resolution,
+                                  const mesh::Over& token_axes) {
+  ParameterCounts counts(resolution.mesh, token_axes);
+  const size_t n_layers = model.bound ? model.bound->layers.size() : 0;
+  // How many tensors of a layout each layer has; the last layer is that of tensors that no op
+  // reads.
+  std::vector<std::map<const layout::Layout*, i64>> tensors(n_layers + 1);
+  for (size_t t = 0; t < resolution.tensors.size(); ++t) {
+    const size_t layer = model.bound ? model.layers[t].value_or(n_layers) : n_layers;
+    ++tensors[layer][resolution.tensors[t].layout.get()];
+  }
+  PlacedParameters placed;
+  placed.ranks.resize(static_cast<size_t>(resolution.mesh.size()));
+  for (size_t layer = 0; layer <= n_layers; ++layer) {
+    std::vector<TrainedParameters> of_layer(placed.ranks.size());
+    for (const auto& [layout, n] : tensors[layer]) {
+      const ParameterCounts::OfLayout& of = counts.of(*layout);
+      for (const auto& [rank, elements] : of.elements)
+        plan::add_bytes(of_layer[static_cast<size_t>(rank)][of.replicas], plan::times(n, elements));
+    }
+    const i64 holder = add_layer(of_layer, placed.ranks);
+    if (layer == n_layers) break;
+    placed.holders.push_back(holder);
+    placed.layers.push_back(holder < 0 ? TrainedParameters{}
+                                       : of_layer[static_cast<size_t>(holder)]);
+  }
+  return placed;
 }
 
 }  // namespace shardtool::api

@@ -48,8 +48,15 @@ class ParameterCounts {
   std::unordered_map<const layout::Layout*, OfLayout> known_;
 };
 
-/// Returns the parameters of all tensors by rank.
-std::vector<TrainedParameters> trained_parameters(const PlannedModel& model,
-                                                  const mapping::Resolution& resolution);
+/// Parameters of a placed model.
+struct PlacedParameters {
+  std::vector<TrainedParameters> ranks;
+  std::vector<TrainedParameters> layers;  ///< by layer, on the rank that has most of it
+  std::vector<i64> holders;               ///< by layer: the first such rank; -1: it has none
+};
+
+/// Counts the parameters of all tensors. A model that is not bound has no layers.
+PlacedParameters count_parameters(const PlannedModel& model, const mapping::Resolution& resolution,
+                                  const mesh::Over& token_axes);
 
 }  // namespace shardtool::api

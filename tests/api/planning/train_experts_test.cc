@@ -57,6 +57,7 @@ class EveryWay {
     double best = 0;
     for (const i64 n : options.devices) {
       for (const auto& layout : layouts_on(n)) {
+        if (options.pinned.ep && layout.ep != *options.pinned.ep) continue;
         for (const i64 zero : options.zero_stages) {
           for (const i64 micro_batch : options.micro_batches)
             best = std::max(best, tokens(options, {layout, zero, micro_batch}));
@@ -260,11 +261,13 @@ TEST_CASE("the best way to train is the best of all ways, with experts over ep a
   i64 fitting = 0;
   i64 over_ep = 0;
   CHECK(rc::check("a model, devices and a budget", [&] {
-    EveryWay& every = small_model(*gen::between(2, 3), *rc::gen::element<i64>(0, 4));
+    const bool has_experts = *gen::between(0, 3) > 0;
+    EveryWay& every = small_model(*gen::between(2, 3), has_experts ? 4 : 0);
     TrainSearchOptions options = small_options(every.path());
     options.devices = {*rc::gen::element<i64>(2, 3, 4, 8)};
     options.batch = *rc::gen::element<i64>(12, 16);
     if (*gen::between(0, 1) == 1) options.micro_batches = {1, 2};
+    if (has_experts && *gen::between(0, 1) == 1) options.pinned.ep = 2;
     options.zero_stages = {*gen::between(0, 3)};
     if (*gen::between(0, 1) == 1) options.zero_stages = {0, 1, 2, 3};
     if (*gen::between(0, 1) == 1)
@@ -324,6 +327,37 @@ TEST_CASE("ZeRO partitions experts over replicas, and other weights over ep, too
   CHECK(state(1, 1) == 4 * (experts + others) + 12 * (experts + others / 4));
   CHECK(state(3, 1) == 16 * (experts + others / 4));
   CHECK(state(3, 2) == 16 * (experts / 2 + others / 8));
+}
+
+TEST_CASE("a plan of training has the gradients that replicas and groups reduce") {
+  PlanOptions plan;
+  plan.sources = {small_model(2, 4).path()};
+  plan.mapping.mesh = mesh::parse_mesh("ep=4,tp=1");
+  plan.training = TrainingPlan{0, 2};
+  plan.device.price_per_hour = 3;
+  const PlanReport report = make_plan(plan);
+  REQUIRE(report.replicas);
+  CHECK(report.replicas->number == 2);
+  CHECK(report.replicas->devices == 8);
+  CHECK(report.price_per_hour == 24);
+  std::map<std::string, i64> bytes;
+  for (const model::CommRow& row : report.training_comm) {
+    CHECK(row.collective.op == plan::CollectiveOp::kAllReduce);
+    CHECK(row.collective.group.devices == (row.axis == "dp" ? 2 : 8));
+    bytes[row.axis] += row.count * row.collective.payload_bytes;
+  }
+  const i64 experts = 2 * 3 * 96 * 96;
+  const i64 others = report.memory.devices.front().training / 16 - experts;
+  CHECK(bytes == std::map<std::string, i64>{{"dp", 2 * experts}, {"dp*ep", 2 * others}});
+  plan.training->zero_stage = 3;
+  std::map<plan::CollectiveOp, i64> calls;
+  for (const model::CommRow& row : make_plan(plan).training_comm)
+    calls[row.collective.op] += row.count;
+  CHECK(calls[plan::CollectiveOp::kAllGather] == 2 * calls[plan::CollectiveOp::kReduceScatter]);
+  CHECK(calls.size() == 2);
+  plan.training->data_parallel = 1;
+  plan.mapping.mesh = mesh::parse_mesh("tp=4");
+  CHECK(make_plan(plan).training_comm.empty());
 }
 
 TEST_CASE("a micro-batch of every group sends its tokens to the experts that plan prices") {

@@ -1,10 +1,8 @@
 #include "lib/api/planning/search/trained_replica.h"
 
 #include <algorithm>
-#include <map>
 
 #include "lib/api/planning/plan_cost.h"
-#include "lib/plan/byte_count.h"
 
 namespace shardtool::api {
 
@@ -13,45 +11,9 @@ TrainedReplica::TrainedReplica(const ServedModel& model, const ServingLayout& la
       tp_(layout.tp),
       ranks_per_stage_(layout.ep * layout.tp),
       stages_(layout.pp) {
-  const size_t n_layers = placed_->model.bound->layers.size();
-  parameters_.resize(n_layers);
-  first_rank_.assign(n_layers, -1);
-  add_tensors();
+  parameters_ =
+      count_parameters(placed_->model, placed_->applied.resolution, placed_->pass->own_tokens());
   set_stages();
-}
-
-/// Counts the parameters of every rank and layer.
-void TrainedReplica::add_tensors() {
-  const mapping::Resolution& resolution = placed_->applied.resolution;
-  ParameterCounts counts(resolution.mesh, placed_->pass->own_tokens());
-  const size_t n_layers = parameters_.size();
-  // How many tensors of a layout each layer has; the last layer is that of tensors that no op
-  // reads.
-  std::vector<std::map<const layout::Layout*, i64>> tensors(n_layers + 1);
-  for (size_t t = 0; t < resolution.tensors.size(); ++t)
-    ++tensors[placed_->model.layers[t].value_or(n_layers)][resolution.tensors[t].layout.get()];
-  ranks_.resize(static_cast<size_t>(resolution.mesh.size()));
-  for (size_t layer = 0; layer <= n_layers; ++layer) {
-    std::vector<TrainedParameters> of_layer(ranks_.size());
-    for (const auto& [layout, n] : tensors[layer]) {
-      const ParameterCounts::OfLayout& of = counts.of(*layout);
-      for (const auto& [rank, elements] : of.elements)
-        of_layer[static_cast<size_t>(rank)][of.replicas] += plan::times(n, elements);
-    }
-    add_layer(layer, of_layer);
-  }
-}
-
-/// Adds a layer's parameters to those of the ranks, and keeps those of the rank with most.
-void TrainedReplica::add_layer(size_t layer, const std::vector<TrainedParameters>& of_layer) {
-  for (size_t rank = 0; rank < of_layer.size(); ++rank) {
-    for (const auto& [replicas, elements] : of_layer[rank])
-      plan::add_bytes(ranks_[rank][replicas], elements);
-    if (layer == parameters_.size() || sum_of(of_layer[rank]) <= sum_of(parameters_[layer]))
-      continue;
-    parameters_[layer] = of_layer[rank];
-    first_rank_[layer] = static_cast<i64>(rank);
-  }
 }
 
 std::vector<std::vector<i64>> TrainedReplica::gathered(std::span<const i64> replicas) const {
@@ -64,8 +26,8 @@ std::vector<std::vector<i64>> TrainedReplica::gathered(std::span<const i64> repl
 void TrainedReplica::set_stages() {
   layers_.resize(static_cast<size_t>(stages_));
   i64 stage = 0;
-  for (size_t layer = 0; layer < parameters_.size(); ++layer) {
-    if (first_rank_[layer] >= 0) stage = first_rank_[layer] / ranks_per_stage_;
+  for (size_t layer = 0; layer < parameters_.layers.size(); ++layer) {
+    if (parameters_.holders[layer] >= 0) stage = parameters_.holders[layer] / ranks_per_stage_;
     layers_[static_cast<size_t>(stage)].push_back(layer);
   }
 }

@@ -24,13 +24,13 @@ class TrainedReplica {
   /// Number of groups of devices that have sequences of their own.
   i64 token_groups() const { return placed_->pass->token_groups(); }
   const TrainedParameters& parameters_on(i64 rank) const {
-    return ranks_[static_cast<size_t>(rank)];
+    return parameters_.ranks[static_cast<size_t>(rank)];
   }
   /// Returns, for each number of replicas and by rank, the bytes of weights that ZeRO 3 gathers for
   /// the largest layer.
   std::vector<std::vector<i64>> gathered(std::span<const i64> replicas) const;
   /// Parameters of a layer on the device that has most of them.
-  const TrainedParameters& parameters(size_t layer) const { return parameters_[layer]; }
+  const TrainedParameters& parameters(size_t layer) const { return parameters_.layers[layer]; }
   /// True for the layers of a stack, which keep activations; false for embeddings and head.
   bool keeps_activations(size_t layer) const;
   /// Forward pass of every layer, with a micro-batch of each group.
@@ -41,8 +41,6 @@ class TrainedReplica {
                      plan::Recompute recompute) const;
 
  private:
-  void add_tensors();
-  void add_layer(size_t layer, const std::vector<TrainedParameters>& of_layer);
   void set_stages();
 
   std::unique_ptr<PlacedReplica> placed_;
@@ -50,9 +48,7 @@ class TrainedReplica {
   i64 ranks_per_stage_ = 1;
   i64 stages_ = 1;
   std::vector<std::vector<size_t>> layers_;
-  std::vector<TrainedParameters> ranks_;       ///< by rank
-  std::vector<TrainedParameters> parameters_;  ///< by layer
-  std::vector<i64> first_rank_;  ///< by layer: a rank that holds its weights; -1: none does
+  PlacedParameters parameters_;
 };
 
 }  // namespace shardtool::api
