@@ -35,10 +35,19 @@ struct LabelBox {
 class FrontChart {
  public:
   FrontChart(Page& page, const JsonView& search)
-      : html_(page.html()), search_(search), rows_(search["rows"]) {
+      : html_(page.html()),
+        search_(search),
+        rows_(search["rows"]),
+        slower_(1 / (1 + search["tpot_band"].number())),
+        faster_(1 / (1 - search["tpot_band"].number())) {
     for (const JsonView& row : rows_.elements()) {
       most_.x = std::max(most_.x, row["tokens_per_s_per_user"].number());
       most_.y = std::max(most_.y, row["tokens_per_s_per_device"].number());
+    }
+    for (const JsonView& one : search["front"].elements()) {
+      const JsonView row = row_of(one);
+      most_.x = std::max(most_.x, faster_ * row["tokens_per_s_per_user"].number());
+      most_.y = std::max(most_.y, faster_ * row["tokens_per_s_per_device"].number());
     }
     constexpr double kHeadroom = 1.05;
     most_ = {most_.x * kHeadroom, most_.y * kHeadroom};
@@ -50,6 +59,7 @@ class FrontChart {
     open_picture(html_, width, height, "tokens per second of a device and of a client", "chart");
     write_axes();
     write_limit();
+    write_band();
     write_others();
     write_front();
     write_optimum();
@@ -160,6 +170,22 @@ class FrontChart {
     }
   }
 
+  /// Shades where the front lies if times per token differ from the modelled ones by the band.
+  void write_band() {
+    const std::vector<JsonView> front = search_["front"].elements();
+    if (front.empty()) return;
+    std::string path;
+    const auto add = [&](const JsonView& one, double times) {
+      const JsonView row = row_of(one);
+      path += fmt::format("{}{} {}", path.empty() ? "M" : "L",
+                          coordinate(x_of(times * row["tokens_per_s_per_user"].number())),
+                          coordinate(y_of(times * row["tokens_per_s_per_device"].number())));
+    };
+    for (const JsonView& one : front) add(one, slower_);
+    for (size_t i = front.size(); i-- > 0;) add(front[i], faster_);
+    html_.empty("path", {{"class", "band"}, {"d", path + "Z"}});
+  }
+
   void write_front() {
     const std::vector<JsonView> front = search_["front"].elements();
     std::string path;
@@ -215,6 +241,7 @@ class FrontChart {
     key("f0", "front: no row beats it in both");
     key("f7", "another layout, at its best");
     html_.text(" ").element("span", "ring: the best");
+    html_.text(" ").element("span", "shade: the front within the band of TPOT");
     const auto binds = search_["binds"].elements();
     if (std::ranges::any_of(binds, [](const JsonView& bind) { return bind.has("row"); }))
       html_.text(" ").element("span", "cross: excluded by a limit");
@@ -224,6 +251,8 @@ class FrontChart {
   HtmlWriter& html_;
   const JsonView& search_;
   JsonView rows_;
+  double slower_ = 1;  ///< rate of a time per token at the slow end of its band, to the modelled
+  double faster_ = 1;
   Point most_;  ///< tokens per second at the ends of the axes
   std::vector<LabelBox> labels_;
 };

@@ -38,6 +38,7 @@ code{font:.92em ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere
 .f6{fill:var(--c6);background:var(--c6)}.f7{fill:var(--c7);background:var(--c7)}
 .part{fill-opacity:.4;stroke:var(--ink);stroke-width:.7}.dense{fill-opacity:.7;stroke-width:.15}.frame{fill:none;stroke:var(--ink);stroke-width:1.2}
 .way{fill:none;stroke:var(--c0);stroke-width:1.5}.grid{stroke:var(--line);stroke-width:.7}.ring{fill:none;stroke:var(--ink);stroke-width:2}.barred{fill:none;stroke:var(--c5);stroke-width:1.6}.small{stroke:none;fill-opacity:.75}
+.band{fill:var(--c0);fill-opacity:.13;stroke:var(--c0);stroke-width:5;stroke-opacity:.13;stroke-linejoin:round}
 .rule{stroke:var(--ink);stroke-width:1.4;stroke-dasharray:5 3;fill:none}.dots{fill:none;stroke:var(--soft);stroke-dasharray:1.5 2.5}
 .hatch{fill:url(#hatch)}.over{fill:url(#over)}pattern path{stroke:var(--ink);stroke-width:1;stroke-opacity:.5}#over path{stroke-width:3;stroke-opacity:.9}
 .h1{background:color-mix(in srgb,var(--c0) 6%,transparent)}.h2{background:color-mix(in srgb,var(--c0) 12%,transparent)}.h3{background:color-mix(in srgb,var(--c0) 18%,transparent)}.h4{background:color-mix(in srgb,var(--c0) 24%,transparent)}.h5{background:color-mix(in srgb,var(--c0) 30%,transparent)}.h6{background:color-mix(in srgb,var(--c0) 36%,transparent)}.h7{background:color-mix(in srgb,var(--c0) 42%,transparent)}.h8{background:color-mix(in srgb,var(--c0) 48%,transparent)}

@@ -121,7 +121,8 @@ class SearchPage {
     page_.begin_section("What the layouts offer");
     write_front_chart(page_, search_);
     page_.begin_table({"no.", "layout", "loses by", "#devices", "#clients", "#tokens/s/client",
-                       "#tokens/s/device", "#TTFT", "#TPOT"});
+                       "#tokens/s/device", "#TTFT",
+                       "#TPOT ± " + percent_text(search_["tpot_band"].number())});
     i64 number = 0;
     for (const JsonView& one : search_["front"].elements()) {
       const JsonView row = row_at(one["row"]);
@@ -131,7 +132,15 @@ class SearchPage {
       page_.tokens_cell(row["tokens_per_s_per_user"]).tokens_cell(row["tokens_per_s_per_device"]);
       page_.milliseconds_cell(row["ttft_ms"]).milliseconds_cell(row["tpot_ms"]).end_row();
     }
-    page_.end_table().end_section();
+    page_.end_table();
+    page_.html().open("p", {{"class", "soft"}});
+    page_.text(
+        "TTFT is the time to the first token, TPOT that of each later one. Four of five "
+        "measured TPOT were within ");
+    page_.fraction(search_["tpot_band"])
+        .text(" of the modelled ones; the shade is the front within that band.");
+    page_.html().close();
+    page_.end_section();
   }
 
   void write_times() {
