@@ -84,15 +84,29 @@ std::vector<ComparedRow> compared_rows(const JsonView& search, size_t most) {
 
 std::string loss_text(const std::optional<JsonView>& loss) {
   if (!loss) return "the best";
-  return fmt::format("{}: {}", percent_text((*loss)["by"].number()), (*loss)["reason"].text());
+  return loss_words((*loss)["by"].number(), (*loss)["reason"].text());
 }
 
 void write_loss_cell(Page& page, const std::optional<JsonView>& loss) {
   page.html().open("td", {{"class", "brief"}});
-  if (loss) {
+  if (loss && is_tie((*loss)["by"].number())) {
+    page.shown((*loss)["by"], kAsGood);
+  } else if (loss) {
     page.fraction((*loss)["by"]).text(": " + (*loss)["reason"].text());
   } else {
     page.text("the best");
+  }
+  page.html().close();
+}
+
+void write_runner_up(Page& page, const std::string& name, const JsonView& loss) {
+  page.html().open("p");
+  if (is_tie(loss["by"].number())) {
+    page.text(fmt::format("The runner-up is {}: it is ", name)).shown(loss["by"], kAsGood);
+    page.text(".");
+  } else {
+    page.text(fmt::format("The runner-up is {}: it loses by ", name));
+    page.fraction(loss["by"]).text(fmt::format(", most of it {}.", loss["reason"].text()));
   }
   page.html().close();
 }

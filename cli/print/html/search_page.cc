@@ -111,10 +111,7 @@ class SearchPage {
     const auto loss = std::ranges::find(losses, search_["runner_up"].count(),
                                         [](const JsonView& one) { return one["row"].count(); });
     if (loss == losses.end()) return;
-    page_.html().open("p");
-    page_.text(fmt::format("The runner-up is {}: it loses by ", name_of(row_at((*loss)["row"]))));
-    page_.fraction((*loss)["by"]).text(fmt::format(", most of it {}.", (*loss)["reason"].text()));
-    page_.html().close();
+    cli::write_runner_up(page_, name_of(row_at((*loss)["row"])), *loss);
   }
 
   void write_offers() {

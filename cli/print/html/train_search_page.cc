@@ -94,10 +94,7 @@ class TrainSearchPage {
     for (const JsonView& loss : search_["losses"].elements()) {
       if (!search_.has("runner_up") || loss["row"].count() != search_["runner_up"].count())
         continue;
-      page_.html().open("p").text(
-          fmt::format("The runner-up is {}: it loses by ", row_at(loss["row"])["name"].text()));
-      page_.fraction(loss["by"]).text(fmt::format(", most of it {}.", loss["reason"].text()));
-      page_.html().close();
+      cli::write_runner_up(page_, row_at(loss["row"])["name"].text(), loss);
       return;
     }
   }

@@ -28,7 +28,7 @@ std::string name_of(const api::SearchOptions& options, const api::ServingRow& ro
 
 /// "12 %: collectives"; empty for the optimum.
 std::string loss_text(const api::Loss& loss) {
-  return loss.reason.empty() ? "" : fmt::format("{}: {}", percent_text(loss.by), loss.reason);
+  return loss.reason.empty() ? "" : loss_words(loss.by, loss.reason);
 }
 
 void print_line(Session& session, std::string_view label, const std::string& text) {
@@ -53,8 +53,8 @@ std::string bound_text(const api::SearchOptions& options, const api::SearchRepor
 std::string runner_up_text(const api::SearchOptions& options, const api::SearchReport& report) {
   for (const api::Loss& loss : report.losses) {
     if (loss.row != report.runner_up) continue;
-    return fmt::format("{} loses to {} by {}", name_of(options, report.rows[loss.row]),
-                       name_of(options, report.rows[*report.optimum]), loss_text(loss));
+    return runner_up_words(name_of(options, report.rows[loss.row]),
+                           name_of(options, report.rows[*report.optimum]), loss.by, loss.reason);
   }
   return {};
 }

@@ -34,7 +34,7 @@ std::string tokens_per_device(double value) {
 }
 
 std::string loss_text(const api::TrainingLoss& loss) {
-  return fmt::format("{}: {}", percent_text(loss.by), loss.reason);
+  return loss_words(loss.by, loss.reason);
 }
 
 Table ways_table(const api::TrainSearchReport& report) {
@@ -129,8 +129,8 @@ void print_best(const api::TrainSearchReport& report, Lines& lines) {
   lines.add("bound", "no way has more than " + tokens_per_device(report.bound));
   for (const api::TrainingLoss& loss : report.losses) {
     if (loss.row != report.runner_up) continue;
-    lines.add("runner-up", fmt::format("{} loses to {} by {}", to_string(report.rows[loss.row].way),
-                                       to_string(best.way), loss_text(loss)));
+    lines.add("runner-up", runner_up_words(to_string(report.rows[loss.row].way),
+                                           to_string(best.way), loss.by, loss.reason));
   }
   if (report.memory_costs > 0)
     lines.add("binds", fmt::format("memory: without its limit the best would be {} faster",

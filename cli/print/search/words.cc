@@ -44,6 +44,21 @@ std::string percent_text(double fraction) {
   return percent < 1 ? fmt::format("{:.1g} %", percent) : fmt::format("{:.0f} %", percent);
 }
 
+bool is_tie(double loss) {
+  constexpr double kNoise = 1e-9;
+  return loss < kNoise;
+}
+
+std::string loss_words(double loss, std::string_view reason) {
+  return is_tie(loss) ? kAsGood : fmt::format("{}: {}", percent_text(loss), reason);
+}
+
+std::string runner_up_words(const std::string& name, const std::string& best, double loss,
+                            std::string_view reason) {
+  if (is_tie(loss)) return fmt::format("{} is {} as {}", name, kAsGood, best);
+  return fmt::format("{} loses to {} by {}", name, best, loss_words(loss, reason));
+}
+
 std::string row_name(std::string layout, const RowChoices& choices) {
   if (choices.sequence_parallel) layout += " sequence-parallel";
   if (!choices.kv_dtype.empty()) layout += fmt::format(", cache {}", choices.kv_dtype);

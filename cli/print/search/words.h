@@ -18,6 +18,15 @@ std::string_view beyond_bound(plan::Objective objective);
 /// Formats a fraction as "12 %", or "0.3 %" below one percent.
 std::string percent_text(double fraction);
 
+inline constexpr const char* kAsGood = "as good";
+/// True for a loss of nothing but rounding: two rows are equally good.
+bool is_tie(double loss);
+/// "35 %: collectives"; kAsGood for a tie.
+std::string loss_words(double loss, std::string_view reason);
+/// "tp=8 loses to tp=4 by 35 %: collectives"; "tp=8 is as good as tp=4" for a tie.
+std::string runner_up_words(const std::string& name, const std::string& best, double loss,
+                            std::string_view reason);
+
 /// Words for a row beside its layout. Empty texts are left out.
 struct RowChoices {
   bool sequence_parallel = false;
