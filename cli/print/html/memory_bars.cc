@@ -128,7 +128,10 @@ void write_table(Page& page, std::span<const ShownDevice> shown, const std::vect
   for (const Kind& kind : kinds)
     row(kind.name, [&](const JsonView& device) { return bytes_of(device, kind); });
   row("total", field("total_bytes"));
-  row("padding", field("padding_bytes"));
+  const auto is_padded = [](const ShownDevice& one) {
+    return one.device["padding_bytes"].count() > 0;
+  };
+  if (std::ranges::any_of(shown, is_padded)) row("padding", field("padding_bytes"));
   page.end_table();
 }
 

@@ -14,9 +14,9 @@ namespace {
 /// Colours: Okabe and Ito's, which the colour-blind tell apart ("Color universal design", 2008).
 constexpr std::string_view kStyle = R"css(
 :root{color-scheme:light dark;--ink:#1a1a1a;--soft:#555;--line:#c8c8c8;--paper:#fff;--panel:#f6f6f4;
---c0:#0072b2;--c1:#e69f00;--c2:#009e73;--c3:#cc79a7;--c4:#56b4e9;--c5:#d55e00;--c6:#b8ab00;--c7:#8c8c8c}
+--c0:#0072b2;--c1:#e69f00;--c2:#009e73;--c3:#cc79a7;--c4:#56b4e9;--c5:#d55e00;--c6:#b8ab00;--c7:#8c8c8c;--c8:#111}
 @media(prefers-color-scheme:dark){:root{--ink:#ececec;--soft:#b0b0b0;--line:#4a4a4a;--paper:#16181b;--panel:#202327;
---c0:#4aa3df;--c1:#f0b63d;--c2:#2fc79a;--c3:#e0a3c6;--c4:#8fd0f5;--c5:#ff8a45;--c6:#e6dc4a;--c7:#a5a5a5}}
+--c0:#4aa3df;--c1:#f0b63d;--c2:#2fc79a;--c3:#e0a3c6;--c4:#8fd0f5;--c5:#ff8a45;--c6:#e6dc4a;--c7:#a5a5a5;--c8:#f4f4f4}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:62rem;padding:1.5rem;font:15px/1.5 system-ui,"DejaVu Sans",sans-serif;color:var(--ink);background:var(--paper)}
 h1{font-size:1.4rem;margin:0 0 .2rem;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:2rem 0 .6rem;border-bottom:1px solid var(--line)}
@@ -35,7 +35,7 @@ code{font:.92em ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere
 .keys{font-size:.87rem}.keys span{margin-right:1rem;white-space:nowrap}
 .f0{fill:var(--c0);background:var(--c0)}.f1{fill:var(--c1);background:var(--c1)}.f2{fill:var(--c2);background:var(--c2)}
 .f3{fill:var(--c3);background:var(--c3)}.f4{fill:var(--c4);background:var(--c4)}.f5{fill:var(--c5);background:var(--c5)}
-.f6{fill:var(--c6);background:var(--c6)}.f7{fill:var(--c7);background:var(--c7)}
+.f6{fill:var(--c6);background:var(--c6)}.f7{fill:var(--c7);background:var(--c7)}.f8{fill:var(--c8);background:var(--c8)}
 .part{fill-opacity:.4;stroke:var(--ink);stroke-width:.7}.dense{fill-opacity:.7;stroke-width:.15}.frame{fill:none;stroke:var(--ink);stroke-width:1.2}
 .way{fill:none;stroke:var(--c0);stroke-width:1.5}.grid{stroke:var(--line);stroke-width:.7}.ring{fill:none;stroke:var(--ink);stroke-width:2}.barred{fill:none;stroke:var(--c5);stroke-width:1.6}.small{stroke:none;fill-opacity:.75}
 .band{fill:var(--c0);fill-opacity:.13;stroke:var(--c0);stroke-width:5;stroke-opacity:.13;stroke-linejoin:round}
@@ -43,7 +43,7 @@ code{font:.92em ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere
 .hatch{fill:url(#hatch)}.over{fill:url(#over)}pattern path{stroke:var(--ink);stroke-width:1;stroke-opacity:.5}#over path{stroke-width:3;stroke-opacity:.9}
 .h1{background:color-mix(in srgb,var(--c0) 6%,transparent)}.h2{background:color-mix(in srgb,var(--c0) 12%,transparent)}.h3{background:color-mix(in srgb,var(--c0) 18%,transparent)}.h4{background:color-mix(in srgb,var(--c0) 24%,transparent)}.h5{background:color-mix(in srgb,var(--c0) 30%,transparent)}.h6{background:color-mix(in srgb,var(--c0) 36%,transparent)}.h7{background:color-mix(in srgb,var(--c0) 42%,transparent)}.h8{background:color-mix(in srgb,var(--c0) 48%,transparent)}
 details{margin:.3rem 0}summary{cursor:pointer;color:var(--soft);font-size:.87rem}
-@media print{html{font-size:12px}body{max-width:none;padding:0;font-size:12px}details::details-content{content-visibility:visible;height:auto}article details{display:none}section{break-inside:auto}figure,tr{break-inside:avoid}h2,h3,.side{break-after:avoid}.wide{overflow:visible}th,td{padding:.08rem .35rem}
+@media print{html{font-size:12px}body{max-width:none;padding:0;font-size:12px}details::details-content{content-visibility:visible;height:auto}article details{display:none}section{break-inside:auto}figure,tr{break-inside:avoid}h2,h3,h2+p,h3+p,.side{break-after:avoid}.wide{overflow:visible}th,td{padding:.08rem .35rem}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 @media(max-width:40rem){body{padding:.8rem}svg.chart{max-width:none}}
 )css";

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 #include "cli/print/html/each_page.h"
 #include "cli/print/html/heatmaps.h"
@@ -174,11 +176,21 @@ void write_layouts(Page& page, const JsonView& rows, const char* heading) {
   page.end_table().end_section();
 }
 
+/// The column of a step's table that has the time of its bound.
+std::string_view bound_words(std::string_view bound) {
+  constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"compute", "products"}, {"comm", "collectives"}, {"launch", "launches"}};
+  for (const auto& [name, words] : kWords) {
+    if (name == bound) return words;
+  }
+  return bound;
+}
+
 void write_step(Page& page, std::string_view name, const JsonView& step) {
   page.begin_row().text_cell(name);
   for (const char* field : {"compute_us", "memory_us", "comm_us", "launch_us", "step_us"})
     page.time_cell(step[field]);
-  page.text_cell(step["bound"].text()).end_row();
+  page.text_cell(bound_words(step["bound"].text())).end_row();
 }
 
 void write_comm(Page& page, const JsonView& comm) {
@@ -210,6 +222,8 @@ void write_cost(Page& page, const JsonView& plan) {
     page.note(fmt::format("A roofline on the profile {}, no forecast.", plan["profile"].text()));
   }
   write_comm(page, plan["comm"]);
+  if (plan["comm"].has("training"))
+    page.note("Collectives of weights and gradients in a step of training with one micro-batch.");
   page.end_section();
 }
 

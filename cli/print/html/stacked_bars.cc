@@ -10,7 +10,7 @@ namespace {
 constexpr double kBarHeight = 18, kBarsStep = 26, kBarsTop = 22, kBarsGap = 6;
 constexpr double kClose = 20;  // from a bar to one that it stands together with
 constexpr double kBarsCharacter = 6.5;
-constexpr size_t kBarsColours = 8;
+constexpr size_t kBarsColours = 9;
 
 double length_of(const StackedBar& bar) {
   double length = 0;
