@@ -1,6 +1,7 @@
 #!/bin/bash
 # Opens pages of --html in headless Chromium, at the widths of a desk and of a telephone, and fails
 # if a label of a picture overlaps another or is cut off, or if the page is wider than the window.
+# Prints them, too, where there is pdftotext.
 #
 #   pages_in_a_browser.sh SHARDTOOL SAMPLES
 set -u
@@ -66,5 +67,19 @@ for page in *.html; do
     problems=$(sed -n '2,$p' <<< "$found" | sed 's/<\/pre>.*//' | grep .)
     [ -z "$problems" ] || { echo "$page at $width:"; echo "$problems"; status=1; }
   done
+done
+
+# On paper no page is empty, and none ends with a heading.
+command -v pdftotext > /dev/null || { echo "pages on paper are not looked at: there is no pdftotext"; exit $status; }
+for page in {small,reshard,search,train,stages,diff,inspect,check,validate}.html; do
+  "$browser" --headless --no-sandbox --disable-gpu --no-pdf-header-footer --print-to-pdf=page.pdf "file://$scratch/$page" 2> browser.log
+  pdftotext -layout page.pdf page.txt || { echo "$page was not printed"; cat browser.log; exit 1; }
+  grep -o '<h[23][^>]*>[^<]*' "$page" | sed 's/<[^>]*>//' > headings
+  # Every paper page ends with a form feed.
+  while IFS= read -r -d $'\f' paper; do
+    last=$(grep '[^[:space:]]' <<< "$paper" | tail -n 1 | sed 's/^ *//; s/ *$//')
+    [ -n "$last" ] || { echo "$page has an empty page on paper"; status=1; }
+    ! grep -qxF -- "$last" headings || { echo "$page: the heading '$last' is alone at the end of a page"; status=1; }
+  done < page.txt
 done
 exit $status

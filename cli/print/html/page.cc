@@ -43,7 +43,8 @@ code{font:.92em ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere
 .hatch{fill:url(#hatch)}.over{fill:url(#over)}pattern path{stroke:var(--ink);stroke-width:1;stroke-opacity:.5}#over path{stroke-width:3;stroke-opacity:.9}
 .h1{background:color-mix(in srgb,var(--c0) 6%,transparent)}.h2{background:color-mix(in srgb,var(--c0) 12%,transparent)}.h3{background:color-mix(in srgb,var(--c0) 18%,transparent)}.h4{background:color-mix(in srgb,var(--c0) 24%,transparent)}.h5{background:color-mix(in srgb,var(--c0) 30%,transparent)}.h6{background:color-mix(in srgb,var(--c0) 36%,transparent)}.h7{background:color-mix(in srgb,var(--c0) 42%,transparent)}.h8{background:color-mix(in srgb,var(--c0) 48%,transparent)}
 details{margin:.3rem 0}summary{cursor:pointer;color:var(--soft);font-size:.87rem}
-@media print{html{font-size:12px}body{max-width:none;padding:0;font-size:12px}details::details-content{content-visibility:visible;height:auto}article details{display:none}section{break-inside:auto}figure,tr{break-inside:avoid}h2,h3,h2+p,h3+p,.side{break-after:avoid}.wide{overflow:visible}th,td{padding:.08rem .35rem}
+@media print{html{font-size:12px}body{max-width:none;padding:0;font-size:12px}details::details-content{content-visibility:visible;height:auto}article details{display:none}section{break-inside:auto}figure,tr,p,article,.pair{break-inside:avoid}h2,h3,h2+p,h3+p,.side{break-after:avoid}
+tr:nth-child(-n+2){break-after:avoid}tr:nth-last-child(-n+2){break-before:avoid}.wide{overflow:visible}th,td{padding:.08rem .35rem}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 @media(max-width:40rem){body{padding:.8rem}svg.chart{max-width:none}}
 )css";

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/print/html/each_page.h"
 #include "cli/print/html/heatmaps.h"
@@ -194,15 +195,21 @@ void write_step(Page& page, std::string_view name, const JsonView& step) {
 }
 
 void write_comm(Page& page, const JsonView& comm) {
-  page.begin_table(
-      {"phase", "axis", "operation", "#calls", "#payload", "#sent per rank", "#time of a call"});
-  for (const std::string& phase : comm.keys()) {
+  const auto phases = comm.keys();
+  const bool is_timed = std::ranges::any_of(phases, [&](const std::string& phase) {
+    return !comm[phase].empty() && comm[phase][size_t{0}].has("time_us");
+  });
+  std::vector<std::string> titles{"phase",  "axis",     "operation",
+                                  "#calls", "#payload", "#sent per rank"};
+  if (is_timed) titles.emplace_back("#time of a call");
+  page.begin_table(titles);
+  for (const std::string& phase : phases) {
     for (const JsonView& row : comm[phase].elements()) {
       page.begin_row().text_cell(phase).text_cell(row["axis"].text()).text_cell(row["op"].text());
       page.count_cell(row["count"])
           .bytes_cell(row["payload_bytes"])
           .bytes_cell(row["wire_bytes_per_rank"]);
-      row.has("time_us") ? page.time_cell(row["time_us"]) : page.text_cell("");
+      if (is_timed) page.time_cell(row["time_us"]);
       page.end_row();
     }
   }
