@@ -49,10 +49,15 @@ mesh::Mesh fill(const Document& document, std::optional<i64> devices) {
   for (const MeshAxisSpec& spec : specs) {
     axes.push_back({spec.axis, spec.size ? *spec.size : auto_size(spec, others, devices)});
   }
+  const DeviceOrderSpec& order = document.device_order;
+  Place place = specs.front().place;
   try {
-    return {std::move(axes), document.device_order};
+    const mesh::Mesh mesh(axes);
+    if (order.ranks.empty()) return mesh;
+    place = order.place;
+    return {std::move(axes), order.ranks};
   } catch (Error& e) {
-    throw e.at(specs.front().place);
+    throw e.at(place);
   }
 }
 

@@ -50,5 +50,21 @@ TEST_CASE("no mesh, one axis twice and too many devices are refused") {
   CHECK_ERROR(kMesh, chosen(with_mesh(R"([{"axis": "tp", "size": 2147483648}])"), {}));
 }
 
+TEST_CASE("an error about the order of devices points at it, and one about the axes at those") {
+  const auto place_of = [](const std::string& fields) {
+    const auto error = testing::error_of(
+        [&] { choose_mesh(mapping_of(R"({"version": 1, )" + fields + "}"), {}); });
+    REQUIRE(error);
+    REQUIRE(error->place());
+    return error->place()->pointer;
+  };
+  const std::string mesh = R"("mesh": [{"axis": "tp", "size": 2}])";
+  CHECK(place_of(mesh + R"(, "device_order": [0])") == "/device_order");
+  CHECK(place_of(mesh + R"(, "device_order": [0, 2])") == "/device_order");
+  CHECK(place_of(mesh + R"(, "device_order": [1, 1])") == "/device_order");
+  CHECK(place_of(R"("mesh": [{"axis": "tp", "size": 2}, {"axis": "tp", "size": 2}],
+                    "device_order": [0, 1, 2, 3])") == "/mesh/0");
+}
+
 }  // namespace
 }  // namespace shardtool::mapping

@@ -208,7 +208,9 @@ std::vector<JsonValue::Field> document_fields(Document& d, ReadLast& last) {
       {"mesh", [&](const JsonValue& v) { d.mesh = decode_mesh(v); }},
       {"device_order",
        [&](const JsonValue& v) {
-         for (const JsonValue& rank : v.elements(1)) d.device_order.push_back(rank.integer(0));
+         d.device_order.place = v.place();
+         for (const JsonValue& rank : v.elements(1))
+           d.device_order.ranks.push_back(rank.integer(0));
        }},
       {"axes", [&](const JsonValue& v) { d.axes = decode_axes(v); }},
       {"layouts", [&](const JsonValue& v) { d.layouts = decode_layouts(v); }},

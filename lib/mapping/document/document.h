@@ -30,6 +30,12 @@ struct MeshAxisSpec {
   Place place;
 };
 
+/// Ranks of the mesh's cells in row-major order.
+struct DeviceOrderSpec {
+  std::vector<i64> ranks;  ///< empty if they are 0, 1, 2, ...
+  Place place;
+};
+
 /// null, "tp", "tp:(1)4" or a list, major to minor.
 struct MeshRef {
   mesh::Over over;
@@ -227,8 +233,7 @@ struct Document {
   std::vector<std::string> quantization;
   std::string refuse;              ///< why these models are not supported; empty if they are
   std::vector<MeshAxisSpec> mesh;  ///< empty if absent
-  /// Ranks of the mesh's cells in row-major order; empty if they are 0, 1, 2, ...
-  std::vector<i64> device_order;
+  DeviceOrderSpec device_order;
   std::map<std::string, AxisSpec> axes;
   std::map<std::string, std::map<std::string, MeshRef>> layouts;
   std::vector<Rule> rules;
