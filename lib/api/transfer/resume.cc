@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/xxh3/xxh3.h"
+#include "lib/api/transfer/output_manifest.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/exec/files/read_back.h"

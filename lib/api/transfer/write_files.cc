@@ -9,6 +9,7 @@
 
 #include "lib/api/dequantize/dequantize.h"
 #include "lib/api/transfer/config_text.h"
+#include "lib/api/transfer/output_manifest.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/base/error.h"
 #include "lib/exec/copy.h"

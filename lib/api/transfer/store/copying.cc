@@ -11,7 +11,7 @@
 namespace shardtool::api {
 namespace {
 
-constexpr i64 kSendingThreads = 8;
+constexpr i64 kRestThreads = 8;
 constexpr i64 kBlockBytes = 4 << 20;
 constexpr size_t kCopiesAtOnce = 16;
 
@@ -149,7 +149,7 @@ void StoreCopying::send(store::s3::PartedOutput& output,
   const std::vector<exec::SameBytes> blocks = blocks_of(stretches);
   if (blocks.empty()) return;
   const i64 threads = std::clamp<i64>(resources_.store_memory / 2 / kBlockBytes, 1,
-                                      std::min(kSendingThreads, std::ssize(blocks)));
+                                      std::min(kRestThreads, std::ssize(blocks)));
   std::atomic<size_t> next = 0;
   exec::run_workers(threads, [&](const std::atomic<bool>& stop) {
     std::vector<std::byte> buffer(kBlockBytes);

@@ -8,6 +8,7 @@
 
 #include "lib/api/transfer/lone_run.h"
 #include "lib/api/transfer/output_checks.h"
+#include "lib/api/transfer/output_manifest.h"
 #include "lib/api/transfer/resume.h"
 #include "lib/api/transfer/run_identity.h"
 #include "lib/api/transfer/run_note.h"
