@@ -104,7 +104,7 @@ def bench_reading(folder, gigabytes, rounds, framework, megabytes):
     report(f"{framework} {megabytes} MB tensors", bytes,
            medians(rounds, {"shardtool": shardtool, "safe_open": safetensors, "readinto": lambda: plain_copy(path, buffer)}),
            "safe_open")
-    report(f"{framework} an eighth of rows", bytes // 8, medians(rounds, {"shardtool": slices, "safe_open": safe_slices}),
+    report(f"{framework} an eighth of columns", bytes // 8, medians(rounds, {"shardtool": slices, "safe_open": safe_slices}),
            "safe_open")
     path.unlink()
 
