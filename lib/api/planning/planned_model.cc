@@ -83,7 +83,7 @@ void set_layers(const std::vector<model::PackedWeight>& packed, size_t stored,
 
 PlannedModel planned_model(const mapping::ModelConfig* config,
                            std::shared_ptr<const model::Graph> own, const AppliedMapping& applied,
-                           const PlannedModel* alike) {
+                           model::Misfits misfits, const PlannedModel* alike) {
   PlannedModel model;
   model.placed = placed_tensors(applied);
   for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors)
@@ -105,8 +105,8 @@ PlannedModel planned_model(const mapping::ModelConfig* config,
       model.layers = alike->layers;
       return model;
     }
-    model.bound = std::make_shared<const model::Model>(model::bind_model(
-        std::move(graph), *config, model.placed.specs, model::Misfits::kLeaveOut));
+    model.bound = std::make_shared<const model::Model>(
+        model::bind_model(std::move(graph), *config, model.placed.specs, misfits));
     model.packed = packed_reads(packed, model.placed.specs);
     set_classes(packed, stored, model);
     set_layers(packed, stored, model);

@@ -22,19 +22,21 @@ struct PlannedModel {
   /// nullopt if no op reads it.
   std::vector<std::optional<size_t>> layers;
   std::shared_ptr<const model::Model> bound;  ///< null: see why_not
-  std::map<size_t, ops::WeightRead> packed;  ///< cost of reading the unpacked weights
-  std::string why_not;                       ///< why `bound` is not set; else empty
-  std::string borrowed;                      ///< why another family's graph is used; else empty
+  std::map<size_t, ops::WeightRead> packed;   ///< cost of reading the unpacked weights
+  std::string why_not;                        ///< why `bound` is not set; else empty
+  std::string borrowed;                       ///< why another family's graph is used; else empty
 
   model::LayoutOf layouts() const { return placed.computed_layouts(); }
 };
 
 /// Binds a model to `own`; if that is null, to the graph of the config's model type, or else of the
-/// mapping's nearest preset that has one. Tensors that do not fit the graph are skipped, so the
-/// others still count. `config` may be null. `alike` is this model under another mesh, if there is one
-/// already: where its tensors are the same, its bound model is taken.
+/// mapping's nearest preset that has one. `config` may be null. With kLeaveOut, tensors that do not
+/// fit the graph are skipped, so the others still count; a pass has a price only with kRefuse.
+/// `alike` is this model, bound alike, under another mesh, if there is one already: where its
+/// tensors are the same, its bound model is taken.
 PlannedModel planned_model(const mapping::ModelConfig* config,
                            std::shared_ptr<const model::Graph> own, const AppliedMapping& applied,
+                           model::Misfits misfits = model::Misfits::kLeaveOut,
                            const PlannedModel* alike = nullptr);
 
 /// Returns the model's tensors with the 16 bits that training keeps of a weight or a gradient.

@@ -309,6 +309,17 @@ TEST_CASE("the space has every factorisation once") {
   CHECK(layout_space({2}, {.layers = 1, .experts = 8}).size() == 4);
 }
 
+TEST_CASE("a model that lacks a tensor of its graph has no price, whichever tensor it is") {
+  const auto model = mapping::tiny_mixtral({.layers = 1, .kv_heads = 4}, 2);
+  for (const TensorSpec& spec : model.tensors) {
+    CAPTURE(spec.name);
+    const StoredModel incomplete(model, spec.name);
+    const auto error = testing::error_of([&] { search_layouts(options_for(incomplete.path())); });
+    const bool may_be_tied = spec.name == "lm_head.weight";
+    CHECK(error.has_value() != may_be_tied);
+  }
+}
+
 TEST_CASE("a search without hardware, devices, clients or a price that it needs is refused") {
   const auto search = [](const auto& change) {
     SearchOptions options = options_for(dense());

@@ -182,6 +182,18 @@ TEST_CASE("the front has the optimum of a search under each smaller budget") {
   CHECK(report.front.back().tokens_per_s_per_device() == report.value);
 }
 
+TEST_CASE("a model that lacks a tensor of its graph is not trained") {
+  const auto model = mapping::tiny_llama({.layers = 1, .kv_heads = 4});
+  for (const TensorSpec& spec : model.tensors) {
+    CAPTURE(spec.name);
+    const StoredModel incomplete(model, spec.name);
+    const auto error =
+        testing::error_of([&] { search_training(train_options(incomplete.path())); });
+    const bool is_unneeded = spec.name == "lm_head.weight" || spec.name.ends_with("inv_freq");
+    CHECK(error.has_value() != is_unneeded);
+  }
+}
+
 TEST_CASE("replicas that do not divide the batch, and layouts that cannot be, are refused") {
   TrainSearchOptions options = train_options(trained_model());
   options.devices = {3};

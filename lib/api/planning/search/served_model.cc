@@ -79,8 +79,8 @@ std::unique_ptr<PlacedReplica> ServedModel::place(const ServingLayout& layout) c
       {}, {mapped.mapping, mapped.resolutions.over(mesh_of(layout)), specs_}, {}, {}, {}});
   const AppliedMapping& applied = replica->applied;
   replica->mesh = applied.resolution.mesh;
-  replica->model =
-      planned_model(config(), options_.plan.graph, applied, whole_ ? &whole_->model : nullptr);
+  replica->model = planned_model(config(), options_.plan.graph, applied, model::Misfits::kRefuse,
+                                 whole_ ? &whole_->model : nullptr);
   const std::string& source = source_.parts.front().path;
   if (!replica->model.bound) throw no_price(source, replica->model.why_not);
   if (!replica->model.borrowed.empty()) throw no_price(source, replica->model.borrowed);
