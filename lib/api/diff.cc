@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <climits>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "lib/api/dequantize/recorded_values.h"
@@ -12,7 +13,9 @@
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/base/text.h"
+#include "lib/exec/chunks/chunk_plan.h"
 #include "lib/exec/compare.h"
+#include "lib/index/join.h"
 
 namespace shardtool::api {
 namespace {
@@ -76,7 +79,23 @@ Preparation preparation_of(const TensorsByName& in_a, const exec::TensorMove& mo
   return {tensor.unpacked->weight().scheme, tensor.unpacked->stored_bytes()};
 }
 
-/// Reads a's tensors in the layout of b's holders and compares them.
+/// Compares every copy of a's elements with the first one. Returns what differs, by tensor.
+std::map<std::string, DiffChange> compare_copies(const LogicalCheckpoint& a,
+                                                 std::span<const exec::SourceFile> files,
+                                                 const exec::Resources& resources) {
+  std::map<std::string, DiffChange> changes;
+  i64 copies = 0;
+  for (const auto& [tensor, difference, holder] :
+       different_replicas(a, files, resources, {}, copies)) {
+    const std::string& name = tensor->spec.name;
+    const std::string what = fmt::format("data of A's own copies, first on {}", holder);
+    changes.emplace(name, DiffChange{name, what, difference.bytes, difference.first});
+  }
+  return changes;
+}
+
+/// Reads the first copy of a's elements in the layout of b's holders and compares it with every
+/// copy there, and with a's other copies.
 void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b, const TensorsByName& in_a,
                   std::vector<exec::TensorMove> moves, const DiffOptions& options,
                   DiffReport& report) {
@@ -85,15 +104,20 @@ void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b, const 
     const exec::Slot& t = y.from.slots.front();
     return std::pair(s.file, s.offset) < std::pair(t.file, t.offset);
   });
-  const auto differences = exec::compare(moves, exec::open_sources(a.files),
-                                         exec::open_sources(b.files), options.resources);
+  const auto files = exec::open_sources(a.files);
+  const auto differences =
+      exec::compare(moves, files, exec::open_sources(b.files), options.resources);
+  auto differing_copies = compare_copies(a, files, options.resources);
   for (size_t i = 0; i < moves.size(); ++i) {
     const exec::TensorMove& move = moves[i];
     const auto& [bytes, first, holder] = differences[i];
     const Preparation prepared = preparation_of(in_a, move);
     report.bytes_read +=
         prepared.stored_bytes + byte_size(move.result_dtype(), move.shape).value_or(0);
-    if (bytes == 0) {
+    const auto copies = differing_copies.extract(move.name);
+    if (bytes == 0 && copies) {
+      report.changed.push_back(copies.mapped());
+    } else if (bytes == 0) {
       ++report.identical;
       if (move.cast_to) ++report.cast;
       if (move.computed) ++report.dequantized;
@@ -103,6 +127,15 @@ void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b, const 
       report.changed.push_back({move.name, what, bytes, first});
     }
   }
+  for (const auto& [name, change] : differing_copies) report.changed.push_back(change);
+}
+
+/// Throws kCoverage if some element of the tensor is in no file.
+void require_covered(const LogicalTensor& tensor) {
+  if (index::covers(*tensor.side.holders)) return;
+  const auto whole = std::make_shared<index::HolderSet>(index::HolderSet::whole(tensor.spec.shape));
+  exec::check_move(
+      {tensor.spec.name, tensor.stored_dtype(), tensor.spec.shape, tensor.side, {whole, {}}, {}});
 }
 
 }  // namespace
@@ -134,6 +167,7 @@ DiffReport diff(const DiffOptions& options) {
                (!tensor->shifts.empty() || !other->second->shifts.empty())) {
       compare_shifted(a, b, *tensor, *other->second, report);
     } else {
+      if (!options.metadata_only) require_covered(*other->second);
       moves.push_back({tensor->spec.name,
                        tensor->stored_dtype(),
                        tensor->spec.shape,

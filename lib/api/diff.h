@@ -19,7 +19,7 @@ struct DiffOptions {
 struct DiffChange {
   std::string name;
   /// "dtype F32 -> BF16", "shape ...", "data", "data after F32 -> BF16, first at element [3, 7]",
-  /// "unpacked from other tensors"
+  /// "data of A's own copies, first on rank 3", "unpacked from other tensors"
   std::string what;
   i64 bytes_differing = 0;    ///< for data
   i64 first_difference = -1;  ///< for data: byte offset of the first difference in b's whole tensor
@@ -39,7 +39,8 @@ struct DiffReport {
 };
 
 /// Compares two checkpoints tensor by tensor, whole or sharded in any layout. Each side is read
-/// through its own layout, without merging it first.
+/// through its own layout, without merging it first, and every copy of an element is compared.
+/// Throws kCoverage if a common tensor has an element that no file of its side holds.
 DiffReport diff(const DiffOptions& options);
 
 }  // namespace shardtool::api

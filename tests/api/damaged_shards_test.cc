@@ -71,6 +71,42 @@ TEST_CASE("a replica that differs is found and named with its rank and its first
   CHECK(error->notes().front().second == "byte 31 of the whole tensor");
 }
 
+TEST_CASE("diff finds a damaged copy on either side") {
+  const SplitModel fixture;
+  fixture.damage(1, kInN);
+  DiffOptions options;
+  for (const bool is_first : {true, false}) {
+    CAPTURE(is_first);
+    options.a = fixture.folder / (is_first ? "parts" : "whole");
+    options.b = fixture.folder / (is_first ? "whole" : "parts");
+    const DiffReport report = diff(options);
+    CHECK_FALSE(report.equal);
+    CHECK(report.identical == 1);
+    REQUIRE(report.changed.size() == 1);
+    CHECK(report.changed[0].name == "n");
+    CHECK(report.changed[0].first_difference == 31);
+    CHECK(report.changed[0].bytes_differing == 1);
+  }
+}
+
+TEST_CASE("diff refuses a model of which some ranks are missing, on either side") {
+  const SplitModel fixture;
+  SplitOptions split_options;
+  split_options.source = fixture.folder / "whole";
+  split_options.mapping.path = fixture.folder / "mapping.json";
+  split_options.write.output = fixture.folder / "half";
+  split_options.ranks = {0};
+  split(split_options);
+  DiffOptions options;
+  for (const bool is_first : {true, false}) {
+    options.a = fixture.folder / (is_first ? "half" : "whole");
+    options.b = fixture.folder / (is_first ? "whole" : "half");
+    CHECK_ERROR(kCoverage, diff(options));
+  }
+  options.metadata_only = true;
+  CHECK(diff(options).equal);
+}
+
 TEST_CASE("a shard of another shape is one finding, and those that it shifts are none") {
   const SplitModel fixture;
   test::Tensors tensors = test::read_tensors(fixture.folder / "parts", "model-rank-0");

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "lib/base/error.h"
-#include "lib/exec/compare.h"
 
 namespace shardtool::api {
 namespace {
@@ -19,11 +18,12 @@ bool has_replicas(const LogicalTensor& tensor) {
 
 }  // namespace
 
-i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::SourceFile> files,
-                     const exec::Resources& resources, Share share) {
+std::vector<DifferentReplicas> different_replicas(const LogicalCheckpoint& source,
+                                                  std::span<const exec::SourceFile> files,
+                                                  const exec::Resources& resources, Share share,
+                                                  i64& copies) {
   std::vector<exec::TensorMove> moves;
   std::vector<const LogicalTensor*> compared;
-  i64 copies = 0;
   int number = 0;
   const auto add = [&](const LogicalTensor& tensor) {
     if (!has_replicas(tensor) || !tensor.shifts.empty()) return;  // shifted: compared when read
@@ -38,22 +38,31 @@ i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::Sour
   exec::Resources quiet = resources;
   quiet.on_progress = nullptr;
   const auto differences = exec::compare(moves, files, files, quiet);
+  std::vector<DifferentReplicas> different;
   for (size_t i = 0; i < differences.size(); ++i) {
-    const exec::Difference& difference = differences[i];
-    if (difference.bytes == 0) continue;
-    const auto holder = static_cast<size_t>(difference.holder);
-    const std::string who = compared[i]->ranks.empty()
-                                ? fmt::format("chunk {}", holder)
-                                : fmt::format("rank {}", compared[i]->ranks[holder]);
-    throw Error(ErrorCode::kDataMismatch, fmt::format("replicas differ: {} has other bytes", who))
-        .tensor(compared[i]->spec.name)
-        .note("first difference", fmt::format("byte {} of the whole tensor", difference.first))
-        .note("bytes that differ", std::to_string(difference.bytes))
-        .help(
-            "one of the copies is damaged: split the checkpoint again, or take the first copy of "
-            "each with --replicas first");
+    if (differences[i].bytes == 0) continue;
+    const auto holder = static_cast<size_t>(differences[i].holder);
+    const std::vector<i64>& ranks = compared[i]->ranks;
+    different.push_back(
+        {compared[i], differences[i],
+         ranks.empty() ? fmt::format("chunk {}", holder) : fmt::format("rank {}", ranks[holder])});
   }
-  return copies;
+  return different;
+}
+
+i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::SourceFile> files,
+                     const exec::Resources& resources, Share share) {
+  i64 copies = 0;
+  const auto different = different_replicas(source, files, resources, share, copies);
+  if (different.empty()) return copies;
+  const auto& [tensor, difference, holder] = different.front();
+  throw Error(ErrorCode::kDataMismatch, fmt::format("replicas differ: {} has other bytes", holder))
+      .tensor(tensor->spec.name)
+      .note("first difference", fmt::format("byte {} of the whole tensor", difference.first))
+      .note("bytes that differ", std::to_string(difference.bytes))
+      .help(
+          "one of the copies is damaged: split the checkpoint again, or take the first copy of "
+          "each with --replicas first");
 }
 
 void require_equal(const LogicalCheckpoint& source, std::span<const mapping::LeftOut> left_out,
