@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "cli/print/error.h"
 #include "cli/print/text.h"
 #include "cli/signals.h"
+#include "lib/store/local/failure.h"
 
 namespace shardtool::cli {
 namespace {
@@ -87,6 +89,9 @@ int run(const std::vector<std::string>& words) {
     if (error.is_leaderless()) speak();
     if (error.is_resumable()) add_ways_on(error, commands, words);
     return report(error, commands, words);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report(store::read_failure("use the path", error.path1().string(), error.code().value()),
+                  commands, words);
   } catch (const std::bad_alloc&) {
     return report(Error(ErrorCode::kLimit, "the system refused memory")
                       .help("lower --max-memory, or raise the limit of this process"),

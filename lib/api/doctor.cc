@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <system_error>
 #include <thread>
 
 #include "kernels/device/accelerator.h"
@@ -20,6 +21,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/comm/engine.h"
+#include "lib/format/hugging_face/hf_cache.h"
 #include "lib/store/local/file.h"
 #include "lib/store/local/mount.h"
 #include "lib/store/reader.h"
@@ -162,16 +164,16 @@ DoctorCheck gpu_virtual_check() {
 }
 
 DoctorCheck hub_cache_check() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return value ? std::string(value) : std::string();
-  };
-  std::string cache = variable("HF_HUB_CACHE");
-  if (cache.empty() && !variable("HF_HOME").empty()) cache = variable("HF_HOME") + "/hub";
-  if (cache.empty()) cache = variable("HOME") + "/.cache/huggingface/hub";
-  const bool exists = fs::is_directory(cache);
-  return {"Hugging Face cache", cache, true,
-          exists ? "" : "not there: hf:// names resolve nowhere"};
+  const std::string cache = format::hf_cache_folder();
+  std::error_code error;
+  const fs::file_type type = fs::status(cache, error).type();
+  std::string advice;
+  if (type == fs::file_type::none) {
+    advice = error.message() + ": hf:// names resolve nowhere";
+  } else if (type != fs::file_type::directory) {
+    advice = "not there: hf:// names resolve nowhere";
+  }
+  return {"Hugging Face cache", cache, true, advice};
 }
 
 }  // namespace

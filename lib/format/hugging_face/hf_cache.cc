@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/format/names.h"
+#include "lib/store/local/failure.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::format {
@@ -56,14 +58,14 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-fs::path hub_folder() {
-  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
-    if (const std::string folder = environment(name); !folder.empty()) return folder;
-  }
-  if (const std::string home = environment("HF_HOME"); !home.empty()) return fs::path(home) / "hub";
-  const std::string cache = environment("XDG_CACHE_HOME");
-  const fs::path base = cache.empty() ? fs::path(environment("HOME")) / ".cache" : fs::path(cache);
-  return base / "huggingface" / "hub";
+/// Type of what is at a path, not_found if nothing is. Throws kUnreadable if the system does not
+/// say.
+fs::file_type type_of(const fs::path& path) {
+  std::error_code error;
+  const fs::file_type type = fs::status(path, error).type();
+  if (type != fs::file_type::none) return type;
+  throw store::read_failure("look into the Hugging Face cache", path.string(), error.value())
+      .help("HF_HUB_CACHE or HF_HOME name another cache folder");
 }
 
 /// Names in a folder and below it, sorted; empty if the folder does not exist.
@@ -100,7 +102,7 @@ Error missing(const HfName& name, const std::string& message, const fs::path& lo
 /// Commit that a branch or tag points to, or the revision itself.
 std::string commit_of(const fs::path& repository, const std::string& revision) {
   const fs::path ref = repository / "refs" / revision;
-  if (!fs::is_regular_file(ref)) return revision;
+  if (type_of(ref) != fs::file_type::regular) return revision;
   constexpr i64 kMaxRefBytes = 4096;
   std::string commit = store::read_text(ref.string(), kMaxRefBytes);
   commit.erase(
@@ -114,6 +116,17 @@ std::string commit_of(const fs::path& repository, const std::string& revision) {
 
 }  // namespace
 
+std::string hf_cache_folder() {
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
+    if (const std::string folder = environment(name); !folder.empty()) return folder;
+  }
+  if (const std::string home = environment("HF_HOME"); !home.empty())
+    return (fs::path(home) / "hub").string();
+  const std::string cache = environment("XDG_CACHE_HOME");
+  const fs::path base = cache.empty() ? fs::path(environment("HOME")) / ".cache" : fs::path(cache);
+  return (base / "huggingface" / "hub").string();
+}
+
 bool is_hf_location(std::string_view location) {
   return location.starts_with(kScheme);
 }
@@ -123,13 +136,13 @@ std::string resolve_hf_location(std::string_view location) {
   std::string folder = "models--" + name.repository;
   if (const size_t slash = folder.find('/'); slash != std::string::npos)
     folder.replace(slash, 1, "--");
-  const fs::path repository = hub_folder() / folder;
-  if (!fs::is_directory(repository)) {
+  const fs::path repository = fs::path(hf_cache_folder()) / folder;
+  if (type_of(repository) != fs::file_type::directory) {
     throw missing(name, fmt::format("'{}' is not in the Hugging Face cache", name.repository),
                   repository);
   }
   const fs::path snapshot = repository / "snapshots" / commit_of(repository, name.revision);
-  if (fs::is_directory(snapshot)) return snapshot.string();
+  if (type_of(snapshot) == fs::file_type::directory) return snapshot.string();
   throw missing(name,
                 fmt::format("revision '{}' of '{}' is not in the Hugging Face cache", name.revision,
                             name.repository),

@@ -6,6 +6,9 @@
 
 namespace shardtool::format {
 
+/// Folder of the cache, from the environment; it may not exist.
+std::string hf_cache_folder();
+
 /// True if a location has the form hf://org/name[@revision].
 bool is_hf_location(std::string_view location);
 
@@ -17,8 +20,8 @@ bool is_hf_location(std::string_view location);
 ///       models--org--name/snapshots/<commit>/*       links to
 ///       models--org--name/blobs/<hash>               (possibly links themselves)
 ///
-/// Throws kUsage for an invalid location, and kFileMissing with the searched path, the revisions
-/// found and the download command.
+/// Throws kUsage for an invalid location, kFileMissing with the searched path, the revisions found
+/// and the download command, and kUnreadable for a cache that this user must not see.
 std::string resolve_hf_location(std::string_view location);
 
 /// True if a folder is such a snapshot. Only in snapshots are links out of the folder expected.

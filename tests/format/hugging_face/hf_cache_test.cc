@@ -95,6 +95,12 @@ TEST_CASE("HF_HUB_CACHE goes before HF_HOME, which goes before the home folder")
   CHECK_NOTHROW(resolve_hf_location("hf://org/tiny"));
 }
 
+TEST_CASE("a cache that the system refuses to look into is unreadable, not missing") {
+  constexpr size_t kLongerThanNames = 300;
+  const ScopedEnvironment environment("HF_HUB_CACHE", "/" + std::string(kLongerThanNames, 'x'));
+  CHECK_ERROR(kUnreadable, resolve_hf_location("hf://org/tiny"));
+}
+
 TEST_CASE("a snapshot opens through two levels of links, side files included") {
   const test::TempFolder hub;
   write_cache(hub);
