@@ -141,6 +141,8 @@ Mapping::Mapping(std::vector<DocumentText> texts) : texts_(std::move(texts)) {
   if (texts_.empty()) throw Error(ErrorCode::kInternal, "a mapping without documents");
   for (const DocumentText& document : texts_) {
     documents_.push_back(decode_document(document.text, document.name, document.has_lines));
+    Document& decoded = documents_.back();
+    decoded.may_lack_axes = decoded.is_preset || document.is_recorded;
   }
 }
 

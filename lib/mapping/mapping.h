@@ -15,7 +15,8 @@ namespace shardtool::mapping {
 struct DocumentText {
   std::string name;
   std::string text;
-  bool has_lines = true;  ///< false if the lines of `text` are not those of what `name` names
+  bool has_lines = true;     ///< false if the lines of `text` are not those of what `name` names
+  bool is_recorded = false;  ///< of a manifest: it has been resolved over the manifest's mesh
 };
 
 /// The name of the document that with_settings adds.

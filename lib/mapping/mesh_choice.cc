@@ -102,7 +102,8 @@ std::vector<std::string> gathered_axes(const Mapping& mapping, const mesh::Mesh&
 mesh::Mesh choose_mesh(const Mapping& mapping, const ResolveOptions& options) {
   const mesh::Mesh mesh =
       options.mesh ? *options.mesh : fill(nearest_mesh(mapping), options.devices);
-  if (options.mesh && options.layout.empty()) require_own_axes(mapping, mesh);
+  const bool is_named = options.mesh && !(mesh.axes().empty() && mapping.own().may_lack_axes);
+  if (is_named && options.layout.empty()) require_own_axes(mapping, mesh);
   if (options.devices && mesh.size() != *options.devices) {
     throw Error(ErrorCode::kMesh, fmt::format("the mesh {} has {} devices, expected {}",
                                               to_string(mesh), mesh.size(), *options.devices));

@@ -15,6 +15,8 @@
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/plan.h"
 #include "lib/api/transform.h"
+#include "tests/api/planning/stored_model.h"
+#include "tests/mapping/models.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
@@ -144,6 +146,55 @@ TEST_CASE("a reshard to another mesh is the split with the same options over it"
     RC_ASSERT(resolves_to_its_slices(resharded));
     RC_ASSERT(folder_content(resharded) == folder_content(model.split_to("direct")));
   }));
+}
+
+std::map<std::string, std::string> weight_files(const std::string& folder) {
+  auto files = folder_content(folder);
+  std::erase_if(files, [](const auto& file) { return !file.first.ends_with(".safetensors"); });
+  return files;
+}
+
+std::string merge_to(const std::string& parts, const std::string& output) {
+  MergeOptions options;
+  options.sources = {parts};
+  options.write.output = output;
+  merge(options);
+  return output;
+}
+
+TEST_CASE("a merged model is whole on one device by its own mapping, and is split by it again") {
+  CHECK(rc::check("split(merge(parts)) = parts", [] {
+    TwoMaps model;
+    const std::string parts = model.split_to("parts");
+    const std::string whole = merge_to(parts, model.folder / "merged");
+    RC_ASSERT(resolves_to_its_slices(whole));
+    SplitOptions again;
+    again.source = whole;
+    again.mapping.mesh = model.options.mapping.mesh;
+    again.mapping.layout = model.options.mapping.layout;
+    again.mapping.axis_mapping = model.options.mapping.axis_mapping;
+    again.write.output = model.folder / "again";
+    again.mapping.allow_empty_shards = true;
+    split(again);
+    RC_ASSERT(weight_files(parts) == weight_files(again.write.output));
+  }));
+}
+
+TEST_CASE("shards with whole experts are merged, validated and resharded without tp") {
+  const StoredModel model(mapping::tiny_mixtral({.layers = 1, .kv_heads = 4}, 4));
+  const TempFolder folder;
+  SplitOptions options;
+  options.source = model.path();
+  options.mapping.mesh = mesh::parse_mesh("tp=2");
+  keep_experts_whole(options.mapping, false);
+  options.write.output = folder / "parts";
+  split(options);
+  const std::string whole = merge_to(options.write.output, folder / "whole");
+  CHECK(resolves_to_its_slices(whole));
+  const std::string over_ep =
+      reshard_to(options.write.output, mesh::parse_mesh("ep=2"), folder / "ep");
+  CHECK(resolves_to_its_slices(over_ep));
+  CHECK(weight_files(merge_to(over_ep, folder / "again")) == weight_files(whole));
 }
 
 constexpr const char* kTwoAxisMaps = R"({

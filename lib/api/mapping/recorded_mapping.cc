@@ -23,9 +23,9 @@ mapping::DocumentText recorded_text(const std::string& name, const nlohmann::jso
       name.starts_with(kPreset) ? mapping::known_preset(name.substr(kPreset.size())) : nullptr;
   if (preset != nullptr) {
     std::string text(mapping::preset_text(preset->name));
-    if (nlohmann::json::parse(text) == document) return {name, std::move(text)};
+    if (nlohmann::json::parse(text) == document) return {name, std::move(text), true, true};
   }
-  return {name, document.dump(2), false};
+  return {name, document.dump(2), false, true};
 }
 
 /// Interval of the global axis, in order.

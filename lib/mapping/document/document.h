@@ -226,6 +226,9 @@ enum class UnusedPolicy { kError, kWarn, kIgnore };
 struct Document {
   std::string name;  ///< "mapping.json" or "preset:llama"
   bool is_preset = false;
+  /// The mesh may lack the mesh axes that this document names: they have size 1 then. False for a
+  /// user's own text, in which such a name is probably misspelt.
+  bool may_lack_axes = false;
   std::string description;
   std::vector<std::pair<std::string, Place>> extends;
   WhenSpec when;

@@ -88,10 +88,10 @@ layout::SplitRule split_rule(Uneven uneven, i64 pad_to) {
   throw Error(ErrorCode::kInternal, "unknown policy for uneven axes");
 }
 
-mesh::Over over_of(const MeshRef& ref, bool in_preset, const mesh::Mesh& mesh) {
+mesh::Over over_of(const MeshRef& ref, bool may_lack_axes, const mesh::Mesh& mesh) {
   mesh::Over over;
   for (const mesh::AxisRef& axis : ref.over) {
-    if (in_preset && !mesh.has_axis(axis.axis)) continue;
+    if (may_lack_axes && !mesh.has_axis(axis.axis)) continue;
     try {
       extent(mesh, axis);
     } catch (Error& e) {
@@ -106,22 +106,22 @@ AxisTable::AxisTable(const Mapping& mapping, const mesh::Mesh& mesh, const Model
                      const std::string& layout)
     : mesh_(mesh), config_(config) {
   for (const Document& document : mapping.documents()) {
-    for (const auto& [name, spec] : document.axes) merge(name, spec, document.is_preset);
+    for (const auto& [name, spec] : document.axes) merge(name, spec, document.may_lack_axes);
   }
   add_default_axes(mapping);
   if (!layout.empty()) apply_layout(mapping, layout);
   for (auto& [name, entry] : axes_) {
-    if (entry.spec.mesh) entry.over = over_of(*entry.spec.mesh, entry.mesh_in_preset, mesh_);
+    if (entry.spec.mesh) entry.over = over_of(*entry.spec.mesh, entry.may_lack_axes, mesh_);
     check_fields(name, entry.spec);
   }
   check_groups();
 }
 
-void AxisTable::merge(const std::string& name, const AxisSpec& spec, bool in_preset) {
-  const auto [at, is_new] = axes_.try_emplace(name, Entry{spec, in_preset, {}, {}});
+void AxisTable::merge(const std::string& name, const AxisSpec& spec, bool may_lack_axes) {
+  const auto [at, is_new] = axes_.try_emplace(name, Entry{spec, may_lack_axes, {}, {}});
   if (is_new) return;
   AxisSpec& nearer = at->second.spec;
-  if (!nearer.mesh) at->second.mesh_in_preset = in_preset;
+  if (!nearer.mesh) at->second.may_lack_axes = may_lack_axes;
   inherit(nearer.mesh, spec.mesh);
   inherit(nearer.size, spec.size);
   inherit(nearer.uneven, spec.uneven);
@@ -155,7 +155,7 @@ void AxisTable::apply_layout(const Mapping& mapping, const std::string& layout) 
     for (const auto& [name, ref] : found->second) {
       require(name, ref.place);
       axes_.at(name).spec.mesh = ref;
-      axes_.at(name).mesh_in_preset = document.is_preset;
+      axes_.at(name).may_lack_axes = document.may_lack_axes;
     }
     return;
   }

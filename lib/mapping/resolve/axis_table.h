@@ -18,9 +18,9 @@ namespace shardtool::mapping {
 /// cut.
 layout::SplitRule split_rule(Uneven uneven, i64 pad_to);
 
-/// Returns the mesh axes of a reference. An axis that the mesh lacks counts as size 1 in a preset;
-/// in a user's file it throws kUnknownName at its place.
-mesh::Over over_of(const MeshRef& ref, bool in_preset, const mesh::Mesh& mesh);
+/// Returns the mesh axes of a reference. An axis that the mesh lacks counts as size 1 if it may
+/// lack axes; else it throws kUnknownName at its place.
+mesh::Over over_of(const MeshRef& ref, bool may_lack_axes, const mesh::Mesh& mesh);
 
 /// Distribution of the units of a logical axis.
 struct UnitCut {
@@ -80,14 +80,14 @@ class AxisTable {
  private:
   struct Entry {
     AxisSpec spec;
-    bool mesh_in_preset = false;
+    bool may_lack_axes = false;
     mesh::Over over;
     std::optional<i64> size;  ///< set after the first evaluation
     i64 aligned = 1;          ///< number of units that stay together
     bool pad_aligned = false;
   };
 
-  void merge(const std::string& name, const AxisSpec& spec, bool in_preset);
+  void merge(const std::string& name, const AxisSpec& spec, bool may_lack_axes);
   void add_default_axes(const Mapping& mapping);
   void apply_layout(const Mapping& mapping, const std::string& layout);
   void check_groups() const;

@@ -204,7 +204,7 @@ class Resolver {
     TensorCut cut = dims != nullptr
                         ? cut_by_dims(*dims, spec.shape, axes_)
                         : cut_by_strategy(std::get<StrategySpec>(placed.rule->cut), *placed.rule,
-                                          placed.document->is_preset, spec.shape, axes_);
+                                          *placed.document, spec.shape, axes_);
     auto index = numbers_.axes_of(tensor, cut.units);
     Decision decision{nullptr, cut.strategy, {}, nullptr};
     for (const UnitCut& units : cut.units) decision.cuts.push_back(ledger_.enter(units));

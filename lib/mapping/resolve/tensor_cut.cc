@@ -108,12 +108,13 @@ layout::Fill fill_of(const Dim& dim, const std::vector<UnitCut>& units) {
   return layout::Fill::kZero;
 }
 
-mesh::Over default_over(StrategyKind kind, bool in_preset, const Rule& rule,
+mesh::Over default_over(StrategyKind kind, const Document& document, const Rule& rule,
                         const mesh::Mesh& mesh) {
   const std::string usual = kind == StrategyKind::kExpertParallel ? "ep" : "tp";
   if (mesh.has_axis(usual)) return {{usual}};
-  if (in_preset) return {};
+  if (document.is_preset) return {};
   if (mesh.axes().size() == 1) return {{mesh.axes()[0].name}};
+  if (mesh.axes().empty() && document.may_lack_axes) return {};
   throw Error(
       ErrorCode::kUnknownName,
       fmt::format("strategy {} does not say over which mesh axis, and the mesh {} has no '{}'",
@@ -216,12 +217,12 @@ TensorCut cut_by_dims(const std::vector<Dim>& dims, const Shape& shape, AxisTabl
   return cut;
 }
 
-TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, bool in_preset,
+TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, const Document& document,
                           const Shape& shape, AxisTable& axes) {
   mesh::Over over;
   if (spec.kind != StrategyKind::kReplicate) {
-    over = spec.over ? over_of(*spec.over, in_preset, axes.mesh())
-                     : default_over(spec.kind, in_preset, rule, axes.mesh());
+    over = spec.over ? over_of(*spec.over, document.may_lack_axes, axes.mesh())
+                     : default_over(spec.kind, document, rule, axes.mesh());
   }
   const auto expressions = make_strategy(spec, over, axes).apply(shape, axes.mesh());
   TensorCut cut{{}, {}, std::string(to_string(spec.kind))};

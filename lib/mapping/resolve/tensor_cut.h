@@ -21,10 +21,10 @@ struct TensorCut {
 /// kUnknownName, and what AxisTable throws.
 TensorCut cut_by_dims(const std::vector<Dim>& dims, const Shape& shape, AxisTable& axes);
 
-/// Cuts by a named strategy. `over` defaults to the mesh axis tp (ep for expert_parallel); in a
-/// user's document also to the only axis of the mesh. Throws kUnknownName if that does not exist,
-/// and what ShardingStrategy::apply throws, with the rule's place.
-TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, bool in_preset,
+/// Cuts by a named strategy of a document. `over` defaults to the mesh axis tp (ep for
+/// expert_parallel); in a user's document also to the only axis of the mesh. Throws kUnknownName if
+/// that does not exist, and what ShardingStrategy::apply throws, with the rule's place.
+TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, const Document& document,
                           const Shape& shape, AxisTable& axes);
 
 }  // namespace shardtool::mapping
