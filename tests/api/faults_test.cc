@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/statvfs.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -94,6 +95,51 @@ TEST_CASE(
   }
   MESSAGE("faults injected: " << injected);
   CHECK(injected > 20);
+}
+
+/// A file system with a number of free bytes, during its lifetime.
+class FreeSpace {
+ public:
+  explicit FreeSpace(i64 bytes) : scope_(table()) { free_bytes() = bytes; }
+
+ private:
+  static i64& free_bytes() {
+    static i64 bytes = 0;
+    return bytes;
+  }
+  static int statvfs(const char* /*path*/, struct statvfs* found) {
+    *found = {};
+    found->f_frsize = 1;
+    found->f_bavail = static_cast<fsblkcnt_t>(free_bytes());
+    return 0;
+  }
+  static store::Syscalls table() {
+    store::Syscalls calls = store::real_syscalls();
+    calls.statvfs = statvfs;
+    return calls;
+  }
+
+  store::ScopedSyscalls scope_;
+};
+
+TEST_CASE("a run begins only where there is room for all that it writes") {
+  const FailingSplit fixture;
+  fixture.folder.write("whole/tokenizer.json", std::string(5000, ' '));
+  const auto fits_in = [&](i64 bytes) {
+    const FreeSpace space(bytes);
+    std::filesystem::remove_all(fixture.folder / "out");
+    const auto error = testing::error_of([&] { split(fixture.options("out")); });
+    if (error) CHECK(error->code() == ErrorCode::kNoSpace);
+    return !error.has_value();
+  };
+  constexpr i64 kEnough = 1 << 30;
+  REQUIRE(fits_in(kEnough));
+  const auto files = test::folder_content(fixture.folder / "out");
+  i64 written = 0;
+  for (const auto& [name, content] : files) written += std::ssize(content);
+  CHECK_FALSE(fits_in(written - 1));
+  const i64 journal = std::ssize(files.at("manifest.json"));
+  CHECK(fits_in(written + journal));
 }
 
 TEST_CASE("a full disk is exit 5 with its own code, and leaves nothing") {

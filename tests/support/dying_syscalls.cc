@@ -131,6 +131,7 @@ store::Syscalls doomed_table() {
       .rename = Counted<&Syscalls::rename>::call,
       .rename_exchange = Counted<&Syscalls::rename_exchange>::call,
       .unlinkat = Counted<&Syscalls::unlinkat>::call,
+      .statvfs = store::real_syscalls().statvfs,
   };
 }
 

@@ -86,6 +86,7 @@ store::Syscalls spoiled_table() {
       .rename = Spoiled<Call::kRename, &Syscalls::rename>::call,
       .rename_exchange = Spoiled<Call::kRenameExchange, &Syscalls::rename_exchange>::call,
       .unlinkat = Spoiled<Call::kUnlinkat, &Syscalls::unlinkat>::call,
+      .statvfs = store::real_syscalls().statvfs,
   };
 }
 

@@ -39,7 +39,7 @@ void count_casts(std::span<const exec::TensorMove> moves,
 
 /// Claims the output and creates its hidden folder, or continues that of an interrupted run.
 void begin_output(std::optional<store::OutputFolder>& folder, const WriteOptions& options,
-                  const RunIdentity& identity, const OutputPlan& plan) {
+                  const RunIdentity& identity, const WriteRun& run) {
   if (options.force) check_replaceable(options.output);
   store::OutputClaim claim(options.output,
                            options.force ? store::Existing::kReplace : store::Existing::kRefuse);
@@ -47,7 +47,8 @@ void begin_output(std::optional<store::OutputFolder>& folder, const WriteOptions
   folder.emplace(std::move(claim), identity.id(),
                  options.resume ? store::Leftover::kContinue : store::Leftover::kDiscard);
   // Files of an interrupted run already have their space.
-  if (!folder->continues()) check_space(plan, folder->working_path(), options.output);
+  if (folder->continues()) return;
+  check_space(run.source, run.target, run.plan, folder->working_path(), options.output);
 }
 
 /// Work of one process for a whole output.
@@ -60,7 +61,7 @@ class LoneRun {
         sources_(exec::open_sources(run.source.files, options.io)) {}
 
   void go(bool compare_replicas, TransformReport& report) {
-    begin_output(folder_, options_, identity_, run_.plan);
+    begin_output(folder_, options_, identity_, run_);
     const store::OutputPlace& place = folder_->claim().place();
     exec::Journal journal(store::hidden_journal(place, identity_.id(), 0),
                           journal_title(identity_, options_, place.path(), std::ssize(run_.moves)),

@@ -21,9 +21,10 @@ Error not_replaceable(const std::string& output);
 /// Throws kOutputExists.
 void check_replaceable(const std::string& output);
 
-/// Throws kNoSpace unless the files of the plan fit into the file system of `folder`, the hidden
-/// folder of the output `output`.
-void check_space(const OutputPlan& plan, const std::string& folder, const std::string& output);
+/// Throws kNoSpace unless the files of the plan, the side files, the manifest and the journal fit
+/// into the file system of `folder`, the hidden folder of the output `output`.
+void check_space(const LogicalCheckpoint& source, const TargetLayout& target,
+                 const OutputPlan& plan, const std::string& folder, const std::string& output);
 
 /// Error for a run that finds the hidden files of another one; nullopt: of an unknown one.
 Error other_run(const std::optional<RunIdentity>& then, const RunIdentity& now, bool is_share);

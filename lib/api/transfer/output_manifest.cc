@@ -1,6 +1,7 @@
 #include "lib/api/transfer/output_manifest.h"
 
 #include <set>
+#include <string_view>
 
 #include "lib/api/dequantize/unpacked_tensor.h"
 
@@ -108,6 +109,20 @@ format::TensorRecord tensor_record(const LogicalCheckpoint& source, const Target
   record.holders = wanted.holders;
   record.shifts = wanted.shifts;
   return record;
+}
+
+i64 manifest_bytes(const LogicalCheckpoint& source, const TargetLayout& target,
+                   const OutputPlan& plan) {
+  const auto record = [&](size_t t) {
+    exec::CopiedTensor copied;
+    copied.is_whole = true;
+    copied.xxh3.resize(target.tensors[t].ranks.size());
+    return tensor_record(source, target, plan, t, copied);
+  };
+  i64 bytes = 0;
+  write_json(manifest_head(source, target, plan), target.tensors.size(), record,
+             [&](std::string_view text) { bytes += std::ssize(text); });
+  return bytes;
 }
 
 }  // namespace shardtool::api

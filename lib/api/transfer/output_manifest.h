@@ -12,4 +12,8 @@ format::TensorRecord tensor_record(const LogicalCheckpoint& source, const Target
                                    const OutputPlan& plan, size_t tensor,
                                    const exec::CopiedTensor& copied);
 
+/// Returns the bytes of the manifest with all hashes.
+i64 manifest_bytes(const LogicalCheckpoint& source, const TargetLayout& target,
+                   const OutputPlan& plan);
+
 }  // namespace shardtool::api

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "kernels/xxh3/xxh3.h"
@@ -156,19 +157,19 @@ bool leaves_data_alone(ErrorCode code) {
 void keep_for_resume(Error& error, const WriteRun& run, const RunIdentity& identity,
                      store::OutputFolder& folder, i64 worth_keeping) noexcept {
   if (!leaves_data_alone(error.code())) return folder.give_up();
-  i64 bytes = 0;
+  std::optional<i64> bytes = 0;
   try {
     for (const auto& [t, copied] : finished_tensors(folder.claim().place(), identity)) {
-      bytes += byte_size(run.moves[t].dtype, run.moves[t].shape).value_or(0);
+      *bytes += byte_size(run.moves[t].dtype, run.moves[t].shape).value_or(0);
     }
   } catch (const std::exception&) {
     // Data that cannot be read now may be readable for the run that resumes.
-    bytes = worth_keeping;
+    bytes.reset();
   }
-  if (bytes < std::max<i64>(worth_keeping, 1)) return folder.give_up();
+  if (bytes && *bytes < std::max<i64>(worth_keeping, 1)) return folder.give_up();
   folder.keep();
-  error.resumable().note("kept",
-                         fmt::format("{}, in {}", format_bytes(bytes), folder.working_path()));
+  const std::string amount = bytes ? format_bytes(*bytes) : "an unknown amount";
+  error.resumable().note("kept", fmt::format("{}, in {}", amount, folder.working_path()));
 }
 
 }  // namespace shardtool::api

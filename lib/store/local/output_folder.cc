@@ -43,7 +43,7 @@ OutputFolder::~OutputFolder() {
 
 i64 bytes_free(const std::string& folder) {
   struct statvfs status {};
-  if (::statvfs(folder.c_str(), &status) != 0) {
+  if (syscalls().statvfs(folder.c_str(), &status) != 0) {
     throw write_failure("look at the file system", folder, errno);
   }
   return static_cast<i64>(status.f_bavail * status.f_frsize);

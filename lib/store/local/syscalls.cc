@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -36,6 +37,7 @@ constexpr Syscalls kReal{
     .rename = ::rename,
     .rename_exchange = real_rename_exchange,
     .unlinkat = ::unlinkat,
+    .statvfs = ::statvfs,
 };
 
 Syscalls& table() {
