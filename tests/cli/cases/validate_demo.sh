@@ -2,6 +2,7 @@
 shardtool validate --demo mlp --ranks 3; echo "-> $?"
 shardtool validate --demo mlp --ranks 1 -q; echo "-> $?"
 shardtool validate --demo mlp --ranks 2 --json | head -c 199; echo
+shardtool validate --demo mlp --json > demo.json; echo "-> $?"
 shardtool validate --demo mlp --ranks 0; echo "-> $?"
 shardtool validate shards --demo mlp; echo "-> $?"
 # Sizes and parameters of one's own: W0 and W1 are 2 x 2, of ones and twos.
