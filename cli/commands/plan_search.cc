@@ -15,6 +15,8 @@ namespace {
 
 /// Losses in the document of a page, which stays small for hundreds of layouts.
 constexpr size_t kDrawnLosses = 200;
+/// The same for ways to train, whose rows have their stages.
+constexpr size_t kDrawnWays = 100;
 
 /// Budgets for the page's picture of time against memory.
 std::vector<i64> eighths_of(i64 bytes) {
@@ -27,7 +29,7 @@ std::vector<i64> eighths_of(i64 bytes) {
 void write_train_page(const std::optional<std::string>& file,
                       const api::TrainSearchOptions& options,
                       const api::TrainSearchReport& report) {
-  const api::TrainSearchReport drawn = api::with_named_rows(report, kDrawnLosses);
+  const api::TrainSearchReport drawn = api::with_named_rows(report, kDrawnWays);
   write_page(file, "plan_search_train", report.optimum ? Status::kOk : Status::kFindings,
              [&](JsonWriter& json) { write_fields(json, options, drawn); });
 }
