@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "cli/print/html/tensor_grid.h"
@@ -97,6 +98,17 @@ void write_loss_cell(Page& page, const std::optional<JsonView>& loss) {
     page.text("the best");
   }
   page.html().close();
+}
+
+void note_experts(Page& page, const JsonView& rows) {
+  const auto all = rows.elements();
+  const auto distributes = [](const JsonView& row) {
+    return row["ep"].count() > 1 || row["expert_parallel"].truth();
+  };
+  if (std::ranges::none_of(all, distributes)) return;
+  page.note(
+      "ep is the number of groups that have sequences of their own and share the experts. "
+      "Experts are cut over tp; with expert-parallel, every device has whole ones.");
 }
 
 void write_runner_up(Page& page, const std::string& name, const JsonView& loss) {

@@ -35,6 +35,8 @@ std::vector<ComparedRow> compared_rows(const JsonView& search, size_t most);
 /// "12 %: collectives" for a loss, "the best" for the optimum.
 std::string loss_text(const std::optional<JsonView>& loss);
 void write_loss_cell(Page& page, const std::optional<JsonView>& loss);
+/// Explains the names of layouts that distribute experts, if a row has one.
+void note_experts(Page& page, const JsonView& rows);
 void write_runner_up(Page& page, const std::string& name, const JsonView& loss);
 
 }  // namespace shardtool::cli

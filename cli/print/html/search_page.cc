@@ -216,6 +216,7 @@ class SearchPage {
     }
     page_.end_table();
     page_.note("Weights and the cache of a sequence are those of the fullest device.");
+    note_experts(page_, rows_);
     const size_t all = search_["losses"].size() + 1;
     page_.note_rest(all, kMostLayouts);
     page_.end_section();

@@ -234,6 +234,7 @@ class TrainSearchPage {
       page_.text_cell(recompute_text(row)).end_row();
     }
     page_.end_table();
+    note_experts(page_, rows_);
     const size_t all = search_["losses"].size() + 1;
     page_.note_rest(all, kMostWays);
     page_.end_section();

@@ -9,7 +9,8 @@ train --devices 1 --sequence 64 --batch 4 --recompute none,full --json |
   sed 's/\(\.[0-9][0-9]\)[0-9]*/\1/g; s/, "warnings.*//'
 # Experts over groups of devices with sequences of their own.
 "$golden_model" mixtral mixtral
-shardtool plan search mixtral --train --profile h100-sxm --devices 4 --sequence 64 --batch 8
+shardtool plan search mixtral --train --profile h100-sxm --devices 4 --sequence 64 --batch 8 --html experts.html
+grep -o 'ep is the number of groups[^<]*' experts.html
 shardtool plan search mixtral --train --profile h100-sxm --devices 4 --ep 4 --zero 1 --sequence 64 --batch 6
 # Nothing fits: a finding.
 train --devices 1 --sequence 64 --batch 4 --budget 1MiB
