@@ -51,6 +51,15 @@ Error cannot_share(const HeadCounts& counts, i64 devices, SmallPolicy small,
   return or_gather(without_gather(counts, devices, small, why), counts, devices);
 }
 
+/// Gives each of n units to equally many devices, one after the other. n must divide the devices.
+AxisExpr shared_units(i64 n, const mesh::Mesh& mesh, const Over& over) {
+  if (const auto replicas_over = leading(mesh, over, n)) return split(n, *replicas_over, kExact);
+  const i64 parts = extent(mesh, over);
+  std::vector<std::vector<i64>> owned;
+  for (i64 part = 0; part < parts; ++part) owned.push_back({part / (parts / n)});
+  return owners(n, std::move(owned), over);
+}
+
 /// Distributes queries evenly and gives every device the KV heads that they attend to.
 HeadCut gathered(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, SplitRule rule) {
   const i64 group = counts.heads / counts.kv_heads;
@@ -91,32 +100,25 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
                        fmt::format("{} devices are not a multiple of {} {}", devices,
                                    counts.kv_heads, counts.kv_name));
   }
-  const auto replicas_over = leading(mesh, over, counts.kv_heads);
-  if (!replicas_over) {
-    throw cannot_share(counts, devices, small,
-                       fmt::format("no leading part of mesh axes {} has {} devices",
-                                   to_string(over), counts.kv_heads));
-  }
   if (counts.heads % devices != 0) {
     throw cannot_share(counts, devices, small,
                        fmt::format("{} % {} = {} {} are left over", counts.heads, devices,
                                    counts.heads % devices, counts.heads_name));
   }
-  return {split(counts.heads, over, kExact), split(counts.kv_heads, *replicas_over, kExact)};
+  return {split(counts.heads, over, kExact), shared_units(counts.kv_heads, mesh, over)};
 }
 
 AxisExpr cut_units(i64 n, const mesh::Mesh& mesh, const Over& over, SplitRule rule,
                    SmallPolicy small) {
   const i64 devices = extent(mesh, over);
   if (small != SmallPolicy::kReplicate || n >= devices || n < 1) return split(n, over, rule);
-  const auto replicas_over = leading(mesh, over, n);
-  if (!replicas_over) {
+  if (devices % n != 0) {
     throw Error(ErrorCode::kNotDivisible,
                 fmt::format("{} units cannot be replicated evenly over mesh axes {} of {} devices",
                             n, to_string(over), devices))
         .help(fmt::format("use a number of devices that is a multiple of {}, or at most {}", n, n));
   }
-  return split(n, *replicas_over, kExact);
+  return shared_units(n, mesh, over);
 }
 
 }  // namespace shardtool::layout

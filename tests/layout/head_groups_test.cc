@@ -100,16 +100,15 @@ TEST_CASE("fewer KV heads than devices are an error unless a policy says what to
               evaluate(cut_heads({32, 8}, tp(3), kTp, kExact, SmallPolicy::kError).kv, tp(3), 0));
 }
 
-TEST_CASE("KV heads that are no leading part of the mesh axes are refused with that reason") {
+TEST_CASE("units are on runs of devices also where no leading part of the mesh axes has as many") {
   const mesh::Mesh mesh({{"ep", 2}, {"tp", 3}});
-  const auto refused = error_of([&] {
-    return cut_heads({12, 3}, mesh, {{"ep"}, {"tp"}}, kBalanced, SmallPolicy::kReplicate);
-  });
-  REQUIRE(refused);
-  CHECK(
-      refused->message() ==
-      "12 query heads and 3 KV heads cannot share one cut over 6 devices: no leading part of mesh "
-      "axes ep*tp has 3 devices");
+  const std::vector<mesh::AxisRef> both{{"ep"}, {"tp"}};
+  const HeadCut heads = cut_heads({12, 3}, mesh, both, kBalanced, SmallPolicy::kReplicate);
+  const Held of_runs{"[0, 1)", "[0, 1)", "[1, 2)", "[1, 2)", "[2, 3)", "[2, 3)"};
+  CHECK(held(heads.kv, mesh) == of_runs);
+  CHECK(held(heads.queries, mesh) ==
+        Held{"[0, 2)", "[2, 4)", "[4, 6)", "[6, 8)", "[8, 10)", "[10, 12)"});
+  CHECK(held(cut_units(3, mesh, both, kBalanced, SmallPolicy::kReplicate), mesh) == of_runs);
 }
 
 TEST_CASE("an error about very many heads lists as many counts as a message can take") {
