@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "lib/mapping/document/form_pattern.h"
 #include "lib/mapping/match/companions.h"
 #include "lib/mapping/match/rule_matcher.h"
 #include "lib/mapping/presets.h"
@@ -102,8 +103,8 @@ std::vector<std::string> replicating(const Kinds& kinds) {
   std::vector<std::string> rules;
   for (const auto& [form, kind] : kinds) {
     // Keys in reading order: pattern, strategy, note.
-    rules.push_back(fmt::format(R"({{"match":{},"strategy":"replicate","note":{}}})",
-                                json(form).dump(), json(kind.note()).dump()));
+    rules.push_back(fmt::format(R"({{{},"strategy":"replicate","note":{}}})",
+                                form_pattern(form, ":"), json(kind.note()).dump()));
   }
   return rules;
 }
@@ -117,7 +118,7 @@ std::string dims_text(const ProposedRule& rule) {
 /// Writes a proposed rule: pattern, cut, the number that names an expert, note.
 std::string rule_text(const ProposedRule& rule, const mesh::Mesh& mesh) {
   constexpr std::string_view kExpert = "experts.*";
-  std::string match = rule.form;
+  std::string match = form_pattern(rule.form, ":");
   std::string index;
   const size_t expert = match.find(kExpert);
   if (!rule.dims.empty() && expert != match.npos && mesh.has_axis("ep")) {
@@ -127,7 +128,7 @@ std::string rule_text(const ProposedRule& rule, const mesh::Mesh& mesh) {
   const std::string cut = rule.dims.empty() ? R"("strategy":"replicate")" : dims_text(rule);
   const std::string bias = rule.is_reduced_bias ? R"("bias":"after_reduction",)" : "";
   return fmt::format(
-      R"({{"match":{},{},{}{}"note":{}}})", json(match).dump(), cut, index, bias,
+      R"({{{},{},{}{}"note":{}}})", match, cut, index, bias,
       json(fmt::format("{}: {}; {}", to_string(rule.certainty), rule.reason, rule.tensors)).dump());
 }
 

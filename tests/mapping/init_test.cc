@@ -33,6 +33,34 @@ TEST_CASE("the file that init writes resolves to what the preset resolves to") {
   }
 }
 
+TEST_CASE("the file that init writes takes names with characters of globs, and the empty name") {
+  const std::vector<TensorSpec> tensors = {
+      spec("", {2}),         spec("br{a,b}.w", {4}),      spec("bra.w", {6}),
+      spec("x<y>.3.w", {8}), spec("b*.w", {3}),           spec("st**ar", {5}),
+      spec("x<.w", {7}),     spec("back\\slash.{}", {9}), spec("x<y>.12.w", {8})};
+  const std::string text = init_mapping(nullptr, "", mesh::parse_mesh("tp=2"), tensors).text;
+  const Mapping mapping = mapping_of(text);
+  const Resolution own = resolve(mapping, tensors, nullptr, {});
+  CHECK(own.tensors.size() == tensors.size());
+  CHECK(text.find(R"({"regex":"^$","strategy")") != std::string::npos);
+}
+
+TEST_CASE("a pattern that is a name, but not for a glob, is answered with one that takes it") {
+  const std::vector<TensorSpec> tensors = {spec("br{a,b}.w", {4})};
+  const auto error_with = [&](const std::string& rule) {
+    const Mapping mapping =
+        mapping_of(R"({"version": 1, "rules": [{)" + rule + R"(, "strategy": "replicate"}]})");
+    return error_of([&] { return resolve(mapping, tensors, nullptr, over("tp=2")); });
+  };
+  const auto error = error_with(R"("match": "br{a,b}.w")");
+  REQUIRE(error);
+  const std::string named = R"("regex": "^br\\{a\\,b\\}\\.w$")";
+  CHECK(error->help_lines().front().find("the name itself is written {" + named) !=
+        std::string::npos);
+  CHECK(error->help_lines().back().find("add a rule, such as {" + named) != std::string::npos);
+  CHECK_FALSE(error_with(named));
+}
+
 TEST_CASE(
     "the file is written to be edited: one axis a line, and a rule for what the preset does not "
     "know") {

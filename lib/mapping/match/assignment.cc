@@ -8,6 +8,7 @@
 #include <map>
 
 #include "lib/base/text.h"
+#include "lib/mapping/document/form_pattern.h"
 #include "lib/mapping/document/glob_matcher.h"
 #include "lib/mapping/document/name_form.h"
 #include "lib/mapping/match/nearest_names.h"
@@ -48,6 +49,15 @@ std::vector<std::string> forms_of(std::span<const TensorSpec> tensors) {
   return forms;
 }
 
+/// Advises on a pattern that matches nothing: the name that it nearly is, or for a text that is a
+/// name and that a glob reads otherwise, how to write that name. Empty without advice.
+std::string pattern_advice(const std::string& pattern, const std::vector<std::string>& forms) {
+  if (std::ranges::binary_search(forms, pattern))
+    return fmt::format("the name itself is written {{{}, ...}}",
+                       quote_for_message(form_pattern(pattern)));
+  return did_you_mean(pattern_form(pattern), forms);
+}
+
 /// Adds a note for every own rule that matches nothing, with the names that are most like it.
 void explain_unused(Error& e, const RuleMatcher& rules, std::span<const TensorSpec> tensors) {
   const std::vector<std::string> forms = forms_of(tensors);
@@ -56,7 +66,7 @@ void explain_unused(Error& e, const RuleMatcher& rules, std::span<const TensorSp
     if (rules.is_used(r) || placed.document->is_preset) continue;
     const std::string& pattern = placed.rule->patterns.front().text;
     const auto nearest = nearest_names(pattern, forms);
-    const std::string hint = did_you_mean(pattern_form(pattern), forms);
+    const std::string hint = pattern_advice(pattern, forms);
     if (!hint.empty())
       e.help(
           fmt::format("rule '{}' says \"{}\": {}", placed.label, quote_for_message(pattern), hint));
@@ -148,9 +158,9 @@ Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors,
         "\"heads*3*head_dim\"");
   }
   e.help(
-      fmt::format("add a rule, such as {{\"match\": \"{}\", \"strategy\": \"replicate\"}}, or say "
+      fmt::format("add a rule, such as {{{}, \"strategy\": \"replicate\"}}, or say "
                   "\"unknown\": \"replicate\"",
-                  quote_for_message(forms.begin()->first)));
+                  quote_for_message(form_pattern(forms.begin()->first))));
   return e;
 }
 
@@ -162,7 +172,7 @@ Error unused_rule(const PlacedRule& placed, std::span<const TensorSpec> tensors)
     e.note("where", fmt::format("<{}> is a layer of which {}", capture, to_string(set)));
   const std::vector<std::string> forms = forms_of(tensors);
   const auto nearest = nearest_names(pattern, forms);
-  const std::string hint = did_you_mean(pattern_form(pattern), forms);
+  const std::string hint = pattern_advice(pattern, forms);
   if (!hint.empty()) e.help(hint);
   if (hint.empty() && !nearest.empty())
     e.note("nearest names", quote_for_message(fmt::format("{}", fmt::join(nearest, ", "))));
