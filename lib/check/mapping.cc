@@ -92,7 +92,7 @@ void check_resolution(const mapping::Resolution& resolution, const std::string& 
                   .tensor = cut.example_tensor,
                   .found = "shards of " + mapping::sum_text(cut.sizes),
                   .fix = fmt::format("most engines need equal shards: {}; or pad the axis",
-                                     mapping::even_counts(cut.sizes))});
+                                     mapping::even_counts(cut.units, std::ssize(cut.sizes)))});
   }
   for (const std::string& warning : resolution.warnings) {
     findings.add({.rule = CheckRule::kMappingWarning, .message = warning, .file = file});

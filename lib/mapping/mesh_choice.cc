@@ -15,12 +15,23 @@ const Document& nearest_mesh(const Mapping& mapping) {
       .help("give one with --mesh tp=4, or write \"mesh\": [{\"axis\": \"tp\", \"size\": 4}]");
 }
 
+/// Writes the mesh as a command line does, with N for the size that is not known.
+std::string typed_mesh(const std::vector<MeshAxisSpec>& axes) {
+  std::string text;
+  for (const MeshAxisSpec& axis : axes) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", axis.axis,
+                        axis.size ? std::to_string(*axis.size) : "N");
+  }
+  return text;
+}
+
 /// Returns the size of the only axis with size "auto".
-i64 auto_size(const MeshAxisSpec& axis, i64 others, std::optional<i64> devices) {
+i64 auto_size(const MeshAxisSpec& axis, const std::vector<MeshAxisSpec>& all, i64 others,
+              std::optional<i64> devices) {
   if (!devices) {
     throw Error(ErrorCode::kMesh, fmt::format("the size of mesh axis '{}' is \"auto\"", axis.axis))
         .at(axis.place)
-        .help("say how many devices there are, with --devices or a full --mesh");
+        .help("say how many devices there are: --mesh " + typed_mesh(all));
   }
   if (*devices % others != 0) {
     throw Error(ErrorCode::kMesh,
@@ -47,7 +58,7 @@ mesh::Mesh fill(const Document& document, std::optional<i64> devices) {
   }
   std::vector<mesh::MeshAxis> axes;
   for (const MeshAxisSpec& spec : specs) {
-    axes.push_back({spec.axis, spec.size ? *spec.size : auto_size(spec, others, devices)});
+    axes.push_back({spec.axis, spec.size ? *spec.size : auto_size(spec, specs, others, devices)});
   }
   const DeviceOrderSpec& order = document.device_order;
   Place place = specs.front().place;

@@ -98,8 +98,9 @@ std::vector<Row> rows_of_cuts() {
   const Try refined = with(straddled, [](Try& run) { run.settings = {{"straddle", "refine"}}; });
   std::vector<Row> rows = {
       mesh(ErrorCode::kEmptyShard, "use at most 2 devices along tp", empty, "tp=2"),
-      set(ErrorCode::kEmptyShard, "--set axes.x.small=replicate", empty, "axes.x.small",
-          "replicate"),
+      set(ErrorCode::kEmptyShard, "--set axes.x.mesh=null", empty, "axes.x.mesh", "null"),
+      mesh(ErrorCode::kEmptyShard, "use at most 8 devices along tp",
+           grouped("tp=16", R"(, "small": "gather")"), "tp=8"),
       {ErrorCode::kEmptyShard, "--allow-empty-shards", empty,
        with(empty, [](Try& run) { run.allow_empty_shards = true; })},
       mesh(ErrorCode::kEmptyShard, "use at most 2 devices along tp", heads, "tp=2"),
@@ -119,6 +120,15 @@ std::vector<Row> rows_of_cuts() {
       set(ErrorCode::kGroups, "with --set axes.kv_heads.small=gather", grouped("tp=3"),
           "axes.kv_heads.small", "gather"),
   };
+  const Try of_groups{
+      R"("axes": {"heads": {"mesh": "tp", "size": 4, "groups": "kv"}, "kv": {"mesh": "tp", "size": 2},
+      "head_dim": {"size": 4}}, "rules": [{"match": "a.weight", "dims": ["kv*head_dim", null]}],
+      "companions": [{"of": "**.weight", "is": "**.scale", "kind": "block_scale", "block": [8, 8]}])",
+      {spec("a.weight", {8, 8}), spec("a.scale", {1, 1}, Dtype::kF32)}};
+  for (const std::string policy : {"replicate-scale", "refine"}) {
+    rows.push_back(set(ErrorCode::kBlockStraddle, "--straddle replicate-scale or refine", of_groups,
+                       "straddle", policy));
+  }
   const Try by_strategy = with(straddled, [](Try& run) {
     run.members = R"("rules": [{"match": "a.weight", "strategy": "rowwise"}],
       "companions": [{"of": "**.weight", "is": "**.scale", "kind": "block_scale", "block": [4, 4]}])";
@@ -131,6 +141,52 @@ std::vector<Row> rows_of_cuts() {
     rows.push_back(set(ErrorCode::kBlockStraddle, policy, straddled, "straddle", policy));
   }
   return rows;
+}
+
+/// 2 KV heads over 3 devices, each with those of its queries.
+TEST_CASE("the units of an uneven axis are counted once, however many devices share one") {
+  const Try run = grouped("tp=3", R"(, "small": "gather")");
+  const Mapping mapping = mapping_of("{\"version\": 1,\n" + run.members + "}");
+  const Resolution resolution = resolve(mapping, run.tensors, nullptr, over(run.mesh));
+  REQUIRE(resolution.uneven.size() == 2);
+  const UnevenCut& kv = resolution.uneven.back();
+  CHECK(kv.axis == "kv_heads");
+  CHECK(kv.sizes == std::vector<i64>{1, 2, 1});
+  CHECK(kv.units == 2);
+}
+
+TEST_CASE("axes whose units devices share are warned of, but not grouped heads and presets") {
+  const auto warnings = [](const Mapping& mapping, const Try& run) {
+    return resolve(mapping, run.tensors, nullptr, over(run.mesh)).warnings;
+  };
+  const std::string axes = R"("axes": {"x": {"mesh": "tp", "small": "replicate"}})";
+  const std::string rule = R"("rules": [{"match": "w", "dims": ["x", null]}])";
+  const Try shared{axes + ", " + rule, {spec("w", {2, 8})}, "tp=4"};
+  const Mapping user = mapping_of("{\"version\": 1, " + shared.members + "}");
+  REQUIRE(warnings(user, shared).size() == 1);
+  CHECK(
+      warnings(user, shared).front() ==
+      "axis 'x' has fewer units than the 4 devices along tp, so that devices share one: an engine "
+      "that sums over all of them counts it several times (`shardtool validate` shows it)");
+  Try enough = shared;
+  enough.mesh = "tp=2";
+  CHECK(warnings(user, enough).empty());
+  const Mapping preset(
+      {{"mapping.json", "{\"version\": 1, \"extends\": [\"preset:x\"], " + rule + "}"},
+       {"preset:x", "{\"version\": 1, " + axes + "}"}});
+  CHECK(warnings(preset, shared).empty());
+  const Try heads = grouped("tp=4", R"(, "small": "replicate")");
+  CHECK(warnings(mapping_of("{\"version\": 1, " + heads.members + "}"), heads).empty());
+}
+
+TEST_CASE("a mesh with a size that is not known says how to give it") {
+  const Mapping mapping = mapping_of(
+      R"({"version": 1, "mesh": [{"axis": "dp", "size": 2}, {"axis": "tp", "size": "auto"}],
+      "rules": [{"match": "w", "strategy": "rowwise"}]})");
+  const auto error = error_of([&] { return resolve(mapping, kOne, nullptr, {}); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kMesh);
+  CHECK(error->help_lines().front() == "say how many devices there are: --mesh dp=2,tp=N");
 }
 
 std::vector<Row> rows_of_names() {

@@ -60,8 +60,8 @@ TEST_CASE("an axis that nothing defines is an error, or whole where the mapping 
 }
 
 TEST_CASE("an uneven cut is told with the nearest numbers of devices that divide") {
-  CHECK(even_counts({3, 3, 2}) == "8 divides over 2 or 4 devices");
-  CHECK(even_counts({1, 1, 1, 0}) == "3 divides over 3 devices");
+  CHECK(even_counts(8, 3) == "8 divides over 2 or 4 devices");
+  CHECK(even_counts(3, 4) == "3 divides over 3 devices");
   CHECK(sum_text({334, 333, 333}) == "334+333+333");
   CHECK(sum_text(std::vector<i64>(17, 1)) == "1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+...");
 }
@@ -73,6 +73,8 @@ TEST_CASE("require_even refuses what is uneven and nothing else") {
   ResolveOptions even = over("tp=4");
   even.require_even = true;
   CHECK_FAULT(kNotDivisible, rows, {spec("a", {4097})}, even);
+  CHECK(fault(rows, {spec("a", {4097})}, even)->help_lines().front() ==
+        "use a size that divides 4097 (1 17 241)");
   CHECK_FAULT(kNotDivisible, rows, {spec("b", {4097})}, even);
   CHECK_FALSE(fault(rows, {spec("a", {4096}), spec("b", {4096}), spec("c", {4097})}, even));
 }

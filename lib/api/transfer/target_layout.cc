@@ -303,7 +303,7 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
         "axis '{}' is cut unevenly, {} ({}, e.g. {}), and most engines need equal shards: {} "
         "(--require-even refuses the cut)",
         cut.axis, mapping::sum_text(cut.sizes), plural(cut.tensors, "tensor"), cut.example_tensor,
-        mapping::even_counts(cut.sizes)));
+        mapping::even_counts(cut.units, std::ssize(cut.sizes))));
   }
   if (std::any_of(resolution.tensors.begin(), resolution.tensors.end(), is_refined)) {
     target.warnings.emplace_back(

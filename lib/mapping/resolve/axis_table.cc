@@ -106,7 +106,7 @@ AxisTable::AxisTable(const Mapping& mapping, const mesh::Mesh& mesh, const Model
                      const std::string& layout)
     : mesh_(mesh), config_(config) {
   for (const Document& document : mapping.documents()) {
-    for (const auto& [name, spec] : document.axes) merge(name, spec, document.may_lack_axes);
+    for (const auto& [name, spec] : document.axes) merge(name, spec, document);
   }
   add_default_axes(mapping);
   if (!layout.empty()) apply_layout(mapping, layout);
@@ -117,11 +117,13 @@ AxisTable::AxisTable(const Mapping& mapping, const mesh::Mesh& mesh, const Model
   check_groups();
 }
 
-void AxisTable::merge(const std::string& name, const AxisSpec& spec, bool may_lack_axes) {
-  const auto [at, is_new] = axes_.try_emplace(name, Entry{spec, may_lack_axes, {}, {}});
+void AxisTable::merge(const std::string& name, const AxisSpec& spec, const Document& document) {
+  const auto [at, is_new] =
+      axes_.try_emplace(name, Entry{spec, document.may_lack_axes, document.is_preset, {}, {}});
   if (is_new) return;
   AxisSpec& nearer = at->second.spec;
-  if (!nearer.mesh) at->second.may_lack_axes = may_lack_axes;
+  if (!nearer.mesh) at->second.may_lack_axes = document.may_lack_axes;
+  if (!nearer.small) at->second.small_in_preset = document.is_preset;
   inherit(nearer.mesh, spec.mesh);
   inherit(nearer.size, spec.size);
   inherit(nearer.uneven, spec.uneven);
@@ -336,8 +338,14 @@ AxisExpr AxisTable::units(const std::string& axis, i64 n) {
   if (entry.spec.owners && entry.spec.owners->kind != OwnersSpec::Kind::kContiguous)
     return owned_units(axis, n);
   if (entry.aligned > 1) return aligned_units(axis, n);
-  return layout::cut_units(n, mesh_, entry.over, rule_of(entry.spec),
-                           entry.spec.small.value_or(SmallPolicy::kError));
+  const SmallPolicy small = entry.spec.small.value_or(SmallPolicy::kError);
+  const bool is_shared = small == SmallPolicy::kReplicate && n < extent(mesh_, entry.over);
+  if (is_shared && !entry.small_in_preset) shared_.insert(axis);
+  return layout::cut_units(n, mesh_, entry.over, rule_of(entry.spec), small);
+}
+
+bool AxisTable::has_groups(const std::string& axis) const {
+  return axes_.at(axis).spec.groups.has_value() || !grouped_by(axis).empty();
 }
 
 void AxisTable::align(const std::map<std::string, i64>& units, bool pad) {

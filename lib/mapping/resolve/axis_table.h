@@ -58,6 +58,11 @@ class AxisTable {
   void begin_tensor(const Rule& rule);
   /// Returns true if the axis is cut in the current tensor.
   bool is_cut(const std::string& axis) const;
+  /// Returns true if the axis is grouped under another one, or another one under it.
+  bool has_groups(const std::string& axis) const;
+  /// Returns the axes whose units several devices share because a user's file sets "small":
+  /// "replicate", and that no axis is grouped under. Only those that have been cut.
+  const std::set<std::string>& shared() const { return shared_; }
   const Place& place(const std::string& axis) const { return axes_.at(axis).spec.place; }
   /// The declared sizes that have been evaluated so far.
   std::map<std::string, i64> known_sizes() const;
@@ -81,13 +86,14 @@ class AxisTable {
   struct Entry {
     AxisSpec spec;
     bool may_lack_axes = false;
+    bool small_in_preset = false;
     mesh::Over over;
     std::optional<i64> size;  ///< set after the first evaluation
     i64 aligned = 1;          ///< number of units that stay together
     bool pad_aligned = false;
   };
 
-  void merge(const std::string& name, const AxisSpec& spec, bool may_lack_axes);
+  void merge(const std::string& name, const AxisSpec& spec, const Document& document);
   void add_default_axes(const Mapping& mapping);
   void apply_layout(const Mapping& mapping, const std::string& layout);
   void check_groups() const;
@@ -106,6 +112,7 @@ class AxisTable {
   SizeChain chain_;
   std::map<std::pair<std::string, i64>, UnitCut> cuts_;
   std::set<std::string> alone_;  ///< axes of the current tensor
+  std::set<std::string> shared_;
 };
 
 }  // namespace shardtool::mapping

@@ -109,6 +109,11 @@ void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype) {
 
 i64 most_parts(const layout::AxisExpr& expr) {
   if (const auto* scaled = std::get_if<layout::Scale>(&expr.node())) return most_parts(*scaled->of);
+  if (const auto* dealt = std::get_if<layout::Owners>(&expr.node())) {
+    const auto last = std::find_if(dealt->owned.rbegin(), dealt->owned.rend(),
+                                   [](const auto& units) { return !units.empty(); });
+    return dealt->owned.rend() - last;
+  }
   const auto* sections = std::get_if<layout::Concat>(&expr.node());
   if (sections == nullptr) return expr.size();
   i64 least = expr.size();
@@ -118,7 +123,7 @@ i64 most_parts(const layout::AxisExpr& expr) {
   return least;
 }
 
-Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes) {
+Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes, bool must_be_even) {
   const auto* groups = std::get_if<layout::Scale>(&cut.units.node());
   const i64 n = groups == nullptr ? cut.units.size() : groups->of->size();
   const i64 parts = static_cast<i64>(sizes.size());
@@ -129,10 +134,12 @@ Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes) {
           fmt::format("{} {} cannot be split evenly over mesh axis \"{}\" (size {}): {} % {} = {}",
                       n, what, overs.empty() ? "nothing" : to_string(overs.front()), parts, n,
                       parts, n % parts));
-  e.help(fmt::format(
-      "use a size that divides {} ({}), or allow uneven shards with \"uneven\": \"balanced\" -> {}",
-      n, fmt::join(divisors(n), " "), fmt::join(sizes, "+")));
-  return e;
+  const std::string sizes_that_divide =
+      fmt::format("use a size that divides {} ({})", n, fmt::join(divisors(n), " "));
+  if (must_be_even) return std::move(e.help(sizes_that_divide));
+  return std::move(
+      e.help(fmt::format("{}, or allow uneven shards with \"uneven\": \"balanced\" -> {}",
+                         sizes_that_divide, fmt::join(sizes, "+"))));
 }
 
 std::string sum_text(const std::vector<i64>& sizes) {
@@ -142,10 +149,9 @@ std::string sum_text(const std::vector<i64>& sizes) {
                      shown == sizes.end() ? "" : "+...");
 }
 
-std::string even_counts(const std::vector<i64>& sizes) {
-  const i64 units = std::accumulate(sizes.begin(), sizes.end(), i64{0});
+std::string even_counts(i64 units, i64 parts) {
   const std::vector<i64> even = divisors(units);
-  const auto above = std::lower_bound(even.begin(), even.end(), std::ssize(sizes));
+  const auto above = std::lower_bound(even.begin(), even.end(), parts);
   std::vector<i64> nearest;
   if (above != even.begin()) nearest.push_back(*std::prev(above));
   if (above != even.end()) nearest.push_back(*above);

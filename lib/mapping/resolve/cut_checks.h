@@ -20,7 +20,8 @@ void refuse_empty_shards(const layout::Layout& layout);
 /// Throws kSubByteCut if a contiguous run on some device does not begin and end at a byte.
 void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype);
 
-/// Returns the largest number of parts none of which is empty: the units that a cut distributes.
+/// Returns the largest number of parts none of which is empty: the units that a cut distributes, or
+/// the parts that have owned units.
 i64 most_parts(const layout::AxisExpr& expr);
 
 /// Returns the layout after both checks, and throws what they throw. If empty shards are allowed,
@@ -28,14 +29,15 @@ i64 most_parts(const layout::AxisExpr& expr);
 std::shared_ptr<const layout::Layout> checked(layout::Layout layout, Dtype dtype,
                                               bool allow_empty_shards);
 
-/// Returns kNotDivisible for a cut with unequal parts, with a number of parts that would divide.
-Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes);
+/// Returns kNotDivisible for a cut with unequal parts, with numbers of parts that would divide, and
+/// unless it `must_be_even`, with the policy that allows it.
+Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes, bool must_be_even);
 
 /// Formats as "334+333+333"; of many parts the first ones and "+...".
 std::string sum_text(const std::vector<i64>& sizes);
-/// Names the nearest numbers of devices for equal parts: "1000 divides over 2 or 4 devices".
-/// `sizes` are the units of each part.
-std::string even_counts(const std::vector<i64>& sizes);
+/// Names the numbers of devices next to `parts` for equal parts: "1000 divides over 2 or 4
+/// devices".
+std::string even_counts(i64 units, i64 parts);
 
 /// Lists changes beside cutting, in words: "pad axis 0 'vocab' from 50257 to 50304 with zeros",
 /// "refine axis 0: blocks of 128 become 2 of 64, each with a copy".

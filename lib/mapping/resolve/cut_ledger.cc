@@ -18,9 +18,9 @@ size_t CutLedger::enter(const UnitCut& cut) {
   const auto [at, is_new] = by_cut_.try_emplace({cut.name, to_string(cut.units)}, entries_.size());
   if (!is_new) return at->second;
   const auto sizes = part_sizes(cut, axes_.mesh());
-  entries_.push_back({cut.name, sizes, {}, 0});
+  entries_.push_back({cut.name, sizes, {}, 0, cut.units.size()});
   if (!parts_differ(sizes) || !(require_even_ || cut.refuse_uneven)) return at->second;
-  Error e = uneven_cut_error(cut, sizes);
+  Error e = uneven_cut_error(cut, sizes, require_even_);
   e.at(cut.place);
   const std::string origin = axes_.has(cut.name) ? axes_.size_origin(cut.name) : "";
   if (!origin.empty()) e.note("config", origin);

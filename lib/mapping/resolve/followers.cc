@@ -22,14 +22,6 @@ layout::Straddling straddling_of(Straddle straddle) {
   throw Error(ErrorCode::kInternal, "unknown policy for straddled blocks");
 }
 
-/// Advises the treatments that can help. Only cuts of axes that "dims" name are moved to the
-/// boundaries of blocks, and a treatment that was chosen has failed.
-std::string treatments(Straddle chosen, const TensorDecision& leader) {
-  const bool may_move = chosen == Straddle::kError && leader.strategy == "dims";
-  return fmt::format("or choose a treatment: --straddle {}replicate-scale or refine",
-                     may_move ? "uneven-aligned, pad, " : "");
-}
-
 /// Adds the companion and both tensors to the error.
 Error& explain(Error& e, const PlacedCompanion& placed, const TensorSpec& tensor,
                const TensorSpec& leader) {
@@ -73,7 +65,6 @@ ResolvedTensor Followers::follow(size_t companion, size_t tensor, const Resolved
     const auto member = companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
     followed = decide(placed, member, *leader.layout, spec.dtype);
   } catch (Error& e) {
-    if (e.code() == ErrorCode::kBlockStraddle) e.help(treatments(straddle_, *leader.by));
     throw explain(e, placed, spec, tensors[leader.tensor]);
   }
   return {tensor, followed.layout, followed.by, leader.numbers};

@@ -49,6 +49,7 @@ struct UnevenCut {
   std::vector<i64> sizes;  ///< units per part
   std::string example_tensor;
   i64 tensors = 0;
+  i64 units = 0;  ///< of the axis; fewer than the sum of sizes if parts share some
 };
 
 /// The layouts of all tensors of a checkpoint under a mapping.

@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
+#include <string_view>
 #include <tuple>
 
 #include "lib/mapping/assertions.h"
@@ -75,7 +78,7 @@ std::optional<Policy> nearest(const Mapping& mapping, std::optional<Policy> Docu
   return std::nullopt;
 }
 
-/// Adds advice to an error about an empty shard: fewer devices, a policy of the axis, or replicas.
+/// Adds advice to an error about an empty shard: fewer devices, or replicas.
 Error& advise_on_empty(Error& e, const std::vector<UnitCut>& units, const Rule& rule,
                        const AxisTable& axes) {
   for (const UnitCut& cut : units) {
@@ -86,13 +89,52 @@ Error& advise_on_empty(Error& e, const std::vector<UnitCut>& units, const Rule& 
     if (most >= parts) continue;
     e.help(fmt::format("use at most {} devices along {}", most, to_string(overs.front())));
     const bool is_axis = std::holds_alternative<std::vector<Dim>>(rule.cut);
-    if (is_axis && parts % most == 0)
-      e.help(fmt::format("or let devices share a unit: --set axes.{}.small=replicate", cut.name));
+    if (is_axis && !axes.has_groups(cut.name))
+      e.help(fmt::format("or keep it whole on every device: --set axes.{}.mesh=null", cut.name));
     if (!is_axis) e.help("or keep it whole on every device: \"strategy\": \"replicate\"");
-    break;
+    return e.help("or allow it with --allow-empty-shards");
   }
-  return e.help("or allow it with --allow-empty-shards");
+  return e.help("allow it with --allow-empty-shards");
 }
+
+/// Warns of axes whose units several devices share: sums over all of them count a unit several
+/// times.
+std::vector<std::string> shared_units(const AxisTable& axes) {
+  std::vector<std::string> warnings;
+  for (const std::string& axis : axes.shared()) {
+    const mesh::Over& over = axes.over(axis);
+    warnings.push_back(fmt::format(
+        "axis '{}' has fewer units than the {} devices along {}, so that devices share one: an "
+        "engine that sums over all of them counts it several times (`shardtool validate` shows it)",
+        axis, extent(axes.mesh(), over), to_string(over)));
+  }
+  return warnings;
+}
+
+/// Adds to errors about cuts inside blocks the treatments with which the whole mapping resolves.
+class StraddleAdvice {
+ public:
+  /// `resolves_with` tries a value of "straddle"; called once per value, at the first such error.
+  explicit StraddleAdvice(std::function<bool(std::string_view)> resolves_with)
+      : resolves_with_(std::move(resolves_with)) {}
+
+  Error added_to(Error error) {
+    if (error.code() != ErrorCode::kBlockStraddle) return error;
+    if (!treatments_) {
+      treatments_.emplace();
+      for (const std::string_view name : {"uneven-aligned", "pad", "replicate-scale", "refine"}) {
+        if (resolves_with_(name)) treatments_->push_back(name);
+      }
+    }
+    if (treatments_->empty()) return error;
+    return std::move(error.help(
+        fmt::format("or choose a treatment: --straddle {}", fmt::join(*treatments_, " or "))));
+  }
+
+ private:
+  std::function<bool(std::string_view)> resolves_with_;
+  std::optional<std::vector<std::string_view>> treatments_;
+};
 
 class Resolver {
  public:
@@ -145,6 +187,7 @@ class Resolver {
     result_.axis_sizes = axes_.known_sizes();
     for (std::string& warning : matches_->numbers().gaps(axes_))
       result_.warnings.push_back(std::move(warning));
+    for (std::string& warning : shared_units(axes_)) result_.warnings.push_back(std::move(warning));
     for (std::string& warning : axes_without_tensors(rules_, axes_))
       result_.warnings.push_back(std::move(warning));
     if (options_.mesh) {
@@ -315,7 +358,26 @@ class Resolver {
 Resolution resolve(const Mapping& mapping, std::span<const TensorSpec> tensors,
                    const ModelConfig* config, const ResolveOptions& options) {
   const Mapping with_options = with_settings(mapping, options.settings);
-  return Resolver(with_options, tensors, config, options).run();
+  const auto resolves_with = [&](std::string_view straddle) {
+    const Mapping treated = with_settings(with_options, {{"straddle", std::string(straddle)}});
+    ResolveOptions unreported = options;
+    unreported.report = nullptr;
+    try {
+      Resolver(treated, tensors, config, unreported).run();
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  StraddleAdvice advice(resolves_with);
+  ResolveOptions advised = options;
+  if (options.report)
+    advised.report = [&](Error error) { options.report(advice.added_to(std::move(error))); };
+  try {
+    return Resolver(with_options, tensors, config, advised).run();
+  } catch (Error& error) {
+    throw advice.added_to(std::move(error));
+  }
 }
 
 Resolutions::Resolutions(const Mapping& mapping, std::span<const TensorSpec> tensors,
