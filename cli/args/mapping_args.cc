@@ -71,9 +71,9 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
        .target = &args.axis_mapping},
       {.name = "--straddle",
        .value = "POLICY",
-       .help = "where a cut falls inside a quantisation block: error, uneven-aligned, pad, "
-               "replicate-scale or refine",
-       .target = &args.straddle},
+       .help = "treatment of cuts inside a quantisation block",
+       .target = &args.straddle,
+       .choices = {"error", "uneven-aligned", "pad", "replicate-scale", "refine"}},
       {.name = "--model-config",
        .value = "FILE",
        .help = "the model's config.json, where it is not beside the weights",

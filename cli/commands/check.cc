@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "cli/args/html_file.h"
 #include "cli/args/watch.h"
@@ -35,7 +37,9 @@ class TextFile {
 
  private:
   Error failed() const {
-    return Error(ErrorCode::kWriteFailed, "the report cannot be written").at({path_, 0, 0, ""});
+    const std::string reason = std::generic_category().message(errno);
+    return Error(ErrorCode::kWriteFailed, "the report cannot be written: " + reason)
+        .at({path_, 0, 0, ""});
   }
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -11,6 +12,8 @@
 #include "lib/api/catalogue/graphs.h"
 #include "lib/api/catalogue/presets.h"
 #include "lib/base/text.h"
+#include "lib/format/names.h"
+#include "lib/format/safetensors/safetensors.h"
 
 namespace shardtool::cli {
 namespace {
@@ -33,6 +36,22 @@ std::string escaped_lines(std::string_view text, std::string_view indent) {
   return out;
 }
 
+/// Opens the JSON text of a safetensors file, which stands between its length and the data. In a
+/// failed state for other files.
+std::unique_ptr<std::istream> header_of(const std::string& path) {
+  constexpr i64 kMost = format::safetensors::kMaxHeaderBytes;
+  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
+  std::array<unsigned char, format::safetensors::kLengthBytes> length{};
+  file->read(reinterpret_cast<char*>(length.data()), std::ssize(length));
+  i64 bytes = 0;
+  for (size_t i = length.size(); i-- > 0;) bytes = bytes > kMost ? bytes : bytes * 256 + length[i];
+  if (!*file) return file;
+  std::string text(static_cast<size_t>(std::min(bytes, kMost)), '\0');
+  file->read(text.data(), std::ssize(text));
+  text.resize(static_cast<size_t>(file->gcount()));
+  return std::make_unique<std::istringstream>(std::move(text));
+}
+
 /// Opens the text that a place refers to: a built-in document or a file. If neither exists, the
 /// stream is in a failed state.
 std::unique_ptr<std::istream> source_text(const std::string& name) {
@@ -47,6 +66,7 @@ std::unique_ptr<std::istream> source_text(const std::string& name) {
   } catch (const Error&) {
     // A file with that name.
   }
+  if (format::is_safetensors_name(name)) return header_of(name);
   return std::make_unique<std::ifstream>(name);
 }
 

@@ -88,6 +88,9 @@ JsonReader::JsonReader(std::string_view text, JsonOrigin origin, int max_depth, 
 JsonKind JsonReader::kind() {
   skip_space();
   const char c = at_ < text_.size() ? text_[at_] : '\0';
+  const auto require_word = [this](std::string_view word) {
+    if (text_.substr(at_, word.size()) != word) fail(at_, "true, false or null");
+  };
   switch (c) {
     case '{':
       return JsonKind::kObject;
@@ -97,8 +100,10 @@ JsonKind JsonReader::kind() {
       return JsonKind::kString;
     case 't':
     case 'f':
+      require_word(c == 't' ? "true" : "false");
       return JsonKind::kBool;
     case 'n':
+      require_word("null");
       return JsonKind::kNull;
     default:
       break;
@@ -340,8 +345,8 @@ bool JsonReader::next_in_container(char close) {
   return true;
 }
 
+/// Consumes a word that kind() has found.
 void JsonReader::literal(std::string_view word) {
-  if (text_.substr(at_, word.size()) != word) fail(at_, "true, false or null");
   at_ += word.size();
 }
 

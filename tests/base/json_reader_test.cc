@@ -188,6 +188,18 @@ TEST_CASE("an error has line, column, pointer and the byte offset in the file") 
   CHECK(note(error, "expected") == "a number");
 }
 
+TEST_CASE("a word that is none of JSON's is called so, and no value of another type") {
+  for (const std::string word : {"not json", "nul", "tru", "falsity"}) {
+    JsonReader in(word, {"x.json", ErrorCode::kMalformed}, kDepth);
+    try {
+      in.begin_object();
+      CHECK(false);
+    } catch (const Error& error) {
+      CHECK(error.message().starts_with("expected true, false or null but found '"));
+    }
+  }
+}
+
 TEST_CASE("nesting beyond the limit is refused at once") {
   const std::string deep(100'000, '[');
   const Error error = error_of(deep, [](JsonReader& in) { in.skip(); });

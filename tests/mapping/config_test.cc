@@ -99,6 +99,10 @@ TEST_CASE("a config is read from a file and named without its folder") {
   const test::TempFolder folder;
   CHECK(load_config(folder.write("model/config.json", R"({"a": 3})")).file() == "config.json");
   CHECK_ERROR(kFileMissing, load_config(folder / "none.json"));
+  const std::string broken = folder.write("broken/config.json", "{oops}");
+  const auto error = testing::error_of([&] { return load_config(broken); });
+  REQUIRE(error);
+  CHECK(error->place() == Place{broken, 1, 2, ""});
 }
 
 }  // namespace

@@ -190,8 +190,15 @@ ModelConfig parse_config(std::string_view text, const std::string& file) {
 
 ModelConfig load_config(const std::string& path) {
   const size_t slash = path.rfind('/');
-  return parse_config(store::read_source_text(path, kMaxConfigBytes),
-                      slash == path.npos ? path : path.substr(slash + 1));
+  const std::string text = store::read_source_text(path, kMaxConfigBytes);
+  try {
+    return parse_config(text, slash == path.npos ? path : path.substr(slash + 1));
+  } catch (Error& error) {
+    if (!error.place()) throw;
+    Place place = *error.place();
+    place.file = path;
+    throw error.at(std::move(place));
+  }
 }
 
 }  // namespace shardtool::mapping

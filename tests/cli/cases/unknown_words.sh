@@ -6,6 +6,7 @@ shardtool merge a -o b --rank 1
 shardtool --jsno inspect
 shardtool inspect a b
 shardtool split a -o b --layout plan
+shardtool split a -o b --straddle padded
 shardtool explain E0230
 shardtool help mrege
 shardtool inspect a --query nmae

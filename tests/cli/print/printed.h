@@ -15,9 +15,9 @@ namespace shardtool::cli {
 /// A temporary text file.
 class TextFile {
  public:
-  explicit TextFile(const std::string& text)
+  explicit TextFile(const std::string& text, const std::string& ending = "")
       : path_(std::filesystem::temp_directory_path() /
-              ("shardtool-error-" + std::to_string(getpid()))) {
+              ("shardtool-error-" + std::to_string(getpid()) + ending)) {
     std::ofstream(path_) << text;
   }
   ~TextFile() { std::filesystem::remove(path_); }
