@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -126,6 +127,8 @@ class Planner {
     for (auto& file : members_) {
       std::ranges::stable_partition(file,
                                     [&](size_t t) { return bytes_[t] % kDataAlignment == 0; });
+      if (!is_aligned(file))
+        std::ranges::stable_sort(file, std::greater(), [&](size_t t) { return order_of(t); });
     }
     plan_.places.resize(tensors.size);
   }
@@ -139,6 +142,24 @@ class Planner {
   }
 
  private:
+  /// Bytes of an element; 1 for those of less.
+  i64 element_bytes(size_t t) const { return std::max(bits(tensors_.at(t).dtype) / 8, 1); }
+
+  /// True if every tensor in this order begins at a multiple of its element's bytes.
+  bool is_aligned(const std::vector<size_t>& file) const {
+    i64 next = 0;
+    for (const size_t t : file) {
+      if (next % element_bytes(t) != 0) return false;
+      next += bytes_[t];
+    }
+    return true;
+  }
+
+  /// Order in which all tensors are aligned: whole pages, then larger elements, each in turn.
+  i64 order_of(size_t t) const {
+    return bytes_[t] % kDataAlignment == 0 ? kDataAlignment : element_bytes(t);
+  }
+
   void add_file(std::string name, const safetensors::Metadata& metadata,
                 std::vector<size_t> members) {
     const int number = static_cast<int>(plan_.files.size());

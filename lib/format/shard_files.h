@@ -96,9 +96,9 @@ std::vector<std::vector<size_t>> deal_out(const TensorTable& tensors, i64 max_fi
 i64 data_bytes(const TensorTable::Tensor& tensor);
 
 /// Plans one rank's shards (local shapes) in files model-rank-{r}-part-{p}.safetensors, or with the
-/// names that `name_of` gives. Inside a
-/// file, tensors of whole pages come first; otherwise the order is kept. See deal_out for the
-/// sizes. Tensors of one name, which stand side by side in `shards`, go to different files. Throws
+/// names that `name_of` gives. Inside a file, tensors of whole pages come first, and the others in
+/// their order or, if that leaves one at no multiple of its element's bytes, larger elements first.
+/// See deal_out for the sizes. Tensors of one name, which stand side by side in `shards`, go to different files. Throws
 /// kLimit when a header grows beyond the format's limit.
 ///
 /// `origins`, if given, has for each tensor the file offset of its source bytes, or kNoOrigin: data

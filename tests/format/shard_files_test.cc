@@ -106,6 +106,35 @@ TEST_CASE("inside a file, tensors of whole pages come first and lie on pages, or
   }));
 }
 
+TEST_CASE("every tensor begins at a multiple of its element's bytes") {
+  CHECK(rc::check("aligned", [] {
+    std::vector<TensorSpec> tensors;
+    for (const i64 size :
+         *rc::gen::container<std::vector<i64>>(rc::gen::element<i64>(0, 1, 3, 512))) {
+      const Dtype dtype =
+          *rc::gen::element(Dtype::kU8, Dtype::kBF16, Dtype::kF32, Dtype::kI64, Dtype::kBool);
+      tensors.push_back({"t" + std::to_string(tensors.size()), dtype, {size}});
+    }
+    const FilePlan plan = plan_whole_files(TensorTable(tensors), 6000);
+    for (size_t t = 0; t < tensors.size(); ++t)
+      RC_ASSERT(plan.places[t].offset % (bits(tensors[t].dtype) / 8) == 0);
+  }));
+}
+
+TEST_CASE("tensors of larger elements move to the front only where one is not aligned otherwise") {
+  const auto order = [](std::vector<TensorSpec> tensors) {
+    const FilePlan plan = plan_whole_files(TensorTable(tensors), 1 << 20);
+    return plan.files.front().members;
+  };
+  using Order = std::vector<size_t>;
+  CHECK(order({{"a", Dtype::kU8, {3}}, {"b", Dtype::kI64, {2}}, {"c", Dtype::kF32, {1}}}) ==
+        Order{1, 2, 0});
+  CHECK(order({{"a", Dtype::kU8, {8}}, {"b", Dtype::kI64, {2}}, {"c", Dtype::kF32, {1}}}) ==
+        Order{0, 1, 2});
+  CHECK(order({{"a", Dtype::kU8, {3}}, {"b", Dtype::kU8, {4096}}, {"c", Dtype::kF32, {1}}}) ==
+        Order{1, 2, 0});
+}
+
 TEST_CASE("a file's data stays below the limit unless it is one tensor") {
   CHECK(rc::check("limit", [] {
     const auto tensors = random_tensors();
