@@ -227,7 +227,8 @@ Command validate_command(ValidateArgs& args) {
           "and compares what they compute: in exact arithmetic modulo 2^61 - 1, where a sum has no "
           "order and one wrong bit of one weight shows, and in f64. Sums, gathers and masks are "
           "those that the layout asks of an engine, and are counted. Every row of the embedding "
-          "and every expert is used. Memory stays within the budget, whatever the model. Exits "
+          "and every expert is used. Memory stays within the budget, whatever the model. An "
+          "unsharded checkpoint, such as one of --layout dcp, is held against the reference. Exits "
           "0 when the shards compute the same function and 1 when they do not, naming the layer, "
           "the tensor, the rank and what is there instead.",
       .examples = {"shardtool validate out/tp4 --reference models/llama-8b",

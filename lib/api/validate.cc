@@ -18,6 +18,7 @@
 #include "lib/api/proof/golden_file.h"
 #include "lib/api/proof/reference_headers.h"
 #include "lib/api/proof/validate_engine.h"
+#include "lib/api/transfer/sources/files_of_ranks.h"
 #include "lib/api/transfer/sources/recorded_bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -79,6 +80,7 @@ class Validating {
  private:
   void open();
   void open_foreign(ForeignFiles files);
+  void require_whole_inputs() const;
   const LogicalCheckpoint& shards() const { return foreign_ ? foreign_->shards : shards_; }
   i64 stored_bytes() const;
   std::vector<std::string> dropped() const;
@@ -123,16 +125,29 @@ void Validating::open() {
     return;
   }
   if (foreign) return open_foreign(*std::move(foreign));
-  if (!shards_.is_sharded()) {
-    throw Error(ErrorCode::kUsage, "there are no shards to validate")
-        .note("found", "a whole checkpoint: " + shards_.parts.front().path)
-        .help("give the output of `shardtool split`, and the unsharded model with --reference");
-  }
+  if (!shards_.is_sharded()) require_whole_inputs();
   if (!options_.reference.empty()) reference_ = open_logical({options_.reference});
+  if (reference_) refuse_files_of_ranks(*reference_);
   if (reference_ && options_.compares_values) show_as_recorded(*reference_, shards_);
   config_ = model_config(mapping_, shards_);
   if (!config_ && reference_) config_ = reference_->config();
   if (!config_) throw no_graph("there is no config.json");
+}
+
+/// A checkpoint that no device has a part of is compared as a whole. Throws kUsage if there is
+/// nothing to compare it with, or if a mapping is to place it.
+void Validating::require_whole_inputs() const {
+  refuse_files_of_ranks(shards_);
+  const bool has_mapping =
+      !mapping_.path.empty() || !mapping_.layout.empty() || !mapping_.preset.empty();
+  if (!options_.reference.empty() && !has_mapping) return;
+  Error error(ErrorCode::kUsage, has_mapping ? "a whole checkpoint has no shards to place"
+                                             : "there are no shards to validate");
+  error.note("found", "a whole checkpoint: " + shards_.parts.front().path);
+  if (has_mapping)
+    throw error.help("leave --mapping and --axes away, or `shardtool split` it first");
+  throw error.help("give the output of `shardtool split`")
+      .help("or compare it with the model that it was made from, with --reference");
 }
 
 /// Opens shards of another tool, described by the whole model and a mapping.
@@ -146,6 +161,7 @@ void Validating::open_foreign(ForeignFiles files) {
         .help("give the mapping that cuts the unsharded model into what the ranks have");
   }
   reference_ = open_logical({options_.reference});
+  refuse_files_of_ranks(*reference_);
   if (mapping_.config.empty()) mapping_.config = files.config_path();
   if (mapping_.config.empty()) mapping_.config = reference_->parts.front().config_path;
   if (mapping_.config.empty()) throw no_graph("there is no config.json");
@@ -155,7 +171,10 @@ void Validating::open_foreign(ForeignFiles files) {
 
 /// Tensors that the mapping drops on purpose.
 std::vector<std::string> Validating::dropped() const {
-  if (!foreign_) return shards_.parts.front().manifest->dropped;
+  if (!foreign_) {
+    const auto& manifest = shards_.parts.front().manifest;
+    return manifest ? manifest->dropped : std::vector<std::string>();
+  }
   std::vector<std::string> names;
   for (const size_t tensor : foreign_->resolution.dropped) {
     names.push_back(reference_->tensors[tensor].spec.name);
@@ -184,7 +203,9 @@ void Validating::check_headers() {
   if (reference_) {
     compare_headers(*reference_, shards(), dropped(), options_.compares_values, report_.findings);
   }
-  ValidateTier tier{foreign_ ? TierKind::kHeaders : TierKind::kManifest,
+  const auto& parts = shards().parts;  // empty: they could not be opened
+  const bool has_manifest = parts.empty() || parts.front().manifest;
+  ValidateTier tier{has_manifest ? TierKind::kManifest : TierKind::kHeaders,
                     report_.findings.empty() ? Outcome::kPass : Outcome::kFail};
   tier.checked = checked.tensors;
   tier.mismatches = std::ssize(report_.findings);
@@ -198,8 +219,11 @@ void Validating::bind_sides() {
   report_.family = graph->family;
   whole_bound_ =
       std::make_unique<BoundSide>(graph, *config_, whole_files(reference_ ? *reference_ : shards_));
-  shards_bound_ = std::make_unique<BoundSide>(
-      graph, *config_, foreign_ ? shard_files(*foreign_) : shard_files(shards_, mapping_));
+  shards_bound_ =
+      std::make_unique<BoundSide>(graph, *config_,
+                                  foreign_               ? shard_files(*foreign_)
+                                  : shards_.is_sharded() ? shard_files(shards_, mapping_)
+                                                         : whole_files(shards_));
   report_.mesh = to_string(shards_bound_->side().mesh);
   report_.ranks = shards_bound_->side().mesh.size();
   report_.layers = std::ranges::count_if(shards_bound_->side().model->layers,

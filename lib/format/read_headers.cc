@@ -160,6 +160,7 @@ void read_file(Checkpoint& checkpoint, SourceFile& source, const store::Reader& 
   });
   source.header_xxh3 = std::move(header.xxh3);
   source.framework = framework_of(header);
+  if (has_rank(header) && !checkpoint.manifest) checkpoint.format = kFilesOfRanks;
   checkpoint.header_bytes += header.data_begin;
   const auto number = static_cast<int>(checkpoint.files.size());
   const std::string* const info =

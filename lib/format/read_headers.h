@@ -1,11 +1,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/format/checkpoint.h"
 
 namespace shardtool::format {
+
+/// Checkpoint::format of files that this program wrote for single ranks, opened without their
+/// manifest: their tensors are parts.
+inline constexpr std::string_view kFilesOfRanks = "safetensors of single ranks";
 
 /// Adds the tensors of one open file, as tensors of the next file of the checkpoint, and what the
 /// format says of the file (header_xxh3, framework). Throws when nothing of the file can be used.

@@ -7,6 +7,7 @@
 #include "lib/api/mapping/full_places.h"
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/mapping/recorded_mapping.h"
+#include "lib/api/transfer/sources/files_of_ranks.h"
 #include "lib/base/error.h"
 #include "lib/mapping/mesh_choice.h"
 #include "lib/mapping/resolve/resolve.h"
@@ -70,6 +71,7 @@ void add_output(AppliedMapping& applied, const MappingChoice& choice,
 
 AppliedMapping applied_mapping(const MappingChoice& typed, const LogicalCheckpoint& source,
                                const std::function<void(Error)>& report) {
+  refuse_files_of_ranks(source);
   const MappingChoice choice = with_recorded_options(typed, source);
   const auto config = model_config(choice, source);
   const mapping::ModelConfig* model = config ? &*config : nullptr;

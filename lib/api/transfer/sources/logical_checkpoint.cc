@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/api/transfer/config_text.h"
+#include "lib/api/transfer/sources/files_of_ranks.h"
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
@@ -205,6 +206,7 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
   all.parts = std::move(parts);
   std::vector<int> first_file;
   for (const Checkpoint& part : all.parts) {
+    if (all.parts.size() > 1) refuse_files_of_ranks(part);
     if (all.parts.size() > 1 && (!part.manifest || part.manifest->has_chunks)) {
       throw Error(ErrorCode::kManifestInvalid,
                   fmt::format("{} is a whole checkpoint; only outputs of one split can be joined",
@@ -233,6 +235,7 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
 
 LogicalCheckpoint open_finished(const std::vector<std::string>& locations) {
   LogicalCheckpoint opened = open_logical(locations);
+  refuse_files_of_ranks(opened);
   for (const Checkpoint& part : opened.parts) require_digests(part);
   return opened;
 }
