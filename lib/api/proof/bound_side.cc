@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/proof/unpacked_files.h"
 #include "lib/api/proof/weight_files.h"
+#include "lib/api/transfer/target_layout.h"
 #include "lib/base/error.h"
 
 namespace shardtool::api {
@@ -47,30 +49,59 @@ BothLayouts layouts_of(const mapping::Resolution& resolution,
   return layouts;
 }
 
+/// Holders of tensors whose rows the files have in another order than the model, by index, one per
+/// device of the tensor's layout.
+using Reordered = std::map<size_t, std::shared_ptr<const index::HolderSet>>;
+
+/// Returns the tensors with interleaved rows (mapping::Content::interleaved).
+Reordered reordered_by(const AppliedMapping& applied, const Layouts& stored) {
+  Reordered reordered;
+  if (!applied.output) return reordered;
+  for (const auto& [tensor, unit] : interleaved_units(*applied.output)) {
+    reordered[tensor] =
+        interleaved_holders(stored[tensor]->holders(), unit, applied.specs[tensor].name);
+  }
+  return reordered;
+}
+
 /// Sets the layouts to compute with, and the reader of the shards.
 void set_weights(const LogicalCheckpoint& shards, const mapping::Resolution& resolution,
-                 BothLayouts layouts, SideFiles& files) {
+                 BothLayouts layouts, const Reordered& reordered, SideFiles& files) {
   files.mesh = resolution.mesh;
   files.layouts = layouts.computed;
   for (size_t t = 0; t < files.layouts.size(); ++t) {
-    files.is_gathered.push_back(layouts.stored[t] != layouts.computed[t]);
+    files.is_gathered.push_back(layouts.stored[t] != layouts.computed[t] || reordered.contains(t));
   }
   if (std::ranges::find(files.is_gathered, true) == files.is_gathered.end()) {
     files.weights = std::make_unique<WeightFiles>(shards);
   } else {
-    files.weights = std::make_unique<GatheredFiles>(shards, std::move(layouts.stored),
-                                                    std::move(layouts.computed));
+    files.weights =
+        std::make_unique<GatheredFiles>(shards, std::move(layouts.computed), files.is_gathered);
     files.gathered = resolution.gathered;
   }
 }
 
+/// Returns what a device stores of a tensor: its region of the layout, or its holder in `order`.
+std::optional<index::Region> stored_region(const layout::Layout& layout,
+                                           const index::HolderSet* order, i64 rank) {
+  if (order == nullptr) return layout.region(rank);
+  const auto& ranks = layout.ranks();
+  const auto found = std::ranges::find(ranks, rank);
+  if (found == ranks.end()) return std::nullopt;
+  return order->region(static_cast<int>(found - ranks.begin()));
+}
+
 /// Throws kShapeMismatch unless every device stores the region of its layout.
-void require_stored_so(const LogicalCheckpoint& shards, const Layouts& layouts) {
+void require_stored_so(const LogicalCheckpoint& shards, const Layouts& layouts,
+                       const Reordered& reordered) {
   for (size_t t = 0; t < layouts.size(); ++t) {
     const LogicalTensor& tensor = shards.tensors[t];
+    const auto found = reordered.find(t);
+    const index::HolderSet* order = found == reordered.end() ? nullptr : found->second.get();
     for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
       const i64 rank = tensor.ranks[holder];
-      const auto given = rank < layouts[t]->mesh().size() ? layouts[t]->region(rank) : std::nullopt;
+      const auto given =
+          rank < layouts[t]->mesh().size() ? stored_region(*layouts[t], order, rank) : std::nullopt;
       const index::Region stored = tensor.side.holders->region(static_cast<int>(holder));
       if (given && *given == stored) continue;
       throw Error(ErrorCode::kShapeMismatch,
@@ -119,11 +150,12 @@ SideFiles shard_files(const LogicalCheckpoint& shards, const MappingChoice& choi
   own.allow_empty_shards = true;  // shards are as they are; older manifests do not record this
   const AppliedMapping applied = apply_mapping(own, shards);
   BothLayouts layouts = layouts_of(applied.resolution, files.specs);
-  require_stored_so(shards, layouts.stored);
+  const Reordered reordered = reordered_by(applied, layouts.stored);
+  require_stored_so(shards, layouts.stored, reordered);
   for (const LogicalTensor& tensor : shards.tensors) {
     files.biases.push_back(tensor.record == nullptr ? "" : tensor.record->cut->bias);
   }
-  set_weights(shards, applied.resolution, std::move(layouts), files);
+  set_weights(shards, applied.resolution, std::move(layouts), reordered, files);
   return files;
 }
 
@@ -137,7 +169,7 @@ SideFiles shard_files(const ForeignCheckpoint& foreign) {
   for (const mapping::ResolvedTensor& tensor : foreign.resolution.tensors) {
     files.biases.push_back(tensor.by->bias);
   }
-  set_weights(foreign.shards, foreign.resolution, layouts_of(foreign.resolution, files.specs),
+  set_weights(foreign.shards, foreign.resolution, layouts_of(foreign.resolution, files.specs), {},
               files);
   return files;
 }

@@ -19,7 +19,8 @@ struct SideFiles {
   mesh::Mesh mesh;
   std::vector<std::string> biases;  ///< per spec: how a bias of a sum is stored, or empty
   std::unique_ptr<engine::WeightSource> weights;
-  std::vector<bool> is_gathered;           ///< per spec: devices compute with more than they store
+  /// Per spec: devices compute with more than they store, or in another order.
+  std::vector<bool> is_gathered;
   std::vector<std::string> gathered = {};  ///< mesh axes of the gathers; empty without any
   std::map<size_t, engine::UnpackedWeight> unpacked;  ///< by index of the unpacked spec, after
                                                       ///< those of the checkpoint

@@ -181,17 +181,18 @@ void MergedFiles::read(const engine::StoredRows& rows, std::span<std::byte> byte
   read_region(tensor, tensor.side, wanted, files_, bytes);
 }
 
-GatheredFiles::GatheredFiles(const LogicalCheckpoint& shards, Layouts stored, Layouts computed)
+GatheredFiles::GatheredFiles(const LogicalCheckpoint& shards, Layouts computed,
+                             std::vector<bool> is_gathered)
     : shards_(shards),
-      stored_(std::move(stored)),
       computed_(std::move(computed)),
+      is_gathered_(std::move(is_gathered)),
       own_(shards),
       files_(exec::open_sources(shards.files)) {}
 
 /// Returns the holders of a tensor, the nearest to the rank first: its own shard is always read.
 exec::MoveSide GatheredFiles::senders(size_t tensor, i64 rank) const {
   const LogicalTensor& gathered = shards_.tensors[tensor];
-  const mesh::Mesh& mesh = stored_[tensor]->mesh();
+  const mesh::Mesh& mesh = computed_[tensor]->mesh();
   std::vector<size_t> order(gathered.ranks.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, {},
@@ -206,14 +207,14 @@ exec::MoveSide GatheredFiles::senders(size_t tensor, i64 rank) const {
 }
 
 void GatheredFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
-  if (!is_gathered(rows.tensor)) return own_.read(rows, bytes);
+  if (!is_gathered_[rows.tensor]) return own_.read(rows, bytes);
   const index::Region wanted = rows_of(computed_[rows.tensor]->region(rows.rank).value(), rows);
   read_region(shards_.tensors[rows.tensor], senders(rows.tensor, rows.rank), wanted, files_, bytes);
 }
 
 const std::byte* GatheredFiles::read_pages(const engine::StoredRows& rows, i64 bytes,
                                            std::byte* buffer) const {
-  if (!is_gathered(rows.tensor)) return own_.read_pages(rows, bytes, buffer);
+  if (!is_gathered_[rows.tensor]) return own_.read_pages(rows, bytes, buffer);
   read(rows, {buffer, static_cast<size_t>(bytes)});
   return buffer;
 }

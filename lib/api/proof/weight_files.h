@@ -46,26 +46,26 @@ class MergedFiles final : public engine::WeightSource {
   std::vector<exec::SourceFile> files_;
 };
 
-/// Shards as devices compute with them: where a tensor's computed layout is another one than its
-/// stored one, a device's part is joined from its own shard and those of the nearest devices, by
-/// the number of mesh axes between them.
+/// Shards as devices compute with them: where a device computes with more of a tensor than it
+/// stores, or with its rows in another order, its part is joined from its own shard and those of
+/// the nearest devices, by the number of mesh axes between them.
 class GatheredFiles final : public engine::WeightSource {
  public:
-  /// By tensor. Equal pointers: the tensor is read as it is stored.
   using Layouts = std::vector<std::shared_ptr<const layout::Layout>>;
 
-  GatheredFiles(const LogicalCheckpoint& shards, Layouts stored, Layouts computed);
+  /// By tensor: the layouts to compute with, and whether the tensor is joined or read as it is
+  /// stored.
+  GatheredFiles(const LogicalCheckpoint& shards, Layouts computed, std::vector<bool> is_gathered);
   void read(const engine::StoredRows& rows, std::span<std::byte> bytes) const override;
   const std::byte* read_pages(const engine::StoredRows& rows, i64 bytes,
                               std::byte* buffer) const override;
 
  private:
-  bool is_gathered(size_t tensor) const { return stored_[tensor] != computed_[tensor]; }
   exec::MoveSide senders(size_t tensor, i64 rank) const;
 
   const LogicalCheckpoint& shards_;
-  Layouts stored_;
   Layouts computed_;
+  std::vector<bool> is_gathered_;
   WeightFiles own_;
   std::vector<exec::SourceFile> files_;
 };

@@ -127,6 +127,18 @@ std::vector<index::ValueShift> chosen_shifts(const mapping::ResolvedTensor& reso
 
 }  // namespace
 
+std::unordered_map<size_t, i64> interleaved_units(std::span<const mapping::OutputTensor> output) {
+  std::unordered_map<size_t, i64> units;
+  const std::function<void(const mapping::Content&)> visit = [&](const mapping::Content& content) {
+    if (content.interleaved > 0) units[content.tensor] = content.interleaved;
+    std::ranges::for_each(content.parts, visit);
+  };
+  for (const mapping::OutputTensor& tensor : output) {
+    if (!tensor.constant) visit(tensor.content);
+  }
+  return units;
+}
+
 std::shared_ptr<const index::HolderSet> interleaved_holders(const index::HolderSet& holders,
                                                             i64 unit, const std::string& name) {
   auto result = std::make_shared<index::HolderSet>(holders.shape());
@@ -240,11 +252,9 @@ void name_shards(const mapping::OutputTensor& output, TargetTensor& tensor) {
 /// have them so.
 void name_storage(const LogicalCheckpoint& source, TargetLayout& target) {
   std::unordered_map<size_t, std::shared_ptr<const std::string>> stored_as;
-  std::unordered_map<size_t, i64> units;
   const std::function<void(const mapping::Content&, const std::shared_ptr<const std::string>&)>
       visit = [&](const mapping::Content& content, const std::shared_ptr<const std::string>& name) {
         if (content.kind == mapping::Content::Kind::kTensor) stored_as[content.tensor] = name;
-        if (content.interleaved > 0) units[content.tensor] = content.interleaved;
         for (const mapping::Content& part : content.parts) visit(part, name);
       };
   std::unordered_multimap<size_t, const mapping::OutputTensor*> divided;
@@ -254,6 +264,7 @@ void name_storage(const LogicalCheckpoint& source, TargetLayout& target) {
     visit(output.content, is_kept ? nullptr : std::make_shared<const std::string>(output.name));
     if (!output.ranks.empty() && !is_kept) divided.emplace(output.content.tensor, &output);
   }
+  const std::unordered_map<size_t, i64> units = interleaved_units(*target.output);
   Interleaving interleaving;
   for (TargetTensor& tensor : target.tensors) {
     tensor.stored_as = stored_as[tensor.source];

@@ -2,7 +2,9 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "lib/api/mapping/applied_mapping.h"
@@ -67,6 +69,9 @@ struct TargetLayout {
 /// of the mesh.
 TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMapping& applied,
                             const std::vector<i64>& ranks);
+
+/// Returns the rows of a unit of the tensors that the output stores interleaved, by their index.
+std::unordered_map<size_t, i64> interleaved_units(std::span<const mapping::OutputTensor> output);
 
 /// Returns the holders with the rows of every unit interleaved (index/interleave.h). Throws
 /// kStrategy if a cut is inside a unit.
