@@ -3,7 +3,6 @@
 #include "cli/args/share_args.h"
 #include "cli/args/watch.h"
 #include "cli/print/answer.h"
-#include "lib/api/catalogue/layouts.h"
 
 namespace shardtool::cli {
 namespace {
@@ -17,17 +16,6 @@ ExitCode run_merge(const MergeArgs& args, Session& session) {
   }();
   answer(session, "merge", Status::kOk, report);
   return ExitCode::kSuccess;
-}
-
-}  // namespace
-
-namespace {
-
-/// Layouts but the plain one, which always has a manifest.
-std::vector<std::string> layout_choices() {
-  std::vector<std::string> names = api::layout_names();
-  std::erase(names, api::kPlainLayout);
-  return names;
 }
 
 }  // namespace
@@ -59,9 +47,8 @@ Command merge_command(MergeArgs& args) {
                     replicas_argument(args.replicas),
                     {.name = "--from-layout",
                      .value = "NAME",
-                     .help = "form of files without a manifest, see `shardtool layouts`",
-                     .target = &args.from_layout,
-                     .choices = layout_choices()},
+                     .help = "form of files without a manifest: deepseek, megatron or meta",
+                     .target = &args.from_layout},
                     {.name = "--model-config",
                      .value = "FILE",
                      .help = "with --from-layout: config.json, if it is not beside the files",

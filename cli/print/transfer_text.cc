@@ -229,7 +229,7 @@ void print_text(Session& session, const api::TransformReport& report) {
     }
     if (report.share) session.out().write(labelled(style, "share", share_text(report)));
     session.out().write(labelled(style, "done", done_text(report)));
-    if (report.written && report.plan.ranks > 0) {
+    if (report.written && report.plan.ranks > 0 && report.plan.has_all_ranks) {
       session.out().write(labelled(
           style, "",
           fmt::format("merge back: shardtool merge {} -o FOLDER", shell_quoted(report.output))));

@@ -159,6 +159,7 @@ struct TransformPlan {
   std::vector<std::string> mapping;  ///< "preset:llama" or a file, and a storage family
   std::string mesh;                  ///< of the destination, "tp=4"; empty for merge
   i64 ranks = 0;                     ///< ranks to write (0 for merge)
+  bool has_all_ranks = false;        ///< these are all ranks of the mesh
   i64 files = 0;
   i64 bytes_in = 0;          ///< tensor bytes of the source, replicas once
   i64 bytes_out = 0;         ///< tensor bytes written

@@ -168,6 +168,17 @@ const EngineLayout& find_layout(std::string_view label) {
       .help("a layout without a version, such as vllm, is the newest known one");
 }
 
+bool is_read_without_manifest(const EngineLayout& layout) {
+  if (!layout.read.empty()) return true;
+  if (layout.form.has_chunks) return false;
+  const mapping::Mapping tables(layout.documents);
+  return std::ranges::all_of(tables.documents(), [](const mapping::Document& document) {
+    return std::ranges::all_of(document.store, [](const mapping::StoreRule& rule) {
+      return rule.constant || (rule.of.size() == 1 && rule.stack.empty() && rule.join == 0);
+    });
+  });
+}
+
 namespace {
 
 constexpr std::string_view kQuantization = "quantization_config";

@@ -54,11 +54,12 @@ Command schema_command(SchemaArgs& args) {
           "Without a name, prints the schema of mapping files: give it to an editor to complete "
           "and check them while typing. manifest is the schema of an output's manifest.json, "
           "progress that of a line of --progress json, and the name of a command that of its "
-          "--json document.",
+          "--json document. These refer to urn:shardtool:document:1.0, which has the definitions "
+          "that they share: document prints it.",
       .examples = {"shardtool schema > shardtool.schema.json", "shardtool schema manifest",
-                   "shardtool schema plan"},
+                   "shardtool schema plan", "shardtool schema document"},
       .arguments = {{.name = "NAME",
-                     .help = "mapping, manifest, progress, or a command",
+                     .help = "mapping, manifest, progress, a command, or document",
                      .target = &args.name}},
       .run = [&args](Session& session) { return run_schema(args, session); }};
 }

@@ -88,10 +88,12 @@ void check_space(const LogicalCheckpoint& source, const TargetLayout& target,
   constexpr i64 kMuch = i64{4} << 30;
   if (needed <= free && free - needed < kMuch) needed += 2 * manifest_bytes(source, target, plan);
   if (needed <= free) return;
+  const bool has_ranks = plan.files_of_rank.size() > 1;
   throw Error(ErrorCode::kNoSpace, fmt::format("the output needs {}, its file system has {} free",
                                                format_bytes(needed), format_bytes(free)))
       .at({output, 0, 0, {}})
-      .help("write fewer --ranks at a time, or to another file system");
+      .help(has_ranks ? "write fewer --ranks at a time, or to another file system"
+                      : "write to another file system");
 }
 
 Error other_run(const std::optional<RunIdentity>& then, const RunIdentity& now, bool is_share) {

@@ -338,6 +338,7 @@ TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& tar
   plan.mapping = target.mapping_names;
   plan.mesh = target.is_whole ? "" : to_string(target.mesh);
   plan.ranks = target.is_whole ? 0 : static_cast<i64>(target.ranks.size());
+  plan.has_all_ranks = std::ssize(target.ranks) == target.mesh.size();
   plan.files = static_cast<i64>(output.files.size());
   plan.uneven = target.uneven;
   plan.not_boxes = target.not_boxes;

@@ -241,7 +241,8 @@ void check_move(const TensorMove& move) {
     if (!join.source_of(box).holders.empty() || join.destinations_of(box).empty()) return;
     throw Error(ErrorCode::kCoverage, fmt::format("no shard holds elements {}", describe(box)))
         .tensor(move.name)
-        .note("shape", to_string(move.shape));
+        .note("shape", to_string(move.shape))
+        .help("give the outputs that hold the other ranks' shards, too");
   });
   if (bits(move.dtype) % 8 == 0) return;
   // Sub-byte: every cell must begin and end on a byte; building the chunks of eight rows checks it.
@@ -296,7 +297,8 @@ void ChunkPlan::choose_chunk_axis() {
     return;
   }
   throw Error(ErrorCode::kLimit, "the memory budget does not hold one element for every rank")
-      .help("raise --max-memory, or write fewer --ranks at a time");
+      .help(to_->size() > 1 ? "raise --max-memory, or write fewer --ranks at a time"
+                            : "raise --max-memory");
 }
 
 bool ChunkPlan::advance_outer(Position& at) const {

@@ -36,6 +36,23 @@ refused shardtool resume .
 advised shardtool resume --list .
 refused shardtool merge b -o whole
 advised shardtool merge a -o whole
+shardtool -q split "$samples/tiny-llama" -o b0 --tp 2 --rank 0 > out
+advised shardtool merge b0 b -o halves
+refused shardtool merge a/model-rank-0-part-0.safetensors -o part
+refused shardtool plan a/model-rank-0-part-0.safetensors --tp 2
+advised shardtool plan a --to-mesh tp=2
+refused shardtool merge a -o same --from-layout meta
+advised shardtool merge a -o same
+refused shardtool merge "$samples/tiny-llama" -o of_meta --from-layout meta
+cp -r a bare && rm bare/manifest.json
+refused shardtool merge bare -o of_dcp --from-layout dcp
+refused shardtool merge bare -o of_vllm --from-layout vllm
+refused shardtool axis heads --preset llama --tp 4 --size 8
+advised shardtool axis heads --preset llama --tp 4 --size 8 --model-config "$samples/tiny-llama/config.json"
+refused shardtool split "$samples/tiny-llama" -o i --tp 5 --layout vllm --allow-empty-shards
+advised shardtool split "$samples/tiny-llama" -o i --tp 4 --layout vllm
+refused shardtool split "$samples/tiny-llama" -o j --tp 16 --set axes.kv_heads.small=gather
+advised shardtool split "$samples/tiny-llama" -o j --tp 8 --set axes.kv_heads.small=gather
 refused shardtool validate "$samples/tiny-llama"
 advised shardtool validate a -r "$samples/tiny-llama"
 refused shardtool plan "$samples/tiny-llama" --tp 2 --profile h100

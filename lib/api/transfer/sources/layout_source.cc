@@ -1,6 +1,7 @@
 #include "lib/api/transfer/sources/layout_source.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -16,17 +17,49 @@
 #include "lib/mapping/resolve/output_tensors.h"
 #include "lib/mapping/resolve/resolve.h"
 #include "lib/mapping/resolve/stored_names.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
 
-ForeignFiles foreign_files(const LayoutSource& source) {
+std::vector<std::string> patterns_of(const layouts::EngineLayout& layout) {
+  std::vector<std::string> patterns;
+  for (const layouts::FileNames& names : layout.files) patterns.push_back(names.pattern);
+  return patterns;
+}
+
+/// Throws kUsage for a folder that has a manifest.
+void refuse_manifest(const LayoutSource& source) {
+  for (const std::string& location : source.locations) {
+    if (!store::is_file(location + "/" + format::kManifestName)) continue;
+    throw Error(ErrorCode::kUsage, "--from-layout is for files without a manifest")
+        .note("found", location + "/" + format::kManifestName)
+        .help("leave out --from-layout");
+  }
+}
+
+ForeignFiles foreign_files(const LayoutSource& source, const layouts::EngineLayout& layout) {
   auto files = find_foreign_files(source.locations);
   if (files) return *std::move(files);
-  throw Error(ErrorCode::kUsage,
-              "--from-layout is for files without a manifest whose names number ranks")
+  throw Error(ErrorCode::kUsage, "the names of the files do not number ranks")
       .note("found", source.locations.front())
-      .help("leave out --from-layout where there is a manifest.json");
+      .help(fmt::format("give a folder with the files of all ranks, {}",
+                        fmt::join(patterns_of(layout), " or ")));
+}
+
+/// Throws kUnsupported for a form whose files do not tell where the model's tensors lie.
+void require_readable(const layouts::EngineLayout& layout) {
+  if (is_read_without_manifest(layout)) return;
+  std::vector<std::string> readable;
+  for (const layouts::EngineLayout& other : layouts::engine_layouts()) {
+    if (is_read_without_manifest(other)) readable.push_back(other.name);
+  }
+  throw Error(ErrorCode::kUnsupported,
+              fmt::format("--from-layout does not read files in the form of {}", layout.label()))
+      .note("reads", fmt::format("{}", fmt::join(readable, ", ")))
+      .help(layout.form.has_chunks
+                ? "leave out --from-layout: the files say themselves which rows they have"
+                : "merge the output of `shardtool split`, which has a manifest");
 }
 
 /// Gives every tensor the checkpoint's name and leaves constants out.
@@ -105,12 +138,9 @@ void interleave_rows(const mapping::Mapping& mapping, const mapping::ModelConfig
   const auto output = mapping::output_tensors(mapping, specs, std::vector<bool>(specs.size(), true),
                                               model, axis_sizes, nullptr);
   if (!output) return;
-  for (const mapping::OutputTensor& stored : output->tensors) {
-    const mapping::Content& content = stored.content;
-    if (content.interleaved == 0 || stored.constant) continue;
-    LogicalTensor& tensor = tensors[content.tensor];
-    tensor.side.holders =
-        interleaved_holders(*tensor.side.holders, content.interleaved, tensor.spec.name);
+  for (const auto& [number, unit] : interleaved_units(output->tensors)) {
+    LogicalTensor& tensor = tensors[number];
+    tensor.side.holders = interleaved_holders(*tensor.side.holders, unit, tensor.spec.name);
   }
 }
 
@@ -118,10 +148,6 @@ void interleave_rows(const mapping::Mapping& mapping, const mapping::ModelConfig
 LogicalCheckpoint open_by_read_rules(const LayoutSource& source,
                                      const layouts::EngineLayout& layout) {
   LogicalCheckpoint stored = open_logical(source.locations);
-  if (stored.parts.front().manifest) {
-    throw Error(ErrorCode::kUsage, "--from-layout is for files without a manifest")
-        .help("leave out --from-layout");
-  }
   const auto config =
       source.config.empty() ? stored.config() : std::optional(mapping::load_config(source.config));
   const mapping::ModelConfig* model = config ? &*config : nullptr;
@@ -133,8 +159,10 @@ LogicalCheckpoint open_by_read_rules(const LayoutSource& source,
 
 LogicalCheckpoint open_in_layout(const LayoutSource& source) {
   const layouts::EngineLayout& layout = layouts::find_layout(source.layout);
+  refuse_manifest(source);
+  require_readable(layout);
   if (!layout.read.empty()) return open_by_read_rules(source, layout);
-  ForeignFiles files = foreign_files(source);
+  ForeignFiles files = foreign_files(source, layout);
   MappingChoice choice;
   choice.config = source.config.empty() ? files.config_path() : source.config;
   const auto config =
