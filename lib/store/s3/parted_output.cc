@@ -254,7 +254,7 @@ void PartedOutput::write_in(const Place& place, std::span<const std::byte> bytes
   lock.unlock();
   std::memcpy(waiting->memory + (offset - part.range.offset), bytes.data(), bytes.size());
   lock.lock();
-  --waiting->writers;
+  if (--waiting->writers == 0) sent_.notify_all();
   part.arrived += count;
   if (part.arrived < part.expected) return;
   if (part.arrived > part.expected) {
@@ -277,15 +277,14 @@ void PartedOutput::make_room(std::unique_lock<std::mutex>& lock, i64 bytes) {
       if (waiting.writers > 0) continue;
       if (!largest || waiting.bytes > at(*largest).waiting->bytes) largest = place;
     }
-    if (sending_ > 0) {
+    // Bytes that are neither sent nor wait are those that other threads are copying.
+    if (sending_ > 0 || !largest) {
       sent_.wait(lock);
-    } else if (largest) {
-      const std::shared_ptr<Waiting> waiting = take(*largest);
-      const Sending sending(*this, lock, waiting->bytes, &at(*largest).leaving);
-      send_fragments(*largest, *waiting);
-    } else {
-      return;  // other threads are about to complete what they write
+      continue;
     }
+    const std::shared_ptr<Waiting> waiting = take(*largest);
+    const Sending sending(*this, lock, waiting->bytes, &at(*largest).leaving);
+    send_fragments(*largest, *waiting);
   }
 }
 

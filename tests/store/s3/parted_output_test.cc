@@ -117,6 +117,28 @@ TEST_CASE("bytes in any order and sizes make the objects within the memory") {
   }));
 }
 
+TEST_CASE("a thread that copies many bytes lets no others in beyond the memory") {
+  constexpr i64 kMany = 16 << 20;
+  constexpr i64 kFew = 300;
+  ServedBucket served;
+  served.bucket.least_part = 0;
+  Client client = served.client();
+  const std::vector<i64> sizes = {kMany + kFew};
+  PartedOutput output(client, begun(client, sizes, 2 * kMany), kFragments, 1);
+  const std::string content = content_of(0, sizes[0]);
+  const auto bytes = std::as_bytes(std::span(content));
+  output.expect(0, {0, sizes[0]});
+  {
+    const std::jthread many([&] { output.write(0, bytes.first(kMany), 0); });
+    const std::jthread few([&] {
+      for (i64 at = kMany; at < sizes[0]; ++at) {
+        output.write(0, bytes.subspan(static_cast<size_t>(at), 1), at);
+      }
+    });
+  }
+  CHECK(output.peak_bytes() <= kMany + 2);
+}
+
 TEST_CASE("processes that write parts of an output in turn make the objects together") {
   CHECK(rc::check("any division of the writes", [] {
     ServedBucket served;
