@@ -98,8 +98,8 @@ i64 data_bytes(const TensorTable::Tensor& tensor);
 /// Plans one rank's shards (local shapes) in files model-rank-{r}-part-{p}.safetensors, or with the
 /// names that `name_of` gives. Inside a file, tensors of whole pages come first, and the others in
 /// their order or, if that leaves one at no multiple of its element's bytes, larger elements first.
-/// See deal_out for the sizes. Tensors of one name, which stand side by side in `shards`, go to different files. Throws
-/// kLimit when a header grows beyond the format's limit.
+/// See deal_out for the sizes. Tensors of one name, which stand side by side in `shards`, go to
+/// different files. Throws kLimit when a header grows beyond the format's limit.
 ///
 /// `origins`, if given, has for each tensor the file offset of its source bytes, or kNoOrigin: data
 /// then begins at the page offset at which most bytes keep the page offset of their source, so that

@@ -47,13 +47,14 @@ TEST_CASE("an error shows its place, the line, a caret under the token, facts an
 
 TEST_CASE("a place in the header of a safetensors file is shown in its JSON, without the frame") {
   const std::string header = R"({"a":{"dtype":"F32","shape":[1.5]}})";
-  const std::string length{static_cast<char>(header.size()), '\0', '\0', '\0', '\0', '\0', '\0', '\0'};
+  const std::string length{
+      static_cast<char>(header.size()), '\0', '\0', '\0', '\0', '\0', '\0', '\0'};
   const TextFile file(length + header + std::string(20, '\0') + "]\n", ".safetensors");
   const auto column = static_cast<int>(header.find("1.5")) + 1;
   const auto error = Error(ErrorCode::kHeaderJson, "x").at({file.path(), 1, column, ""});
-  CHECK(error_text(error, kPlain, false).find("   1 | " + header + "\n     | " +
-                                              std::string(header.find("1.5"), ' ') + "^^^\n") !=
-        std::string::npos);
+  CHECK(error_text(error, kPlain, false)
+            .find("   1 | " + header + "\n     | " + std::string(header.find("1.5"), ' ') +
+                  "^^^\n") != std::string::npos);
 }
 
 TEST_CASE("the caret stands under its column on any line, however long") {
