@@ -14,23 +14,38 @@ namespace {
 
 constexpr size_t kCountedRanks = 256;
 
-enum class Output { kLocal, kSameStore };
+/// Output files of a run for some ranks.
+struct PlannedOutput {
+  TargetLayout target;
+  OutputPlan plan;
+  std::vector<exec::TensorMove> moves;
+};
 
-/// Requests of a run for these ranks; of all for none.
-SourceRequests requests_of(const LogicalCheckpoint& source, const AppliedMapping& applied,
-                           const std::vector<i64>& ranks, Output output = Output::kLocal) {
-  TargetLayout target = sharded_target(source, applied, ranks);
-  sort_by_name(source, target);
-  const WriteOptions defaults{};
-  const OutputPlan plan = plan_output(source, target, defaults.max_file_size);
-  const auto moves = plan_moves(source, target, plan);
-  if (output == Output::kSameStore && can_stream(target)) {
-    const auto order = output_order(moves);
-    const std::vector<bool> all(moves.size(), true);
-    return count_requests_to_store({source, target, plan, moves, order, all}, defaults, all);
-  }
-  const auto order = source_order(moves);
-  return count_requests(source, moves, order, defaults);
+/// Plans the output for these ranks; of all for none.
+PlannedOutput planned_output(const LogicalCheckpoint& source, const AppliedMapping& applied,
+                             const std::vector<i64>& ranks, const WriteOptions& options) {
+  PlannedOutput output{sharded_target(source, applied, ranks), {}, {}};
+  sort_by_name(source, output.target);
+  output.plan = plan_output(source, output.target, options.max_file_size);
+  output.moves = plan_moves(source, output.target, output.plan);
+  return output;
+}
+
+/// Counts the requests if the output is on this machine.
+SourceRequests requests_here(const LogicalCheckpoint& source, const PlannedOutput& output,
+                             const WriteOptions& options) {
+  const auto order = source_order(output.moves);
+  return count_requests(source, output.moves, order, options);
+}
+
+/// Counts the requests if the output is on the store of the source.
+SourceRequests requests_to_same_store(const LogicalCheckpoint& source, const PlannedOutput& output,
+                                      const WriteOptions& options) {
+  if (!can_stream(output.target)) return requests_here(source, output, options);
+  const auto order = output_order(output.moves);
+  const std::vector<bool> all(output.moves.size(), true);
+  return count_requests_to_store({source, output.target, output.plan, output.moves, order, all},
+                                 options, all);
 }
 
 }  // namespace
@@ -40,12 +55,15 @@ std::optional<SourceReads> source_reads(const LogicalCheckpoint& source,
   const bool is_remote = std::ranges::any_of(
       source.files, [](const exec::SurveyedFile& file) { return store::is_remote(file.path); });
   if (!is_remote) return std::nullopt;
+  const WriteOptions defaults{};
   SourceReads reads;
-  reads.together = requests_of(source, applied, {});
-  reads.to_same_store = requests_of(source, applied, {}, Output::kSameStore);
+  const PlannedOutput all = planned_output(source, applied, {}, defaults);
+  reads.together = requests_here(source, all, defaults);
+  reads.to_same_store = requests_to_same_store(source, all, defaults);
   const auto ranks = std::min(static_cast<size_t>(applied.resolution.mesh.size()), kCountedRanks);
   for (size_t rank = 0; rank < ranks; ++rank) {
-    reads.alone.push_back(requests_of(source, applied, {static_cast<i64>(rank)}));
+    const auto alone = planned_output(source, applied, {static_cast<i64>(rank)}, defaults);
+    reads.alone.push_back(requests_here(source, alone, defaults));
   }
   return reads;
 }
