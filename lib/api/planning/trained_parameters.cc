@@ -1,5 +1,8 @@
 #include "lib/api/planning/trained_parameters.h"
 
+#include <unordered_map>
+#include <utility>
+
 #include "lib/layout/gathered.h"
 #include "lib/model/flow/token_axes.h"
 #include "lib/plan/byte_count.h"
@@ -27,19 +30,36 @@ mesh::Over token_axes_of(const PlannedModel& model, const mapping::Resolution& r
   return model::token_axes(*model.bound, model.layouts(), resolution.mesh);
 }
 
-const ParameterCounts::OfLayout& ParameterCounts::of(const layout::Layout& layout) {
-  const auto [found, is_new] = known_.try_emplace(&layout);
-  OfLayout& counts = found->second;
-  if (!is_new) return counts;
-  counts.replicas = mesh::extent(mesh_, layout::replica_axes(layout, token_axes_));
-  for (size_t h = 0; h < layout.ranks().size(); ++h) {
-    const auto region = layout.holders().region(static_cast<int>(h));
-    counts.elements.emplace_back(layout.ranks()[h], index::image_size(region));
-  }
-  return counts;
-}
-
 namespace {
+
+/// Counts the parameters of layouts, each layout once.
+class ParameterCounts {
+ public:
+  /// The mesh must outlive the object.
+  ParameterCounts(const mesh::Mesh& mesh, mesh::Over token_axes)
+      : mesh_(mesh), token_axes_(std::move(token_axes)) {}
+
+  struct OfLayout {
+    i64 replicas = 1;                           ///< the key of TrainedParameters
+    std::vector<std::pair<i64, i64>> elements;  ///< rank and elements of every holder
+  };
+  const OfLayout& of(const layout::Layout& layout) {
+    const auto [found, is_new] = known_.try_emplace(&layout);
+    OfLayout& counts = found->second;
+    if (!is_new) return counts;
+    counts.replicas = mesh::extent(mesh_, layout::replica_axes(layout, token_axes_));
+    for (size_t h = 0; h < layout.ranks().size(); ++h) {
+      const auto region = layout.holders().region(static_cast<int>(h));
+      counts.elements.emplace_back(layout.ranks()[h], index::image_size(region));
+    }
+    return counts;
+  }
+
+ private:
+  const mesh::Mesh& mesh_;
+  mesh::Over token_axes_;
+  std::unordered_map<const layout::Layout*, OfLayout> known_;
+};
 
 /// Adds a layer's parameters to those of the ranks. Returns the rank with most; -1: none has any.
 i64 add_layer(const std::vector<TrainedParameters>& of_layer,
@@ -62,8 +82,7 @@ PlacedParameters count_parameters(const PlannedModel& model, const mapping::Reso
                                   const mesh::Over& token_axes) {
   ParameterCounts counts(resolution.mesh, token_axes);
   const size_t n_layers = model.bound ? model.bound->layers.size() : 0;
-  // How many tensors of a layout each layer has; the last layer is that of tensors that no op
-  // reads.
+  // Numbers of tensors, by layer and layout; the last layer has those that no op reads.
   std::vector<std::map<const layout::Layout*, i64>> tensors(n_layers + 1);
   for (size_t t = 0; t < resolution.tensors.size(); ++t) {
     const size_t layer = model.bound ? model.layers[t].value_or(n_layers) : n_layers;

@@ -1,12 +1,9 @@
 #pragma once
 
 #include <map>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "lib/api/planning/planned_model.h"
-#include "lib/layout/layout.h"
 #include "lib/mapping/resolve/resolve.h"
 #include "lib/mesh/axis_ref.h"
 #include "lib/plan/training.h"
@@ -28,25 +25,6 @@ i64 state_bytes(const TrainedParameters& parameters, int zero_stage, i64 replica
 /// Returns the mesh axes along which devices have tokens of their own (model::token_axes); none for
 /// a model that is not bound.
 mesh::Over token_axes_of(const PlannedModel& model, const mapping::Resolution& resolution);
-
-/// Counts the parameters of layouts, each layout once.
-class ParameterCounts {
- public:
-  /// The mesh must outlive the object.
-  ParameterCounts(const mesh::Mesh& mesh, mesh::Over token_axes)
-      : mesh_(mesh), token_axes_(std::move(token_axes)) {}
-
-  struct OfLayout {
-    i64 replicas = 1;                           ///< the key of TrainedParameters
-    std::vector<std::pair<i64, i64>> elements;  ///< rank and elements of every holder
-  };
-  const OfLayout& of(const layout::Layout& layout);
-
- private:
-  const mesh::Mesh& mesh_;
-  mesh::Over token_axes_;
-  std::unordered_map<const layout::Layout*, OfLayout> known_;
-};
 
 /// Parameters of a placed model.
 struct PlacedParameters {
