@@ -273,11 +273,9 @@ void print_text(Session& session, const api::PlanReport& report) {
   print_training_comm(session, report.training_comm, report.is_timed);
   if (report.cost) print_service(session, *report.cost, report.price_per_hour);
   if (report.price_per_hour > 0) {
-    session.out().write(labelled(
-        session.out_style(), "price",
-        fmt::format("{:.2f} per hour for {}", report.price_per_hour,
-                    plural(report.replicas ? report.replicas->devices : report.memory.mesh.size(),
-                           "device"))));
+    session.out().write(labelled(session.out_style(), "price",
+                                 fmt::format("{:.2f} per hour for {}", report.price_per_hour,
+                                             plural(report.devices(), "device"))));
   }
 }
 

@@ -243,8 +243,7 @@ PlanReport make_plan(const PlanOptions& options) {
   } else if (options.prices_forward) {
     report.cost = cost_of(model, applied, options, report.memory);
   }
-  const i64 devices = report.replicas ? report.replicas->devices : report.memory.mesh.size();
-  report.price_per_hour = options.device.price_per_hour * static_cast<double>(devices);
+  report.price_per_hour = options.device.price_per_hour * static_cast<double>(report.devices());
   return report;
 }
 

@@ -206,6 +206,9 @@ struct PlanReport {
   /// Input of `reshard --plan` as one JSON object; empty unless requested.
   std::string recipe;
   std::string emitted;  ///< what PlanOptions::emit asks for
+
+  /// Devices of the layout, in training those of all replicas.
+  i64 devices() const { return replicas ? replicas->devices : memory.mesh.size(); }
 };
 
 /// Closes the document of a plan with a recipe for `reshard --plan`. `open_document` lacks its
