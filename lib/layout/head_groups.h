@@ -32,17 +32,16 @@ struct HeadCut {
 
 /// Cuts heads over N devices (the extent of `over`), with g = heads / kv_heads queries per KV head:
 ///   N <= kv        whole KV groups by `rule`: kv = Split(kv), queries = Scale(Split(kv), g)
-///   N = kv * r     kReplicate: each KV head on r consecutive devices (repeat-interleave), queries
-///   =
-///                  Split(heads), where N must divide `heads`
+///   N = kv * r     kReplicate: each KV head on r consecutive devices (repeat-interleave),
+///                  queries = Split(heads), where N must divide `heads`
 ///   otherwise      kGather: queries = Split(heads), kv = Owners(the KV heads of those queries)
 /// Throws kGroups, with the device counts that work, and kNotDivisible for rule exact.
 HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, SplitRule rule,
                   SmallPolicy small);
 
-/// Cuts n units that may be fewer than the devices: kReplicate has each unit on
-/// equally many consecutive devices (n must divide their number, kNotDivisible), kError and kGather
-/// split by `rule`.
+/// Cuts n units that may be fewer than the devices: kReplicate has each unit on equally many
+/// consecutive devices (n must divide their number, kNotDivisible), kError and kGather split by
+/// `rule`.
 AxisExpr cut_units(i64 n, const mesh::Mesh& mesh, const Over& over, SplitRule rule,
                    SmallPolicy small);
 

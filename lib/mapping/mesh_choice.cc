@@ -76,6 +76,7 @@ mesh::Mesh fill(const Document& document, std::optional<i64> devices) {
 /// which the file cuts: then the command line is wrong, not the file.
 void require_own_axes(const Mapping& mapping, const mesh::Mesh& mesh) {
   const Document& own = mapping.own();
+  if (own.may_lack_axes && mesh.axes().empty()) return;  // one device names no axis
   const auto is_own = [&](const std::string& name) {
     return std::any_of(own.mesh.begin(), own.mesh.end(),
                        [&](const MeshAxisSpec& axis) { return axis.axis == name; });
@@ -113,8 +114,7 @@ std::vector<std::string> gathered_axes(const Mapping& mapping, const mesh::Mesh&
 mesh::Mesh choose_mesh(const Mapping& mapping, const ResolveOptions& options) {
   const mesh::Mesh mesh =
       options.mesh ? *options.mesh : fill(nearest_mesh(mapping), options.devices);
-  const bool is_named = options.mesh && !(mesh.axes().empty() && mapping.own().may_lack_axes);
-  if (is_named && options.layout.empty()) require_own_axes(mapping, mesh);
+  if (options.mesh && options.layout.empty()) require_own_axes(mapping, mesh);
   if (options.devices && mesh.size() != *options.devices) {
     throw Error(ErrorCode::kMesh, fmt::format("the mesh {} has {} devices, expected {}",
                                               to_string(mesh), mesh.size(), *options.devices));

@@ -83,9 +83,8 @@ const SizeAtom* absent_value(const SizeExpression& size, const ModelConfig* conf
         ErrorCode::kConfig,
         fmt::format("the size '{}' needs the model's config.json, and there is none", size.text))
         .help(
-            "put config.json beside the weights, give it with --model-config, or write the size as "
-            "a "
-            "number");
+            "put config.json beside the weights, give it with --model-config, or write the size "
+            "as a number");
   }
   Error error(ErrorCode::kSizeExpression,
               fmt::format("the size '{}' reads '{}', which {} does not have", size.text, path,

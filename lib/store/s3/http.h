@@ -36,7 +36,7 @@ struct HttpRequest {
   std::string url;
   Headers headers;
   std::string_view body = {};  ///< its bytes outlive the exchange
-  /// Where the bytes of an answer 206 go, if that has the range and the ETag of the headers.
+  /// Memory for the bytes of an answer 206 that has the range and the ETag of the headers.
   ScatteredMemory into = {};
   i64 patience_ms = 0;  ///< without a byte; 0: Limits::stall_ms
 };

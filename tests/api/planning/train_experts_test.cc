@@ -320,7 +320,7 @@ TEST_CASE("ZeRO partitions experts over replicas, and other weights over ep, too
     plan.training = TrainingPlan{zero, dp};
     return make_plan(plan).memory.devices.front().training;
   };
-  // Of 4 experts a device has one, which no other device of the mesh has.
+  // A device has one of 4 experts, which no other device of the mesh has.
   const i64 experts = 2 * 3 * 96 * 96;
   const i64 others = state(0, 1) / 16 - experts;
   REQUIRE(others % 8 == 0);

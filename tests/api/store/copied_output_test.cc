@@ -160,7 +160,7 @@ TEST_CASE("a dry run and a plan count the requests of a run that the store copie
   }
   CHECK(of_shares.copies == planned->copies);
   CHECK(of_shares.requests >= planned->requests);
-  // What is read back is not copied by the store.
+  // Data that is read back is not copied by the store.
   options.write.share.reset();
   options.write.dry_run = options.write.verify = true;
   options.write.force = true;
