@@ -47,8 +47,7 @@ void begin_output(std::optional<store::OutputFolder>& folder, const WriteOptions
   folder.emplace(std::move(claim), identity.id(),
                  options.resume ? store::Leftover::kContinue : store::Leftover::kDiscard);
   // Files of an interrupted run already have their space.
-  if (folder->continues()) return;
-  check_space(run.source, run.target, run.plan, folder->working_path(), options.output);
+  if (!folder->continues()) check_space(run, folder->working_path(), options.output);
 }
 
 /// Work of one process for a whole output.

@@ -73,22 +73,23 @@ void check_replaceable(const std::string& output) {
   throw not_replaceable(output);
 }
 
-void check_space(const LogicalCheckpoint& source, const TargetLayout& target,
-                 const OutputPlan& plan, const std::string& folder, const std::string& output) {
+void check_space(const WriteRun& run, const std::string& folder, const std::string& output) {
   i64 needed = 0;
-  for (const auto& file : plan.files) needed += file.size;
-  for (const std::string& name : source.parts.front().side_files) {
+  for (const auto& file : run.plan.files) needed += file.size;
+  const format::Checkpoint& opened = run.source.parts.front();
+  for (const std::string& name : opened.side_files) {
     std::error_code unknown;
-    const auto bytes = fs::file_size(source.parts.front().side_path(name), unknown);
+    const auto bytes = fs::file_size(opened.side_path(name), unknown);
     if (!unknown) needed += static_cast<i64>(bytes);
   }
   const i64 free = store::bytes_free(folder);
   // A manifest takes long to build: its size is of interest only where space is short. A line of
   // the journal is shorter than the record of its tensor.
   constexpr i64 kMuch = i64{4} << 30;
-  if (needed <= free && free - needed < kMuch) needed += 2 * manifest_bytes(source, target, plan);
+  if (needed <= free && free - needed < kMuch)
+    needed += 2 * manifest_bytes(run.source, run.target, run.plan);
   if (needed <= free) return;
-  const bool has_ranks = plan.files_of_rank.size() > 1;
+  const bool has_ranks = run.plan.files_of_rank.size() > 1;
   throw Error(ErrorCode::kNoSpace, fmt::format("the output needs {}, its file system has {} free",
                                                format_bytes(needed), format_bytes(free)))
       .at({output, 0, 0, {}})

@@ -3,9 +3,9 @@
 #include <optional>
 #include <string>
 
-#include "lib/api/transfer/output_plan.h"
 #include "lib/api/transfer/run_identity.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transfer/write_files.h"
 #include "lib/base/error.h"
 #include "lib/store/local/output_claim.h"
 
@@ -23,8 +23,7 @@ void check_replaceable(const std::string& output);
 
 /// Throws kNoSpace unless the files of the plan, the side files, the manifest and the journal fit
 /// into the file system of `folder`, the hidden folder of the output `output`.
-void check_space(const LogicalCheckpoint& source, const TargetLayout& target,
-                 const OutputPlan& plan, const std::string& folder, const std::string& output);
+void check_space(const WriteRun& run, const std::string& folder, const std::string& output);
 
 /// Error for a run that finds the hidden files of another one; nullopt: of an unknown one.
 Error other_run(const std::optional<RunIdentity>& then, const RunIdentity& now, bool is_share);

@@ -39,8 +39,7 @@ store::SharedFolder join_folder(const WriteRun& run, const WriteOptions& options
   store::SharedFolder folder(std::move(claim), identity.id());
   try {
     check_only_run(folder.claim(), identity);
-    if (folder.is_new())
-      check_space(run.source, run.target, run.plan, folder.working_path(), options.output);
+    if (folder.is_new()) check_space(run, folder.working_path(), options.output);
   } catch (const Error&) {
     // Fails if another process of this run has begun to fill the folder.
     const std::string& path = folder.working_path();
