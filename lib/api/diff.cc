@@ -141,8 +141,8 @@ void require_covered(const LogicalTensor& tensor) {
 }  // namespace
 
 DiffReport diff(const DiffOptions& options) {
-  LogicalCheckpoint a = open_logical({options.a});
-  const LogicalCheckpoint b = open_logical({options.b});
+  LogicalCheckpoint a = open_logical({options.a}, FilesOfRanks::kAllow);
+  const LogicalCheckpoint b = open_logical({options.b}, FilesOfRanks::kAllow);
   DiffReport report;
   if (options.values && !options.metadata_only) {
     show_as_recorded(a, b);

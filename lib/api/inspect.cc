@@ -219,7 +219,7 @@ InspectReport inspect_gguf(const InspectOptions& options) {
 
 InspectReport inspect(const InspectOptions& options) {
   if (format::gguf::is_gguf(options.source)) return inspect_gguf(options);
-  const LogicalCheckpoint source = open_logical({options.source});
+  const LogicalCheckpoint source = open_logical({options.source}, FilesOfRanks::kAllow);
   InspectReport report;
   report.path = source.parts.front().path;
   report.format = source.parts.front().format;

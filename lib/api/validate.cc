@@ -12,13 +12,11 @@
 
 #include "kernels/encode/encode.h"
 #include "lib/api/check.h"
-#include "lib/api/dequantize/recorded_values.h"
-#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/proof/bound_side.h"
 #include "lib/api/proof/golden_file.h"
 #include "lib/api/proof/reference_headers.h"
 #include "lib/api/proof/validate_engine.h"
-#include "lib/api/transfer/sources/files_of_ranks.h"
+#include "lib/api/proof/validate_inputs.h"
 #include "lib/api/transfer/sources/recorded_bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -42,15 +40,6 @@ constexpr std::array kJudgedByReference{check::CheckRule::kMissingRank,
                                         check::CheckRule::kShardMissing,
                                         check::CheckRule::kRankShape, check::CheckRule::kRankDtype};
 
-Error no_graph(const std::string& why) {
-  return std::move(
-      Error(ErrorCode::kUnsupported, fmt::format("the model cannot be run: {}", why))
-          .help(
-              "say what it computes with --graph FILE: `shardtool graphs init MODEL` writes one to "
-              "start from")
-          .help("or prove the bytes of its shards alone: `shardtool check --read-data`"));
-}
-
 /// Dtype of activations in engines: that of most plain weights, by elements.
 Dtype activation_type(const LogicalCheckpoint& checkpoint) {
   std::map<Dtype, i64> elements;
@@ -71,19 +60,22 @@ void copy_diagnosis(const engine::Fault& from, engine::Fault& to) {
   to.rank = from.rank;
 }
 
+SideFiles files_of(const ValidateInputs& inputs) {
+  if (inputs.foreign) return shard_files(*inputs.foreign);
+  if (!inputs.shards.is_sharded()) return whole_files(inputs.shards);
+  return shard_files(inputs.shards, inputs.mapping);
+}
+
 class Validating {
  public:
-  explicit Validating(const ValidateOptions& options)
-      : options_(options), mapping_(options.mapping) {}
+  explicit Validating(const ValidateOptions& options) : options_(options) {
+    inputs_.mapping = options.mapping;
+  }
   ValidateReport run();
 
  private:
   void open();
-  void open_foreign(ForeignFiles files);
-  void require_whole_inputs() const;
-  const LogicalCheckpoint& shards() const { return foreign_ ? foreign_->shards : shards_; }
   i64 stored_bytes() const;
-  std::vector<std::string> dropped() const;
   void check_headers();
   void bind_sides();
   engine::ValidationOptions engine_options();
@@ -100,11 +92,7 @@ class Validating {
 
   const ValidateOptions& options_;
   std::optional<ValidateEngine> engine_;  ///< open before the inputs if it has GPUs
-  MappingChoice mapping_;
-  LogicalCheckpoint shards_;
-  std::optional<ForeignCheckpoint> foreign_;  ///< used instead of shards_
-  std::optional<LogicalCheckpoint> reference_;
-  std::optional<mapping::ModelConfig> config_;
+  ValidateInputs inputs_;
   std::unique_ptr<BoundSide> whole_bound_, shards_bound_;
   engine::RecordedHashes recorded_;  ///< without a reference
   ValidateReport report_;
@@ -116,77 +104,21 @@ void Validating::open() {
   report_.engine = engine_name(options_);
   std::optional<ForeignFiles> foreign;
   try {
-    foreign = find_foreign_files(options_.sources);
-    if (!foreign) shards_ = open_logical(options_.sources);
+    foreign = open_shards(options_, inputs_);
   } catch (const Error& error) {
     check_headers();
     if (report_.findings.empty()) throw;
     note_not_run(error);
     return;
   }
-  if (foreign) return open_foreign(*std::move(foreign));
-  if (!shards_.is_sharded()) require_whole_inputs();
-  if (!options_.reference.empty()) reference_ = open_logical({options_.reference});
-  if (reference_) refuse_files_of_ranks(*reference_);
-  if (reference_ && options_.compares_values) show_as_recorded(*reference_, shards_);
-  config_ = model_config(mapping_, shards_);
-  if (!config_ && reference_) config_ = reference_->config();
-  if (!config_) throw no_graph("there is no config.json");
-}
-
-/// A checkpoint that no device has a part of is compared as a whole. Throws kUsage if there is
-/// nothing to compare it with, or if a mapping is to place it.
-void Validating::require_whole_inputs() const {
-  refuse_files_of_ranks(shards_);
-  const bool has_mapping =
-      !mapping_.path.empty() || !mapping_.layout.empty() || !mapping_.preset.empty();
-  if (!options_.reference.empty() && !has_mapping) return;
-  Error error(ErrorCode::kUsage, has_mapping ? "a whole checkpoint has no shards to place"
-                                             : "there are no shards to validate");
-  error.note("found", "a whole checkpoint: " + shards_.parts.front().path);
-  if (has_mapping)
-    throw error.help("leave --mapping and --axes away, or `shardtool split` it first");
-  throw error.help("give the output of `shardtool split`")
-      .help("or compare it with the model that it was made from, with --reference");
-}
-
-/// Opens shards of another tool, described by the whole model and a mapping.
-void Validating::open_foreign(ForeignFiles files) {
-  const bool has_mapping =
-      !mapping_.path.empty() || !mapping_.preset.empty() || mapping_.mesh.has_value();
-  if (!has_mapping || options_.reference.empty()) {
-    throw Error(ErrorCode::kUsage, "shards without a manifest need --mapping and --reference")
-        .note("found", plural(std::ssize(files.shards.files), "file") +
-                           " whose names number ranks, and no manifest.json")
-        .help("give the mapping that cuts the unsharded model into what the ranks have");
-  }
-  reference_ = open_logical({options_.reference});
-  refuse_files_of_ranks(*reference_);
-  if (mapping_.config.empty()) mapping_.config = files.config_path();
-  if (mapping_.config.empty()) mapping_.config = reference_->parts.front().config_path;
-  if (mapping_.config.empty()) throw no_graph("there is no config.json");
-  foreign_ = place_foreign_files(std::move(files), mapping_, *reference_);
-  config_ = model_config(mapping_, *reference_);
-}
-
-/// Tensors that the mapping drops on purpose.
-std::vector<std::string> Validating::dropped() const {
-  if (!foreign_) {
-    const auto& manifest = shards_.parts.front().manifest;
-    return manifest ? manifest->dropped : std::vector<std::string>();
-  }
-  std::vector<std::string> names;
-  for (const size_t tensor : foreign_->resolution.dropped) {
-    names.push_back(reference_->tensors[tensor].spec.name);
-  }
-  return names;
+  open_model(options_, std::move(foreign), inputs_);
 }
 
 void Validating::check_headers() {
   CheckOptions check_options;
   check_options.sources = options_.sources;
-  if (foreign_) {
-    check_options.mapping = mapping_;
+  if (inputs_.foreign) {
+    check_options.mapping = inputs_.mapping;
     // These rules guess whole shapes, which are known here.
     for (const check::CheckRule rule : kJudgedByReference) {
       check_options.ignore.emplace_back(check::rule_info(rule).id);
@@ -196,14 +128,15 @@ void Validating::check_headers() {
   for (const check::Finding& finding : checked.findings) {
     if (finding.severity == check::Severity::kError) report_.findings.push_back(finding);
   }
-  if (foreign_) {
-    const auto& misfits = foreign_->misfits;
+  if (inputs_.foreign) {
+    const auto& misfits = inputs_.foreign->misfits;
     report_.findings.insert(report_.findings.end(), misfits.begin(), misfits.end());
   }
-  if (reference_) {
-    compare_headers(*reference_, shards(), dropped(), options_.compares_values, report_.findings);
+  if (inputs_.reference) {
+    compare_headers(*inputs_.reference, inputs_.proved(), inputs_.dropped(),
+                    options_.compares_values, report_.findings);
   }
-  const auto& parts = shards().parts;  // empty: they could not be opened
+  const auto& parts = inputs_.proved().parts;  // empty: they could not be opened
   const bool has_manifest = parts.empty() || parts.front().manifest;
   ValidateTier tier{has_manifest ? TierKind::kManifest : TierKind::kHeaders,
                     report_.findings.empty() ? Outcome::kPass : Outcome::kFail};
@@ -214,16 +147,12 @@ void Validating::check_headers() {
 
 void Validating::bind_sides() {
   std::string why;
-  const auto graph = model::find_graph(*config_, options_.graph, why);
+  const auto graph = model::find_graph(*inputs_.config, options_.graph, why);
   if (graph == nullptr) throw no_graph(why);
   report_.family = graph->family;
-  whole_bound_ =
-      std::make_unique<BoundSide>(graph, *config_, whole_files(reference_ ? *reference_ : shards_));
-  shards_bound_ =
-      std::make_unique<BoundSide>(graph, *config_,
-                                  foreign_               ? shard_files(*foreign_)
-                                  : shards_.is_sharded() ? shard_files(shards_, mapping_)
-                                                         : whole_files(shards_));
+  whole_bound_ = std::make_unique<BoundSide>(
+      graph, *inputs_.config, whole_files(inputs_.reference ? *inputs_.reference : inputs_.shards));
+  shards_bound_ = std::make_unique<BoundSide>(graph, *inputs_.config, files_of(inputs_));
   report_.mesh = to_string(shards_bound_->side().mesh);
   report_.ranks = shards_bound_->side().mesh.size();
   report_.layers = std::ranges::count_if(shards_bound_->side().model->layers,
@@ -233,19 +162,20 @@ void Validating::bind_sides() {
 engine::ValidationOptions Validating::engine_options() {
   engine::ValidationOptions options;
   options.seed = options_.seed;
-  const bool by_value = options_.compares_values || shards_bound_->files().has_divided_bias() ||
-                        whole_bound_->has_packed_weights() || shards_bound_->has_packed_weights() ||
-                        (reference_ && has_other_dtypes(*reference_, shards()));
+  const bool by_value =
+      options_.compares_values || shards_bound_->files().has_divided_bias() ||
+      whole_bound_->has_packed_weights() || shards_bound_->has_packed_weights() ||
+      (inputs_.reference && has_other_dtypes(*inputs_.reference, inputs_.proved()));
   options.map = by_value ? kernels::NumberMap::kValue : kernels::NumberMap::kBits;
-  options.compares_bytes = reference_.has_value();
-  if (!reference_) {
-    recorded_ = recorded_hashes(shards_, shards_bound_->files().is_gathered);
+  options.compares_bytes = inputs_.reference.has_value();
+  if (!inputs_.reference) {
+    recorded_ = recorded_hashes(inputs_.shards, shards_bound_->files().is_gathered);
     options.recorded = &recorded_;
   }
   options.with_f64 = !options_.quick;
   options.with_ordered = options_.ordered;
   if (options_.native) {
-    options.native = activation_type(shards());
+    options.native = activation_type(inputs_.proved());
     report_.native_type = to_string(*options.native);
   }
   options.length = options_.tokens;
@@ -257,7 +187,7 @@ engine::ValidationOptions Validating::engine_options() {
 /// Bytes of the whole model and of all its parts, an estimate of the bytes read.
 i64 Validating::stored_bytes() const {
   i64 bytes = 0;
-  for (const LogicalTensor& tensor : shards().tensors) {
+  for (const LogicalTensor& tensor : inputs_.proved().tensors) {
     const index::HolderSet& holders = *tensor.side.holders;
     bytes += byte_size(tensor.spec.dtype, tensor.spec.shape).value_or(0);
     for (int h = 0; h < holders.size(); ++h) {
@@ -269,9 +199,9 @@ i64 Validating::stored_bytes() const {
 
 void Validating::add_coverage(const engine::Verdict& verdict) {
   const std::set<size_t> tested(verdict.tested.begin(), verdict.tested.end());
-  const size_t all = shards().tensors.size();
+  const size_t all = inputs_.proved().tensors.size();
   for (size_t t = 0; t < all; ++t) {
-    if (tested.count(t) == 0) report_.untested.push_back(shards().tensors[t].spec.name);
+    if (tested.count(t) == 0) report_.untested.push_back(inputs_.proved().tensors[t].spec.name);
   }
   report_.coverage =
       all == 0 ? 100 : 100.0 * static_cast<double>(tested.size()) / static_cast<double>(all);
@@ -295,7 +225,7 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
   report_.undecidable_tokens = verdict.undecidable_tokens;
   report_.odd_weights = verdict.odd_weights;
   report_.parts = shards_bound_->parts();
-  if (reference_) report_.bytes = verdict.bytes;
+  if (inputs_.reference) report_.bytes = verdict.bytes;
   report_.digest = fmt::format("{:016x}", verdict.digest);
   report_.bytes_read = verdict.bytes_read;
   add_coverage(verdict);
@@ -303,13 +233,14 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
 
 /// Without a reference, compares the stored bytes with the manifest's hashes.
 void Validating::hold_bytes(engine::RecordedBytes recorded, comm::Communicator& comm) {
-  report_.bytes_read += hold_unread(shards_, options_, comm, recorded);
+  report_.bytes_read += hold_unread(inputs_.shards, options_, comm, recorded);
   engine::ComparedBytes bytes;
-  for (const LogicalTensor& tensor : shards_.tensors) bytes.parts += std::ssize(tensor.ranks);
+  for (const LogicalTensor& tensor : inputs_.shards.tensors)
+    bytes.parts += std::ssize(tensor.ranks);
   for (const auto& one : recorded.different) bytes.different.push_back({one.tensor, one.rank});
   bytes.differing = std::ssize(bytes.different);
   report_.parts = bytes.parts;
-  const auto findings = findings_of(shards_, recorded);
+  const auto findings = findings_of(inputs_.shards, recorded);
   report_.findings.insert(report_.findings.end(), findings.begin(), findings.end());
   ValidateTier tier{TierKind::kHashes, findings.empty() ? Outcome::kPass : Outcome::kFail};
   tier.checked = bytes.parts;
@@ -323,7 +254,8 @@ void Validating::compare_unread_bytes(const engine::Verdict& verdict, comm::Comm
   const std::set<size_t> tested(verdict.tested.begin(), verdict.tested.end());
   const i64 before = report_.bytes->differing;
   ValidateTier tier{TierKind::kBytes, Outcome::kPass};
-  tier.checked = compare_unread(shards(), *reference_, options_, comm, tested, *report_.bytes);
+  tier.checked =
+      compare_unread(inputs_.proved(), *inputs_.reference, options_, comm, tested, *report_.bytes);
   if (tier.checked == 0) return;
   tier.mismatches = report_.bytes->differing - before;
   if (tier.mismatches > 0) tier.outcome = Outcome::kFail;
@@ -395,7 +327,7 @@ void Validating::decide() {
         "that the shards hold the original's weights: no --reference was given, so that they were "
         "held against their own manifest and against themselves merged");
   }
-  if (foreign_) {
+  if (inputs_.foreign) {
     report_.notes.push_back(
         "the shards have no manifest: the mapping says which shard each rank has and how often a "
         "bias counts, so that a wrong mapping looks like wrong shards; what no result depends on "
@@ -440,7 +372,7 @@ void Validating::run_model() {
     const engine::Verdict verdict =
         engine::validate(whole_bound_->side(), shards_bound_->side(), engine.comm.get(), options);
     add_verdict(verdict);
-    if (reference_) {
+    if (inputs_.reference) {
       compare_unread_bytes(verdict, *engine.comm);
     } else {
       hold_bytes(verdict.recorded, *engine.comm);

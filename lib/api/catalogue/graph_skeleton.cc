@@ -7,7 +7,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "lib/api/transfer/sources/files_of_ranks.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -330,7 +329,6 @@ class Skeleton {
 
 std::string graph_skeleton(const std::string& source) {
   const LogicalCheckpoint checkpoint = open_logical({source});
-  refuse_files_of_ranks(checkpoint);
   const auto config = checkpoint.config();
   const mapping::ModelConfig* known = config ? &*config : nullptr;
   return Skeleton(known, checkpoint.specs()).text(known);

@@ -1,7 +1,6 @@
 #include "lib/api/catalogue/presets.h"
 
 #include "lib/api/mapping/mapping_choice.h"
-#include "lib/api/transfer/sources/files_of_ranks.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/mapping/init.h"
 #include "lib/mapping/mapping.h"
@@ -30,7 +29,6 @@ std::string mapping_schema() {
 
 InitReport init_mapping(const InitOptions& options) {
   const LogicalCheckpoint source = open_logical({options.source});
-  refuse_files_of_ranks(source);
   const auto config = source.config();
   const auto specs = source.specs();
   InitReport report;

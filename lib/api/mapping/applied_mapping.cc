@@ -7,7 +7,6 @@
 #include "lib/api/mapping/full_places.h"
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/mapping/recorded_mapping.h"
-#include "lib/api/transfer/sources/files_of_ranks.h"
 #include "lib/base/error.h"
 #include "lib/mapping/mesh_choice.h"
 #include "lib/mapping/resolve/resolve.h"

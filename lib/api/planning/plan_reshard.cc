@@ -1,6 +1,5 @@
 #include "lib/api/planning/plan_reshard.h"
 
-#include "lib/api/transfer/sources/files_of_ranks.h"
 #include "lib/base/error.h"
 
 namespace shardtool::api {
@@ -55,7 +54,6 @@ std::vector<plan::Holders> resolved_holders(const mapping::Resolution& resolutio
 }
 
 MappingChoice base_choice(const LogicalCheckpoint& source, const MappingChoice& typed) {
-  refuse_files_of_ranks(source);
   MappingChoice choice = over_own_mesh(source, typed);
   // A preset has no mesh. Use one device unless a mesh is given.
   if (!source.is_sharded() && choice.path.empty() && !choice.mesh)

@@ -38,7 +38,7 @@ std::optional<int> TensorCut::holder_of(i64 rank) const {
 }
 
 OpenedCheckpoint::OpenedCheckpoint(const OpenOptions& options)
-    : source_(open_logical(options.sources)), files_(source_.files.size()) {
+    : source_(open_logical(options.sources, FilesOfRanks::kAllow)), files_(source_.files.size()) {
   if (!options.mapping) return;
   if (source_.is_sharded()) {
     throw Error(ErrorCode::kUsage, "an output of shardtool is opened in its own layout")

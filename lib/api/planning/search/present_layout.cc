@@ -41,7 +41,7 @@ PresentLayout::PresentLayout(const std::string& path) : path_(path) {
     devices_ = planned_->resolution.mesh.size();
     return;
   }
-  shards_ = open_logical({path});
+  shards_ = open_logical({path}, FilesOfRanks::kAllow);
   if (!shards_.is_sharded()) {
     throw Error(ErrorCode::kUsage, fmt::format("'{}' has no shards of devices, so that it is no "
                                                "layout to move from",

@@ -147,7 +147,7 @@ void interleave_rows(const mapping::Mapping& mapping, const mapping::ModelConfig
 /// Opens a checkpoint in chunks whose tensors hold several of the model's.
 LogicalCheckpoint open_by_read_rules(const LayoutSource& source,
                                      const layouts::EngineLayout& layout) {
-  LogicalCheckpoint stored = open_logical(source.locations);
+  LogicalCheckpoint stored = open_logical(source.locations, FilesOfRanks::kAllow);
   const auto config =
       source.config.empty() ? stored.config() : std::optional(mapping::load_config(source.config));
   const mapping::ModelConfig* model = config ? &*config : nullptr;

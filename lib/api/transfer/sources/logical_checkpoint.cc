@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "lib/api/transfer/config_text.h"
-#include "lib/api/transfer/sources/files_of_ranks.h"
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
 #include "lib/format/manifest/manifest_rules.h"
+#include "lib/format/read_headers.h"
 #include "lib/index/holder_set_pool.h"
 #include "lib/store/reader.h"
 
@@ -156,6 +156,14 @@ void check_ranks_once(const LogicalCheckpoint& all) {
   }
 }
 
+void refuse_files_of_ranks(const Checkpoint& part) {
+  if (part.format != format::kFilesOfRanks) return;
+  throw Error(ErrorCode::kCoverage, "the file has the shards of one rank, not whole tensors")
+      .at({part.path, 0, 0, ""})
+      .note("found", "\"shardtool.rank\" in its header, and no manifest.json opened with it")
+      .help("give the folder that `shardtool split` or `reshard` wrote, with its manifest.json");
+}
+
 }  // namespace
 
 TensorsByName tensors_by_name(const LogicalCheckpoint& checkpoint) {
@@ -235,17 +243,23 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
 
 LogicalCheckpoint open_finished(const std::vector<std::string>& locations) {
   LogicalCheckpoint opened = open_logical(locations);
-  refuse_files_of_ranks(opened);
   for (const Checkpoint& part : opened.parts) require_digests(part);
   return opened;
 }
 
-LogicalCheckpoint open_logical(const std::vector<std::string>& locations) {
+LogicalCheckpoint open_logical(const std::vector<std::string>& locations,
+                               FilesOfRanks files_of_ranks) {
   std::vector<Checkpoint> parts;
   for (const std::string& location : locations) {
     parts.push_back(format::open_checkpoint(location));
   }
-  return join_parts(std::move(parts));
+  LogicalCheckpoint opened = join_parts(std::move(parts));
+  if (files_of_ranks == FilesOfRanks::kRefuse) refuse_files_of_ranks(opened);
+  return opened;
+}
+
+void refuse_files_of_ranks(const LogicalCheckpoint& source) {
+  for (const Checkpoint& part : source.parts) refuse_files_of_ranks(part);
 }
 
 }  // namespace shardtool::api

@@ -69,9 +69,18 @@ struct LogicalCheckpoint {
 using TensorsByName = std::map<std::string_view, const LogicalTensor*>;
 TensorsByName tensors_by_name(const LogicalCheckpoint& checkpoint);
 
+/// Treatment of files of single ranks of an output that are opened without their manifest
+/// (format::kFilesOfRanks): their tensors are parts, and nothing says of what.
+enum class FilesOfRanks { kRefuse, kAllow };
+
 /// Opens every location. Several locations must be outputs of one split: same mesh, same tensors,
-/// no rank in two of them. Throws the errors of open_checkpoint, and kManifestInvalid.
-LogicalCheckpoint open_logical(const std::vector<std::string>& locations);
+/// no rank in two of them. Throws the errors of open_checkpoint, kManifestInvalid, and those of
+/// refuse_files_of_ranks.
+LogicalCheckpoint open_logical(const std::vector<std::string>& locations,
+                               FilesOfRanks files_of_ranks = FilesOfRanks::kRefuse);
+
+/// Throws kCoverage for files of single ranks, which no command can take for a model.
+void refuse_files_of_ranks(const LogicalCheckpoint& source);
 
 /// Opens inputs of a run that writes their data. Also throws kManifestInvalid for a manifest with a
 /// tensor that lacks its digest (format::without_digest).

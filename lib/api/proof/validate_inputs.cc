@@ -1,0 +1,90 @@
+#include "lib/api/proof/validate_inputs.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "lib/api/dequantize/recorded_values.h"
+#include "lib/base/text.h"
+
+namespace shardtool::api {
+namespace {
+
+/// A checkpoint that no device has a part of is compared as a whole. Throws kUsage if there is
+/// nothing to compare it with, or if a mapping is to place it.
+void require_whole_inputs(const ValidateOptions& options, const ValidateInputs& inputs) {
+  refuse_files_of_ranks(inputs.shards);
+  const MappingChoice& mapping = inputs.mapping;
+  const bool has_mapping =
+      !mapping.path.empty() || !mapping.layout.empty() || !mapping.preset.empty();
+  if (!options.reference.empty() && !has_mapping) return;
+  Error error(ErrorCode::kUsage, has_mapping ? "a whole checkpoint has no shards to place"
+                                             : "there are no shards to validate");
+  error.note("found", "a whole checkpoint: " + inputs.shards.parts.front().path);
+  if (has_mapping)
+    throw error.help("leave --mapping and --axes away, or `shardtool split` it first");
+  throw error.help("give the output of `shardtool split`")
+      .help("or compare it with the model that it was made from, with --reference");
+}
+
+/// Opens shards of another tool, described by the whole model and a mapping.
+void open_foreign(const ValidateOptions& options, ForeignFiles files, ValidateInputs& inputs) {
+  MappingChoice& mapping = inputs.mapping;
+  const bool has_mapping =
+      !mapping.path.empty() || !mapping.preset.empty() || mapping.mesh.has_value();
+  if (!has_mapping || options.reference.empty()) {
+    throw Error(ErrorCode::kUsage, "shards without a manifest need --mapping and --reference")
+        .note("found", plural(std::ssize(files.shards.files), "file") +
+                           " whose names number ranks, and no manifest.json")
+        .help("give the mapping that cuts the unsharded model into what the ranks have");
+  }
+  inputs.reference = open_logical({options.reference});
+  if (mapping.config.empty()) mapping.config = files.config_path();
+  if (mapping.config.empty()) mapping.config = inputs.reference->parts.front().config_path;
+  if (mapping.config.empty()) throw no_graph("there is no config.json");
+  inputs.foreign = place_foreign_files(std::move(files), mapping, *inputs.reference);
+  inputs.config = model_config(mapping, *inputs.reference);
+}
+
+}  // namespace
+
+std::vector<std::string> ValidateInputs::dropped() const {
+  if (!foreign) {
+    const auto& manifest = shards.parts.front().manifest;
+    return manifest ? manifest->dropped : std::vector<std::string>();
+  }
+  std::vector<std::string> names;
+  for (const size_t tensor : foreign->resolution.dropped) {
+    names.push_back(reference->tensors[tensor].spec.name);
+  }
+  return names;
+}
+
+std::optional<ForeignFiles> open_shards(const ValidateOptions& options, ValidateInputs& inputs) {
+  auto foreign = find_foreign_files(options.sources);
+  if (!foreign) inputs.shards = open_logical(options.sources, FilesOfRanks::kAllow);
+  return foreign;
+}
+
+void open_model(const ValidateOptions& options, std::optional<ForeignFiles> foreign,
+                ValidateInputs& inputs) {
+  if (foreign) return open_foreign(options, *std::move(foreign), inputs);
+  if (!inputs.shards.is_sharded()) require_whole_inputs(options, inputs);
+  if (!options.reference.empty()) inputs.reference = open_logical({options.reference});
+  if (inputs.reference && options.compares_values)
+    show_as_recorded(*inputs.reference, inputs.shards);
+  inputs.config = model_config(inputs.mapping, inputs.shards);
+  if (!inputs.config && inputs.reference) inputs.config = inputs.reference->config();
+  if (!inputs.config) throw no_graph("there is no config.json");
+}
+
+Error no_graph(const std::string& why) {
+  return std::move(
+      Error(ErrorCode::kUnsupported, fmt::format("the model cannot be run: {}", why))
+          .help(
+              "say what it computes with --graph FILE: `shardtool graphs init MODEL` writes one to "
+              "start from")
+          .help("or prove the bytes of its shards alone: `shardtool check --read-data`"));
+}
+
+}  // namespace shardtool::api
