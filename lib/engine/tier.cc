@@ -97,10 +97,10 @@ template <class N>
 void Tier<N>::hand_over(const LayerPair& before, const Wholes<N>& values, PlacedValues<N>& entry) {
   const SideLayer& from = before.shards;
   const SideLayer& to = layer_->shards;
-  if (from.flow.handoffs.empty()) return;
+  if (from.handoffs.empty()) return;
   auto sent = layer_entry(values, to.entry, shards_.mesh, from.devices, fabric_.own(),
                           inputs_.rows(), bench_);
-  for (const auto& [name, exchange] : from.flow.handoffs) {
+  for (const auto& [name, exchange] : from.handoffs) {
     for (auto& [rank, part] : sent.at(name)) {
       if (is_field<N> || !hands_on_made_) break;
       part = aligned(shards_run_.value(name).at(rank), part.features, inputs_.rows(), name);

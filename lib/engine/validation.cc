@@ -342,7 +342,10 @@ void Validation::look_at_small_weights(bool of_shards, const ops::BoundOp& op,
 Counts Validation::predicted_counts() const {
   Counts predicted;
   for (const LayerPair& layer : layers_) {
-    for (const ops::Exchange& exchange : model::exchanges(layer.shards.flow)) {
+    std::vector<ops::Exchange> exchanges = model::exchanges(layer.shards.flow);
+    for (const ops::ValueMove& handoff : layer.shards.handoffs)
+      exchanges.push_back(handoff.exchange);
+    for (const ops::Exchange& exchange : exchanges) {
       Counted& row = predicted[{mesh::to_string(exchange.over), exchange.move}];
       ++row.count;
       const bool is_permute = exchange.move == plan::Move::kPermute;

@@ -10,6 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/model/causal.h"
 #include "lib/model/flow/handoff.h"
+#include "lib/model/flow/shared_flows.h"
 #include "lib/model/flow/token_axes.h"
 #include "lib/ops/op_table.h"
 
@@ -191,12 +192,12 @@ Phase Sum::of_step(const Step& step, const Phase& phase) const {
 void Sum::add(const PricedLayer& priced, const Layer& layer, const Phase& all, PhasePrice& price,
               CommTable& comm) const {
   if (layer.beside) return;
-  const LayerFlow& flow = priced.flow;
+  const LayerFlow& flow = *priced.flow;
   const Phase mine = of_device(all);
   const bool last_only = causal_ && layer.part == Layer::Part::kEnd && !workload_.every_logit;
   price.amounts.launches += launches_of(flow, all.is_prefill);
   const i64 handed_on = has_encoder_ ? mine.sequences : mine.tokens;
-  for (const auto& [value, exchange] : flow.handoffs) {
+  for (const auto& [value, exchange] : priced.handoffs) {
     if (exchange.of_prompt && !all.is_prefill) continue;
     add(exchange, exchange.of_prompt ? mine.tokens : handed_on, comm);
   }
@@ -264,12 +265,12 @@ ForwardPass::ForwardPass(const Model& model, std::span<const TensorSpec> tensors
       own_tokens_(token_axes(model, weights.computed, mesh)) {
   for (size_t t = 0; t < tensors.size(); ++t) reads_.push_back(weights.read(t, tensors));
   WeightGathers gathers(tensors, weights, mesh);
+  SharedFlows flows(model, reads_, weights.computed, mesh, own_tokens_);
   Stream stream;
   for (size_t i = 0; i < model.layers.size(); ++i) {
-    layers_.push_back(
-        {flow(model, i, weights.computed, mesh, own_tokens_, stream), gathers.of(model.layers[i])});
+    layers_.push_back({flows.of(i, stream), {}, gathers.of(model.layers[i])});
     if (i + 1 == model.layers.size()) break;
-    layers_.back().flow.handoffs = handoffs(model, i, weights.computed, mesh, stream);
+    layers_.back().handoffs = handoffs(model, i, weights.computed, mesh, stream);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -33,9 +34,10 @@ Price price(const Model& model, std::span<const TensorSpec> tensors, const Store
             const mesh::Mesh& mesh, const ReplicaWorkload& workload,
             const plan::HardwareProfile* profile);
 
-/// A layer with its flow and the gathers before it.
+/// A layer with its flow, the gathers before it, and the hand-overs to the devices of the next one.
 struct PricedLayer {
-  LayerFlow flow;
+  std::shared_ptr<const LayerFlow> flow;  ///< equal layers may have the same (SharedFlows)
+  std::vector<ValueMove> handoffs;
   std::vector<WeightGather> gathers;
 };
 

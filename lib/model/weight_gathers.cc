@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 
 #include "lib/layout/gathered.h"
@@ -108,7 +109,9 @@ std::vector<WeightGather> WeightGathers::of(const Layer& layer) {
 std::vector<i64> WeightGathers::largest(const std::vector<Layer>& layers, i64 replicas,
                                         const mesh::Over& token_axes) {
   std::vector<i64> bytes(static_cast<size_t>(mesh_.size()));
+  std::set<std::map<Alike, i64>> seen;
   for (const Layer& layer : layers) {
+    if (!seen.insert(weights_of(layer)).second) continue;  // an equal layer gathers as much
     std::vector<i64> of_layer(bytes.size());
     for (const Received& sum : received(layer, replicas, token_axes)) {
       for (size_t rank = 0; rank < bytes.size(); ++rank) of_layer[rank] += sum.bits[rank];

@@ -41,6 +41,8 @@ struct Value {
   /// devices have the same.
   std::vector<index::AxisMap> features;
   bool of_prompt = false;  ///< over an encoder's tokens
+
+  bool operator==(const Value&) const = default;
 };
 
 struct ValueMove {

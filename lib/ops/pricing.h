@@ -22,6 +22,8 @@ struct Phase {
 struct WeightRead {
   double bits = 16;  ///< per element; of a packed weight with its share of the scales
   plan::Arithmetic arithmetic = plan::Arithmetic::kBf16;  ///< of its products
+
+  bool operator==(const WeightRead&) const = default;
 };
 /// Returns the cost for a weight that is stored as numbers of this dtype. Weights of 8 bits or less
 /// are multiplied with activations of as many bits. Their scales are not counted: one per row or

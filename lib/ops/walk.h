@@ -52,11 +52,17 @@ class Walk {
   /// Places the next op. Throws kUnsupported for placements that no rule accepts, with both of
   /// them.
   Step run(const BoundOp& bound);
+  /// True if the placement of an op depends on the layer's number.
+  bool has_used_number() const { return has_used_number_; }
 
   // The rest is only for place() of an op.
 
   i64 size(const Dim& dim) const { return model_.size(dim); }
-  i64 layer() const { return layer_.number; }
+  /// Returns the layer's number, on which its placement then depends.
+  i64 layer() {
+    has_used_number_ = true;
+    return layer_.number;
+  }
   const mesh::Mesh& mesh() const { return mesh_; }
   size_t axes() const { return mesh_.axes().size(); }
   const LayoutOf& layouts() const { return layouts_; }
@@ -143,6 +149,7 @@ class Walk {
   const mesh::Over& own_tokens_;
   std::map<std::string, Value> values_;
   Step step_;
+  bool has_used_number_ = false;
 };
 
 /// Returns the rule with this placement of operand `which`. Throws kUnsupported if there is none.

@@ -52,7 +52,7 @@ std::vector<LayerPair> pair_layers(const Side& whole, const Side& shards) {
     require_same_ops(pairs[i]);
     if (i == 0) continue;
     SideLayer& before = pairs[i - 1].shards;
-    before.flow.handoffs =
+    before.handoffs =
         model::handoffs(*shards.model, i - 1, shards.layouts, shards.mesh, pairs[i].shards.entry);
   }
   return pairs;

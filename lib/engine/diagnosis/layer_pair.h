@@ -12,8 +12,9 @@ namespace shardtool::engine {
 /// A layer on one side.
 struct SideLayer {
   const model::Layer* layer = nullptr;
-  model::LayerFlow flow;  ///< including the hand-offs to the next stage
-  model::Stream entry;    ///< layout of the layer's input on the devices
+  model::LayerFlow flow;
+  std::vector<ops::ValueMove> handoffs;  ///< to the devices of the layer after it
+  model::Stream entry;                   ///< layout of the layer's input on the devices
   std::span<const i64> devices;
 };
 

@@ -18,7 +18,6 @@ std::vector<Exchange> exchanges(const LayerFlow& flow) {
     const auto some = exchanges(step);
     all.insert(all.end(), some.begin(), some.end());
   }
-  for (const ValueMove& handoff : flow.handoffs) all.push_back(handoff.exchange);
   return all;
 }
 
@@ -30,6 +29,7 @@ LayerFlow flow(const Model& model, size_t layer, const LayoutOf& layouts, const 
   for (auto& [name, value] : stream) walk.put(name, std::move(value));
   LayerFlow made;
   for (const BoundOp& op : walked.ops) made.steps.push_back(walk.run(op));
+  made.depends_on_number = walk.has_used_number();
   stream.clear();
   for (const std::string& name : walked.passes) stream[name] = walk.take(name);
   return made;

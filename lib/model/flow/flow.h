@@ -27,9 +27,9 @@ using ops::Work;
 /// every device every token, so that every replica of a weight is tested with all of them.
 struct LayerFlow {
   std::vector<Step> steps;
-  std::vector<ValueMove> handoffs;  ///< to the devices of the layer after it
+  bool depends_on_number = false;  ///< another Layer::number would change it
 };
-/// Returns all moves of a step, or of a layer, in order.
+/// Returns all moves of a step, or of all steps, in order.
 std::vector<Exchange> exchanges(const Step& step);
 std::vector<Exchange> exchanges(const LayerFlow& flow);
 

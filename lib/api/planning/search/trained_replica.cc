@@ -8,6 +8,7 @@ namespace shardtool::api {
 
 TrainedReplica::TrainedReplica(const ServedModel& model, const ServingLayout& layout)
     : placed_(model.place(layout)),
+      sizes_(model::stack_sizes(*placed_->model.bound)),
       tp_(layout.tp),
       ranks_per_stage_(layout.ep * layout.tp),
       stages_(layout.pp) {
@@ -62,9 +63,9 @@ std::vector<plan::ForwardTimes> TrainedReplica::forward(const TrainSearchOptions
 
 double TrainedReplica::activations(const TrainSearchOptions& options, const TrainingWay& way,
                                    plan::Recompute recompute) const {
-  const model::StackSizes sizes = model::stack_sizes(*placed_->model.bound);
-  return plan::training_activations_per_layer({options.sequence, way.micro_batch, sizes.hidden,
-                                               sizes.heads, tp_, way.sequence_parallel, recompute});
+  return plan::training_activations_per_layer({options.sequence, way.micro_batch, sizes_.hidden,
+                                               sizes_.heads, tp_, way.sequence_parallel,
+                                               recompute});
 }
 
 }  // namespace shardtool::api

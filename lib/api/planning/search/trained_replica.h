@@ -44,6 +44,7 @@ class TrainedReplica {
   void set_stages();
 
   std::unique_ptr<PlacedReplica> placed_;
+  model::StackSizes sizes_;
   i64 tp_ = 1;
   i64 ranks_per_stage_ = 1;
   i64 stages_ = 1;
