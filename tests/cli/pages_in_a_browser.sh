@@ -1,7 +1,7 @@
 #!/bin/bash
-# Opens pages of --html in headless Chromium, at the widths of a desk and of a telephone, and fails
-# if a label of a picture overlaps another or is cut off, or if the page is wider than the window.
-# Prints them, too, where there is pdftotext.
+# Opens pages of --html in headless Chromium, at the widths of a desk and of telephones, and fails if
+# a label of a picture overlaps another, is cut off or is too small to read, if a picture has to be
+# scrolled, or if the page is wider than the window. Prints them, too, where there is pdftotext.
 #
 #   pages_in_a_browser.sh SHARDTOOL SAMPLES
 set -u
@@ -44,30 +44,47 @@ const problems = [];
 const apart = (a, b) => a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 1 || b.bottom <= a.top + 1;
 for (const svg of document.querySelectorAll('svg[viewBox]')) {
   const frame = svg.getBoundingClientRect();
+  if (frame.width == 0) continue;  // not shown at this width
+  const scale = frame.width / svg.viewBox.baseVal.width;
   const labels = [...svg.querySelectorAll('text')];
   const boxes = labels.map(label => label.getBoundingClientRect());
   boxes.forEach((box, i) => {
     if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
       problems.push('cut off: ' + labels[i].textContent);
+    const size = scale * parseFloat(getComputedStyle(labels[i]).fontSize);
+    if (size < 7.5) problems.push('too small, ' + size.toFixed(1) + ' px: ' + labels[i].textContent);
     for (let j = 0; j < i; ++j)
       if (!apart(box, boxes[j])) problems.push('overlap: ' + labels[j].textContent + ' and ' + labels[i].textContent);
   });
 }
+for (const figure of document.querySelectorAll('figure')) {
+  const name = figure.querySelector('svg').getAttribute('aria-label');
+  const shown = [...figure.querySelectorAll('svg')].filter(svg => svg.getBoundingClientRect().width > 0);
+  if (figure.scrollWidth > figure.clientWidth + 1) problems.push('scrolls: ' + name);
+  if (shown.length != 1 && !figure.closest('details:not([open])')) problems.push(shown.length + ' drawings of ' + name);
+}
 if (document.documentElement.scrollWidth > window.innerWidth) problems.push('the page is ' + document.documentElement.scrollWidth + ' wide');
-document.body.innerHTML = '<pre>looked ' + document.title + '\n' + problems.join('\n') + '</pre>';
+const page = location.pathname.split('/').pop() + ' at ' + window.innerWidth;
+parent.postMessage(['looked at ' + page, ...problems.map(problem => page + ': ' + problem)].join('\n') + '\n', '*');
 </script>
 JS
-status=0
+# A window of Chromium is at least 500 wide, so pages are looked at in frames.
+echo "<pre></pre><script>addEventListener('message', e => document.querySelector('pre').append(e.data))</script>" > frames.htm
+wanted=0
 for page in *.html; do
-  { cat "$page"; printf '%s\n' "$look"; } > seen-$page
-  for width in 1100 500; do
-    found=$("$browser" --headless --no-sandbox --disable-gpu --window-size=$width,2000 \
-      --dump-dom "file://$scratch/seen-$page" 2> browser.log | sed -n '/<pre>looked/,/<\/pre>/p')
-    [ -n "$found" ] || { echo "the browser did not open $page"; cat browser.log; exit 1; }
-    problems=$(sed -n '2,$p' <<< "$found" | sed 's/<\/pre>.*//' | grep .)
-    [ -z "$problems" ] || { echo "$page at $width:"; echo "$problems"; status=1; }
+  { cat "$page"; printf '%s\n' "$look"; } > "seen-$page"
+  for width in 1100 500 400; do
+    echo "<iframe style='width:${width}px;height:2000px;border:0' src='seen-$page'></iframe>" >> frames.htm
+    wanted=$((wanted + 1))
   done
 done
+"$browser" --headless --no-sandbox --disable-gpu --window-size=1200,2000 --virtual-time-budget=60000 \
+  --dump-dom "file://$scratch/frames.htm" > dom 2> browser.log
+grep -o 'looked at seen-.*' dom > looked
+grep '^seen-.*: ' dom > problems
+[ "$(wc -l < looked)" = "$wanted" ] || { echo "the browser opened $(wc -l < looked) of $wanted pages"; cat browser.log; exit 1; }
+status=0
+[ ! -s problems ] || { cat problems; status=1; }
 
 # On paper no page is empty, and none ends with a heading.
 command -v pdftotext > /dev/null || { echo "pages on paper are not looked at: there is no pdftotext"; exit $status; }

@@ -14,9 +14,7 @@
 namespace shardtool::cli {
 namespace {
 
-constexpr double kPlotLeft = 64, kPlotTop = 30, kPlotWidth = 640, kPlotHeight = 320;
-constexpr double kPlotRight = kPlotLeft + kPlotWidth, kPlotBottom = kPlotTop + kPlotHeight;
-constexpr double kPlotMargin = 40, kLabelGap = 6;
+constexpr double kPlotLeft = 64, kPlotTop = 30, kPlotBelow = 40, kLabelGap = 6;
 
 struct Point {
   double x = 0;
@@ -34,9 +32,13 @@ struct LabelBox {
 
 class FrontChart {
  public:
-  FrontChart(Page& page, const JsonView& search)
+  FrontChart(Page& page, const JsonView& search, Screen screen)
       : html_(page.html()),
         search_(search),
+        screen_(screen),
+        margin_(screen == Screen::kWide ? 40 : 20),
+        right_(screen == Screen::kWide ? kPlotLeft + 640 : kNarrowWidth - margin_),
+        bottom_(kPlotTop + (screen == Screen::kWide ? 320 : 240)),
         rows_(search["rows"]),
         slower_(1 / (1 + search["tpot_band"].number())),
         faster_(1 / (1 - search["tpot_band"].number())) {
@@ -54,17 +56,14 @@ class FrontChart {
   }
 
   void write() {
-    const double width = kPlotRight + kPlotMargin;
-    const double height = kPlotBottom + kPlotMargin;
-    open_picture(html_, width, height, "tokens per second of a device and of a client", "chart");
+    open_drawing(html_, screen_, right_ + margin_, bottom_ + kPlotBelow,
+                 "tokens per second of a device and of a client");
     write_axes();
     write_limit();
     write_band();
     write_others();
     write_front();
     write_optimum();
-    html_.close();
-    write_caption();
     html_.close();
   }
 
@@ -73,8 +72,8 @@ class FrontChart {
     return {x_of(row["tokens_per_s_per_user"].number()),
             y_of(row["tokens_per_s_per_device"].number())};
   }
-  double x_of(double tokens) const { return kPlotLeft + kPlotWidth * tokens / most_.x; }
-  double y_of(double tokens) const { return kPlotBottom - kPlotHeight * tokens / most_.y; }
+  double x_of(double tokens) const { return kPlotLeft + (right_ - kPlotLeft) * tokens / most_.x; }
+  double y_of(double tokens) const { return bottom_ - (bottom_ - kPlotTop) * tokens / most_.y; }
 
   void text(std::string_view text, Point p, std::string_view anchor) {
     html_.element("text", text,
@@ -91,17 +90,18 @@ class FrontChart {
 
   void write_axes() {
     constexpr double kBaseline = 4, kLineHeight = 16;
-    const double right_step = tick_step(most_.x), up_step = tick_step(most_.y);
+    const double right_step = tick_step(most_.x, screen_ == Screen::kWide ? 5 : 4),
+                 up_step = tick_step(most_.y);
     for (double tick = 0; tick <= most_.x; tick += right_step) {
-      line("grid", {x_of(tick), kPlotTop}, {x_of(tick), kPlotBottom});
-      text(tokens_text(tick), {x_of(tick), kPlotBottom + kLineHeight}, "middle");
+      line("grid", {x_of(tick), kPlotTop}, {x_of(tick), bottom_});
+      text(tokens_text(tick), {x_of(tick), bottom_ + kLineHeight}, "middle");
     }
     for (double tick = 0; tick <= most_.y; tick += up_step) {
-      line("grid", {kPlotLeft, y_of(tick)}, {kPlotRight, y_of(tick)});
+      line("grid", {kPlotLeft, y_of(tick)}, {right_, y_of(tick)});
       text(tokens_text(tick), {kPlotLeft - kLabelGap, y_of(tick) + kBaseline}, "end");
     }
     text("tokens/s per device", {kLabelGap, kPlotTop - kLineHeight}, "start");
-    text("tokens/s of a client", {kPlotRight, kPlotBottom + 2 * kLineHeight}, "end");
+    text("tokens/s of a client", {right_, bottom_ + 2 * kLineHeight}, "end");
   }
 
   /// Draws the slowest client that the limit on the time per token allows.
@@ -110,36 +110,38 @@ class FrontChart {
     constexpr double kMsPerSecond = 1e3;
     const JsonView limit = search_["limits"]["tpot_ms"];
     const double x = x_of(kMsPerSecond / limit.number());
-    if (x > kPlotRight) return;
-    line("rule", {x, kPlotTop}, {x, kPlotBottom});
+    if (x > right_) return;
+    line("rule", {x, kPlotTop}, {x, bottom_});
     const std::string words = fmt::format("TPOT at most {:g} ms", limit.number());
-    const bool is_at_right = x > kPlotLeft + kPlotWidth / 2;
+    const bool is_at_right = x > (kPlotLeft + right_) / 2;
     const Point place{x + (is_at_right ? -kLabelGap : kLabelGap), kPlotTop - kLabelGap};
     text(words, place, is_at_right ? "end" : "start");
   }
 
-  void open_mark(std::string_view shape, std::string_view kind, Point p, const JsonView& row) {
+  /// Draws a row as a circle, or else as a cross.
+  void mark(bool is_circle, std::string_view kind, const JsonView& row) {
     constexpr double kRadius = 4.5, kSmallRadius = 3;
     const double radius = kind == "f7 small" ? kSmallRadius : kRadius;
-    if (shape == "circle") {
-      html_.open("circle", {{"class", kind},
-                            {"cx", coordinate(p.x)},
-                            {"cy", coordinate(p.y)},
-                            {"r", coordinate(radius)},
-                            {"data-at", row["tokens_per_s_per_device"].pointer()},
-                            {"data-value", row["tokens_per_s_per_device"].json()}});
-    } else {
-      html_.open("path",
-                 {{"class", kind},
-                  {"d", fmt::format("M{0} {1}l{2} {2}m0 -{2}l-{2} {2}", coordinate(p.x - radius),
-                                    coordinate(p.y - radius), coordinate(2 * radius))},
-                  {"data-at", row["tokens_per_s_per_device"].pointer()},
-                  {"data-value", row["tokens_per_s_per_device"].json()}});
+    const Point p = at(row);
+    const std::string x = coordinate(p.x), y = coordinate(p.y), r = coordinate(radius);
+    const std::string cross =
+        fmt::format("M{0} {1}l{2} {2}m0 -{2}l-{2} {2}", coordinate(p.x - radius),
+                    coordinate(p.y - radius), coordinate(2 * radius));
+    if (screen_ == Screen::kNarrow) {
+      is_circle ? html_.empty("circle", {{"class", kind}, {"cx", x}, {"cy", y}, {"r", r}})
+                : html_.empty("path", {{"class", kind}, {"d", cross}});
+      return;
     }
-  }
-
-  void mark(std::string_view shape, std::string_view kind, const JsonView& row) {
-    open_mark(shape, kind, at(row), row);
+    const JsonView value = row["tokens_per_s_per_device"];
+    const std::string at = value.pointer(), json = value.json();
+    is_circle ? html_.open("circle", {{"class", kind},
+                                      {"cx", x},
+                                      {"cy", y},
+                                      {"r", r},
+                                      {"data-at", at},
+                                      {"data-value", json}})
+              : html_.open("path",
+                           {{"class", kind}, {"d", cross}, {"data-at", at}, {"data-value", json}});
     html_.element("title", row_words(row)).close();
   }
 
@@ -161,12 +163,12 @@ class FrontChart {
     for (const JsonView& one : search_["binds"].elements()) {
       if (!one.has("row")) continue;
       barred.insert(one["row"].count());
-      mark("cross", "barred", row_of(one));
+      mark(false, "barred", row_of(one));
     }
     for (size_t r = 0; r < rows_.size(); ++r) {
       const auto row = static_cast<i64>(r);
       if (on_front.contains(row) || barred.contains(row)) continue;
-      mark("circle", "f7 small", rows_[r]);
+      mark(true, "f7 small", rows_[r]);
     }
   }
 
@@ -196,7 +198,7 @@ class FrontChart {
     if (front.size() > 1) html_.empty("path", {{"class", "way"}, {"d", path}});
     for (size_t i = 0; i < front.size(); ++i) {
       const JsonView row = row_of(front[i]);
-      mark("circle", "f0", row);
+      mark(true, "f0", row);
       label(fmt::format("{}", i + 1), at(row));
     }
   }
@@ -222,8 +224,8 @@ class FrontChart {
                             {p.x - kDistance - width, p.y - kDistance}};
     for (const Point& place : places) {
       const LabelBox box{place.x, place.y - kHeight, place.x + width, place.y + 2};
-      const bool is_inside = box.left > kPlotLeft && box.right < kPlotRight + kPlotMargin &&
-                             box.top > kPlotTop && box.bottom < kPlotBottom;
+      const bool is_inside = box.left > kPlotLeft && box.right < right_ + margin_ &&
+                             box.top > kPlotTop && box.bottom < bottom_;
       const auto hits = [&](const LabelBox& other) { return box.overlaps(other); };
       if (!is_inside || std::ranges::any_of(labels_, hits)) continue;
       labels_.push_back(box);
@@ -232,24 +234,12 @@ class FrontChart {
     }
   }
 
-  void write_caption() {
-    html_.open("figcaption", {{"class", "keys"}});
-    const auto key = [&](std::string_view colour, std::string_view words) {
-      html_.open("span").element("i", "", {{"class", fmt::format("key {}", colour)}});
-      html_.text(words).close();
-    };
-    key("f0", "front: no row beats it in both");
-    key("f7", "another layout, at its best");
-    html_.text(" ").element("span", "ring: the best");
-    html_.text(" ").element("span", "shade: the front within the band of TPOT");
-    const auto binds = search_["binds"].elements();
-    if (std::ranges::any_of(binds, [](const JsonView& bind) { return bind.has("row"); }))
-      html_.text(" ").element("span", "cross: excluded by a limit");
-    html_.close();
-  }
-
   HtmlWriter& html_;
   const JsonView& search_;
+  Screen screen_;
+  double margin_;  ///< beside the plot
+  double right_;   ///< of the plot
+  double bottom_;  ///< of the plot
   JsonView rows_;
   double slower_ = 1;  ///< rate of a time per token at the slow end of its band, to the modelled
   double faster_ = 1;
@@ -257,10 +247,31 @@ class FrontChart {
   std::vector<LabelBox> labels_;
 };
 
+void write_caption(Page& page, const JsonView& search) {
+  HtmlWriter& html = page.html();
+  html.open("figcaption", {{"class", "keys"}});
+  const auto key = [&](std::string_view colour, std::string_view words) {
+    html.open("span").element("i", "", {{"class", fmt::format("key {}", colour)}});
+    html.text(words).close();
+  };
+  key("f0", "front: no row beats it in both");
+  key("f7", "another layout, at its best");
+  html.text(" ").element("span", "ring: the best");
+  html.text(" ").element("span", "shade: the front within the band of TPOT");
+  const auto binds = search["binds"].elements();
+  if (std::ranges::any_of(binds, [](const JsonView& bind) { return bind.has("row"); }))
+    html.text(" ").element("span", "cross: excluded by a limit");
+  html.close();
+}
+
 }  // namespace
 
 void write_front_chart(Page& page, const JsonView& search) {
-  FrontChart(page, search).write();
+  page.html().line_break().open("figure");
+  for (const Screen screen : {Screen::kWide, Screen::kNarrow})
+    FrontChart(page, search, screen).write();
+  write_caption(page, search);
+  page.html().close();
 }
 
 }  // namespace shardtool::cli

@@ -53,7 +53,7 @@ class PairMap {
       receivers_ = std::max(receivers_, pair["to"].count() + 1);
     }
     node_size_ = std::max<i64>(1, reshard["node_size"].count());
-    constexpr double kMost = 26, kAll = 480;
+    constexpr double kMost = 26, kAll = 400;
     cell_ = std::min(kMost, kAll / static_cast<double>(std::max(senders_, receivers_)));
   }
 

@@ -91,17 +91,30 @@ std::string HtmlWriter::take() {
   return std::move(text_);
 }
 
-HtmlWriter& open_picture(HtmlWriter& html, double width, double height, std::string_view words,
-                         std::string_view kind) {
+namespace {
+
+HtmlWriter& open_svg(HtmlWriter& html, double width, double height, std::string_view words,
+                     std::string_view kind) {
   const std::string across = coordinate(width);
   const std::string down = coordinate(height);
-  return html.line_break().open("figure").open("svg",
-                                               {{"viewBox", fmt::format("0 0 {} {}", across, down)},
-                                                {"width", across},
-                                                {"height", down},
-                                                {"class", kind},
-                                                {"role", "img"},
-                                                {"aria-label", words}});
+  return html.open("svg", {{"viewBox", fmt::format("0 0 {} {}", across, down)},
+                           {"width", across},
+                           {"height", down},
+                           {"class", kind},
+                           {"role", "img"},
+                           {"aria-label", words}});
+}
+
+}  // namespace
+
+HtmlWriter& open_picture(HtmlWriter& html, double width, double height, std::string_view words) {
+  return open_svg(html.line_break().open("figure"), width, height, words, "");
+}
+
+HtmlWriter& open_drawing(HtmlWriter& html, Screen screen, double width, double height,
+                         std::string_view words) {
+  return open_svg(html.line_break(), width, height, words,
+                  screen == Screen::kNarrow ? "narrow" : "wide-screen");
 }
 
 }  // namespace shardtool::cli

@@ -43,7 +43,16 @@ std::string coordinate(double number);
 
 /// Opens a figure with a picture of this size in pixels and these words for those who do not see
 /// it. Both are left open.
-HtmlWriter& open_picture(HtmlWriter& html, double width, double height, std::string_view words,
-                         std::string_view kind = "");
+HtmlWriter& open_picture(HtmlWriter& html, double width, double height, std::string_view words);
+
+/// A chart is drawn twice: for paper and wide screens, and for narrow screens, where the first
+/// would be too small to read. The second has the same marks, without titles and the document's
+/// values.
+enum class Screen { kWide, kNarrow };
+inline constexpr double kNarrowWidth = 370;  ///< of the second drawing, in pixels
+
+/// Opens a drawing of a chart in a figure that is open, and leaves it open.
+HtmlWriter& open_drawing(HtmlWriter& html, Screen screen, double width, double height,
+                         std::string_view words);
 
 }  // namespace shardtool::cli

@@ -41,7 +41,7 @@ void write_line_chart(Page& page, const LineChart& chart);
 /// Axis of bytes up to about `most`, with ticks of whole KiB, MiB or GiB.
 ChartAxis bytes_axis(const std::string& title, double most);
 
-/// Step of an axis with about five ticks: 1, 2 or 5 times a power of ten.
-double tick_step(double most);
+/// Step of an axis with about as many ticks: 1, 2 or 5 times a power of ten.
+double tick_step(double most, double ticks = 5);
 
 }  // namespace shardtool::cli

@@ -46,7 +46,7 @@ details{margin:.3rem 0}summary{cursor:pointer;color:var(--soft);font-size:.87rem
 @media print{html{font-size:12px}body{max-width:none;padding:0;font-size:12px}details::details-content{content-visibility:visible;height:auto}article details{display:none}section{break-inside:auto}figure,tr,p,article,.pair{break-inside:avoid}h2,h3,h2+p,h3+p,.side{break-after:avoid}
 tr:nth-child(-n+2){break-after:avoid}tr:nth-last-child(-n+2){break-before:avoid}.wide{overflow:visible}th,td{padding:.08rem .35rem}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
-@media(max-width:40rem){body{padding:.8rem}svg.chart{max-width:none}}
+svg.narrow{display:none}@media screen and (max-width:40rem){body{padding:.8rem}svg.wide-screen{display:none}svg.narrow{display:block}}
 )css";
 
 /// Pattern that charts refer to by "url(#hatch)".
