@@ -68,29 +68,36 @@ Error invalid(const std::string& path, const std::string& message) {
   return Error(ErrorCode::kIndexInvalid, message).at({path, 0, 0, ""});
 }
 
-/// Differences between an index and the headers.
+/// Lines "tensor (file)" about an index that differs from the headers.
 struct IndexDifference {
-  std::vector<const HfIndex::Weight*> absent;  ///< named by the index, missing in that file
-  std::vector<const StoredTensor*> unlisted;   ///< in a file, not named by the index
-  i64 bytes = 0;                               ///< total of all tensors
+  std::vector<std::string> absent;    ///< named by the index, missing in that file
+  std::vector<std::string> unlisted;  ///< in a file, not named by the index
+  i64 bytes = 0;                      ///< total of all tensors
+  bool is_total_known = true;         ///< false if a name stands twice: one copy would not count
 };
 
+/// A name that the index gives another file is absent there, not unlisted here. Further copies of a
+/// tensor that the named file holds are no difference: report_tensors_in_two_files reports them.
 IndexDifference compare_index(const HfIndex& index, const std::vector<StoredTensor>& tensors) {
   IndexDifference difference;
-  std::map<std::string_view, const StoredTensor*> stored;
+  std::map<std::string_view, std::vector<int>> holders;
   for (const StoredTensor& tensor : tensors) {
-    stored.emplace(tensor.name, &tensor);
+    holders[tensor.name].push_back(tensor.file);
     difference.bytes += tensor.bytes;
   }
-  for (const HfIndex::Weight& weight : index.weights) {
-    const auto found = stored.find(weight.tensor);
-    if (found == stored.end() || found->second->file != weight.file) {
-      difference.absent.push_back(&weight);
-    } else {
-      stored.erase(found);
+  difference.is_total_known = holders.size() == tensors.size();
+  const auto file = [&index](int number) { return index.files[static_cast<size_t>(number)]; };
+  for (const auto& [tensor, number] : index.weights) {
+    const auto found = holders.extract(tensor);
+    if (found.empty()) {
+      difference.absent.push_back(fmt::format("{} ({})", tensor, file(number)));
+    } else if (std::ranges::find(found.mapped(), number) == found.mapped().end()) {
+      difference.absent.push_back(
+          fmt::format("{} ({}; {} holds it)", tensor, file(number), file(found.mapped().front())));
     }
   }
-  for (const auto& [name, tensor] : stored) difference.unlisted.push_back(tensor);
+  for (const auto& [tensor, numbers] : holders)
+    difference.unlisted.push_back(fmt::format("{} ({})", tensor, file(numbers.front())));
   return difference;
 }
 
@@ -119,30 +126,23 @@ HfIndex parse_index(std::string_view text, const std::string& path, const Proble
 std::vector<Warning> check_index(const HfIndex& index, const std::vector<StoredTensor>& tensors,
                                  const std::string& path, const ProblemSink& report) {
   const IndexDifference difference = compare_index(index, tensors);
-  const auto line = [&index](const std::string& tensor, int file) {
-    return fmt::format("{} ({})", tensor, index.files[static_cast<size_t>(file)]);
-  };
-  std::vector<std::string> absent;
-  for (const auto* weight : difference.absent) absent.push_back(line(weight->tensor, weight->file));
-  std::vector<std::string> unlisted;
-  for (const auto* tensor : difference.unlisted)
-    unlisted.push_back(line(tensor->name, tensor->file));
   const std::string help = "the index and the files are of different downloads: fetch both again";
-  if (!absent.empty()) {
+  if (!difference.absent.empty()) {
     report({ProblemKind::kIndexNamesAbsent,
             invalid(path, "the index names tensors that their file does not hold")
-                .note("found", list_for_message(absent))
+                .note("found", list_for_message(difference.absent))
                 .help(help),
             ""});
   }
-  if (!unlisted.empty()) {
+  if (!difference.unlisted.empty()) {
     report({ProblemKind::kIndexLacks,
             invalid(path, "the files hold tensors that the index does not name")
-                .note("found", list_for_message(unlisted))
+                .note("found", list_for_message(difference.unlisted))
                 .help(help),
             ""});
   }
-  if (!index.total_size || *index.total_size == difference.bytes) return {};
+  if (!index.total_size || !difference.is_total_known || *index.total_size == difference.bytes)
+    return {};
   return {{fmt::format("metadata.total_size says {} bytes, the tensors have {}", *index.total_size,
                        difference.bytes),
            path, Oddity::kTotalSize}};

@@ -38,8 +38,9 @@ HfIndex parse_index(std::string_view text, const std::string& path,
                     const IndexedFiles& accepted = kSafetensorsFiles);
 
 /// Compares the index with the headers: every weight is in the file that the index names, and the
-/// files hold no other tensors. `tensors` has unique names, with files numbered as in the index.
-/// Reports kIndexInvalid with the differences; returns a warning when total_size is wrong.
+/// files hold no other tensors. The files of `tensors` are numbered as in the index; a name in two
+/// files is left to report_tensors_in_two_files. Reports kIndexInvalid with the differences;
+/// returns a warning when total_size is wrong.
 std::vector<Warning> check_index(const HfIndex& index, const std::vector<StoredTensor>& tensors,
                                  const std::string& path,
                                  const ProblemSink& report = throw_problem);

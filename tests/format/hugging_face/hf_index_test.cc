@@ -26,6 +26,18 @@ ErrorCode code_of(const std::vector<StoredTensor>& tensors) {
   return ErrorCode::kInternal;
 }
 
+/// What check_index reports, as "kind: found".
+std::vector<std::string> reported(const std::vector<StoredTensor>& tensors) {
+  std::vector<std::string> lines;
+  const auto add = [&](const Problem& problem) {
+    const bool is_absent = problem.kind == ProblemKind::kIndexNamesAbsent;
+    lines.push_back((is_absent ? "absent: " : "unlisted: ") + problem.error.notes().front().second);
+  };
+  for (const Warning& warning : check_index(two_files(), tensors, "i.json", add))
+    lines.push_back(warning.message);
+  return lines;
+}
+
 }  // namespace
 
 TEST_CASE("files and tensors are sorted, and each tensor knows its file") {
@@ -49,6 +61,24 @@ TEST_CASE("both directions are held against the headers") {
   CHECK(code_of({stored("a", 0), stored("c", 1), stored("b", 1)}) == ErrorCode::kIndexInvalid);
   CHECK(code_of({stored("a", 0), stored("c", 0), stored("b", 1), stored("d", 1)}) ==
         ErrorCode::kIndexInvalid);
+}
+
+TEST_CASE("a second copy of a tensor is no difference to the index") {
+  using Lines = std::vector<std::string>;
+  for (const int first : {0, 1}) {
+    CHECK(reported({stored("a", 0), stored("c", 0), stored("b", first), stored("b", 1 - first)}) ==
+          Lines{});
+  }
+  CHECK(reported({stored("a", 0), stored("c", 0), stored("b", 1), stored("d", 0),
+                  stored("d", 1)}) == Lines{"unlisted: d (1.safetensors)"});
+}
+
+TEST_CASE("a tensor in another file than the index says is one difference") {
+  using Lines = std::vector<std::string>;
+  CHECK(reported({stored("a", 0), stored("c", 0), stored("b", 0)}) ==
+        Lines{"absent: b (2.safetensors; 1.safetensors holds it)"});
+  CHECK(reported({stored("a", 0), stored("c", 0)}) ==
+        Lines{"absent: b (2.safetensors)", "metadata.total_size says 3 bytes, the tensors have 2"});
 }
 
 TEST_CASE("a wrong total is a warning with both numbers") {
