@@ -121,17 +121,36 @@ void report(const CheckedModel& model, const model::Model& bound, const model::M
   findings.add(std::move(finding));
 }
 
+/// Reports a size of config.json that is no positive integer, each once.
+void report_unusable(const CheckedModel& model, const Error& error, Findings& findings) {
+  Finding finding = finding_of(CheckRule::kConfigInvalid, error, model.config_file);
+  finding.fix = "take config.json and weights from the same model";
+  const bool is_known = std::ranges::any_of(findings.all(), [&](const Finding& other) {
+    return other.rule == finding.rule && other.file == finding.file &&
+           other.message == finding.message;
+  });
+  if (!is_known) findings.add(std::move(finding));
+}
+
 /// Binds the model's graph, if it has one. Reports sizes of config.json that contradict each other,
-/// such as a hidden_size that is no multiple of the number of heads. Absent if config.json lacks a
-/// size that decides which tensors the graph reads.
+/// such as a hidden_size that is no multiple of the number of heads, and those that decide which
+/// tensors the graph reads and are no positive integer. Absent if one of these, or no number at
+/// all, is there.
 std::optional<model::Model> bound_model(const CheckedModel& model, Findings& findings) {
   std::string why_not;
   const auto graph = model::find_graph(model.config, why_not);
   if (graph == nullptr) return std::nullopt;
+  bool is_consistent = false;
   try {
+    static_cast<void>(model::sizes_of(*graph, model.config));
+    is_consistent = true;
     return model::bind_model(graph, model.config, model.tensors, model::Misfits::kLeaveOut);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kSizeExpression) return std::nullopt;
+    if (is_consistent) {
+      report_unusable(model, error, findings);
+      return std::nullopt;
+    }
     findings.add({.rule = CheckRule::kSize,
                   .message = error.message(),
                   .file = model.config_file,
@@ -200,6 +219,15 @@ NumberedLayers layers_of(const CheckedModel& model) {
 void check_layer_count(const CheckedModel& model, const NumberedLayers& found, Findings& findings) {
   const auto count = config_integer(model.config, {"num_hidden_layers", "n_layer", "num_layers"});
   if (!count || found.layers.empty()) return;
+  if (*count == 0) {
+    return report_unusable(model,
+                           Error(ErrorCode::kSizeExpression,
+                                 fmt::format("'num_hidden_layers' in {} is not a positive integer",
+                                             model.config.file()))
+                               .note("found", "0")
+                               .note("expected", "an integer of 1 or more"),
+                           findings);
+  }
   const i64 more = config_integer(model.config, {"num_nextn_predict_layers"}).value_or(0);
   const i64 end = checked_add(*count, more).value_or(*count);
   std::set<i64> layers;
@@ -335,9 +363,13 @@ void check_sizes(const CheckedModel& model, std::string_view layer_prefix, Findi
     const auto place = numbered(finding.tensor, layer_prefix);
     if (finding.rule == CheckRule::kLayerTensor && place) incomplete.insert(place->first);
   }
-  const bool is_table_reported =
-      std::any_of(bound->misfits.begin(), bound->misfits.end(), is_embedding);
+  const bool is_table_reported = std::ranges::any_of(
+      bound->misfits, [](const auto& misfit) { return !misfit.unusable && is_embedding(misfit); });
   for (const model::Misfit& misfit : bound->misfits) {
+    if (misfit.unusable) {
+      report_unusable(model, *misfit.unusable, findings);
+      continue;
+    }
     const auto place = numbered(model.tensors[misfit.tensor].name, layer_prefix);
     if (place && incomplete.contains(place->first)) continue;
     const bool is_repeated = is_table_reported && misfit.reader->is_head && !is_embedding(misfit);

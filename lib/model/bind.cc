@@ -59,6 +59,7 @@ class Binder {
   BoundOp bound(const Op& op, i64 layer);
   BoundWeight bound(const Op& op, const WeightRef& ref, i64 layer, i64 count);
   void require_shape(size_t tensor, const WeightRef& ref) const;
+  const Error* unusable(const Dim& dim) const;
   void note_misfits(size_t tensor, const Op& op, const WeightRef& ref);
   [[noreturn]] void fail_missing(const std::string& name, i64 layer) const;
 
@@ -217,6 +218,17 @@ void Binder::require_shape(size_t tensor, const WeightRef& ref) const {
       .note("expected", to_string(expected));
 }
 
+/// Returns the error of the first unusable size in the dim, or null.
+const Error* Binder::unusable(const Dim& dim) const {
+  for (const mapping::FoldedAxes& section : dim.sections) {
+    for (const mapping::Factor& factor : section.factors) {
+      const auto found = model_.unusable.find(factor.axis);
+      if (found != model_.unusable.end()) return &found->second;
+    }
+  }
+  return nullptr;
+}
+
 void Binder::note_misfits(size_t tensor, const Op& op, const WeightRef& ref) {
   constexpr int kBitsOfByte = 8;
   const TensorSpec& spec = tensors_[tensor];
@@ -229,10 +241,14 @@ void Binder::note_misfits(size_t tensor, const Op& op, const WeightRef& ref) {
     });
   };
   for (size_t axis = 0; axis < ref.shape.size(); ++axis) {
+    if (const Error* error = unusable(ref.shape[axis])) {
+      model_.misfits.push_back({tensor, axis, 0, &ref.shape[axis], &op, *error});
+      continue;
+    }
     if (!std::ranges::all_of(ref.shape[axis].sections, is_known)) continue;
     const i64 expected = model_.size(ref.shape[axis]);
     if (spec.shape[axis] == expected) continue;
-    model_.misfits.push_back({tensor, axis, expected, &ref.shape[axis], &op});
+    model_.misfits.push_back({tensor, axis, expected, &ref.shape[axis], &op, {}});
   }
 }
 
@@ -338,9 +354,7 @@ std::vector<std::string> Binder::unread() const {
 
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
                  std::span<const TensorSpec> tensors, Misfits misfits) {
-  mapping::ModelConfig part = part_of(config, graph->config_part);
-  auto sizes = sizes_of(*graph, part);
-  Model model{{graph->family, std::move(part), std::move(sizes)}, graph, {}, {}, {}};
+  Model model{sizes_of(*graph, config), graph, {}, {}, {}};
   Binder binder(model, tensors, mapping::quantization_tag(config).value_or("plain numbers"),
                 misfits);
   for (const Stack& stack : model.graph->stacks) binder.add(stack);

@@ -2,11 +2,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/base/tensor_spec.h"
 #include "lib/mapping/document/config.h"
 #include "lib/model/graph/graph.h"
@@ -33,17 +35,20 @@ struct Layer {
   bool beside = false;     ///< in a tower; see Stack
 };
 
-/// Returns the graph's sizes for which the config has all values, by name. Throws what
-/// mapping::evaluate throws.
-std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConfig& config);
+/// Returns the graph's sizes for which config.json has all values, read from the part of it that
+/// the graph reads. Throws kSizeExpression for values that contradict each other, such as a hidden
+/// size that is no multiple of the number of heads, and kConfig as mapping::evaluate.
+ops::ModelSizes sizes_of(const Graph& graph, const mapping::ModelConfig& config);
 
-/// An axis of a stored tensor whose size differs from the one in config.json.
+/// An axis of a stored tensor whose size differs from the one in config.json, or which config.json
+/// gives no usable size.
 struct Misfit {
   size_t tensor = 0;  ///< index into the specs
   size_t axis = 0;
-  i64 expected = 0;
+  i64 expected = 0;          ///< 0 for an unusable size
   const Dim* dim = nullptr;  ///< in the graph
   const Op* reader = nullptr;
+  std::optional<Error> unusable = {};  ///< says why; unset for a size that differs
 };
 
 /// A graph with the sizes of one config.json and the tensors of one checkpoint.

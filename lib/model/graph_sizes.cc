@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/model/bind.h"
@@ -11,12 +13,21 @@
 namespace shardtool::model {
 namespace {
 
+/// A size or value of config.json: known, unusable (with the error), or absent.
+struct State {
+  bool is_known = false;
+  std::optional<Error> error = {};
+
+  bool is_absent() const { return !is_known && !error; }
+};
+
 /// The sizes of a graph by name, each computed once.
 class Sizes {
  public:
-  Sizes(const Graph& graph, const mapping::ModelConfig& config) : graph_(graph), config_(config) {
+  Sizes(const Graph& graph, mapping::ModelConfig config)
+      : graph_(graph), config_(std::move(config)) {
     for (const auto& [name, size] : graph.sizes) {
-      if (is_known(name)) static_cast<void>(of(name));
+      if (state_of(name).is_known) static_cast<void>(of(name));
     }
   }
 
@@ -31,47 +42,68 @@ class Sizes {
     const mapping::SizeScope scope{&config_, [this](const std::string& axis) { return of(axis); }};
     return values_[name] = evaluate(size->second, scope);
   }
-  std::map<std::string, i64> take() && { return std::move(values_); }
+  ops::ModelSizes take() && {
+    ops::ModelSizes sizes{graph_.family, std::move(config_), std::move(values_), {}};
+    for (auto& [name, state] : states_) {
+      if (state.error) sizes.unusable.emplace(name, std::move(*state.error));
+    }
+    return sizes;
+  }
 
  private:
-  /// Returns true if the config has every value of the size. False for sizes of parts that the
-  /// model lacks, and if a value is 0.
-  bool is_known(const std::string& name) {
-    if (const auto found = known_.find(name); found != known_.end()) return found->second;
+  const State& state_of(const std::string& name) {
+    if (const auto found = states_.find(name); found != states_.end()) return found->second;
     const auto size = graph_.sizes.find(name);
-    if (size == graph_.sizes.end()) return known_[name] = false;
+    if (size == graph_.sizes.end()) return states_[name] = {};
     const auto link = chain_.enter(name, size->second.place);
-    return known_[name] = is_known(size->second);
+    State state = state_of(size->second);
+    return states_[name] = std::move(state);
   }
-  bool is_known(const mapping::SizeExpression& size) {
+  State state_of(const mapping::SizeExpression& size) {
+    std::optional<Error> error;
+    size_t zeros = 0;
     for (const mapping::SizeProduct& product : size.sum) {
-      if (!is_known(product.first)) return size.fallback && is_known(*size.fallback);
-      for (const mapping::SizeStep& step : product.rest) {
-        if (!is_known(step)) return size.fallback && is_known(*size.fallback);
+      for (const State& state : states_of(product)) {
+        if (state.is_absent()) return size.fallback ? state_of(*size.fallback) : State{};
+        if (!state.error || error) continue;
+        // A config value of 0 that is one of several terms is usable, as for mapping::evaluate.
+        const bool is_term = size.sum.size() > 1 && product.rest.empty() && is_zero(product.first);
+        if (is_term && ++zeros < size.sum.size()) continue;
+        error = state.error;
       }
     }
-    return true;
+    return {!error, std::move(error)};
   }
-  bool is_known(const mapping::SizeStep& step) {
+  std::vector<State> states_of(const mapping::SizeProduct& product) {
+    std::vector<State> states = {state_of(product.first)};
+    for (const mapping::SizeStep& step : product.rest) states.push_back(state_of(step));
+    return states;
+  }
+  State state_of(const mapping::SizeStep& step) {
     const bool is_number = step.op == mapping::SizeOp::kTimesDown &&
                            step.atom.kind == mapping::SizeAtom::Kind::kConfig;
-    if (!is_number) return is_known(step.atom);
+    if (!is_number) return state_of(step.atom);
     const nlohmann::json* value = config_.find(step.atom.name);
-    return value != nullptr && !value->is_null();
+    return {value != nullptr && !value->is_null()};
   }
-  bool is_known(const mapping::SizeAtom& atom) {
-    if (atom.kind == mapping::SizeAtom::Kind::kConfig) {
-      const nlohmann::json* value = config_.find(atom.name);
-      const bool is_none = value != nullptr && *value == 0;
-      return !is_none && config_.size(atom.name).has_value();
+  State state_of(const mapping::SizeAtom& atom) {
+    if (atom.kind == mapping::SizeAtom::Kind::kInteger) return {true};
+    if (atom.kind == mapping::SizeAtom::Kind::kAxis) return state_of(atom.name);
+    try {
+      return {config_.size(atom.name).has_value()};
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kSizeExpression) throw;
+      return {false, error};
     }
-    return atom.kind != mapping::SizeAtom::Kind::kAxis || is_known(atom.name);
+  }
+  bool is_zero(const mapping::SizeAtom& atom) const {
+    return atom.kind == mapping::SizeAtom::Kind::kConfig && *config_.find(atom.name) == 0;
   }
 
   const Graph& graph_;
-  const mapping::ModelConfig& config_;
+  mapping::ModelConfig config_;
   mapping::SizeChain chain_;
-  std::map<std::string, bool> known_;
+  std::map<std::string, State> states_;
   std::map<std::string, i64> values_;
 };
 
@@ -92,8 +124,8 @@ void add_config_keys(const Graph& graph, const std::string& size, std::set<std::
 
 }  // namespace
 
-std::map<std::string, i64> sizes_of(const Graph& graph, const mapping::ModelConfig& config) {
-  return Sizes(graph, config).take();
+ops::ModelSizes sizes_of(const Graph& graph, const mapping::ModelConfig& config) {
+  return Sizes(graph, part_of(config, graph.config_part)).take();
 }
 
 std::vector<std::string> config_keys(const Graph& graph, const Dim& dim) {
@@ -107,9 +139,7 @@ std::vector<std::string> config_keys(const Graph& graph, const Dim& dim) {
 }
 
 std::set<i64> axis_extents(const Graph& graph, const mapping::ModelConfig& config) {
-  mapping::ModelConfig part = part_of(config, graph.config_part);
-  auto values = sizes_of(graph, part);
-  const ops::ModelSizes sizes{graph.family, std::move(part), std::move(values)};
+  const ops::ModelSizes sizes = sizes_of(graph, config);
   std::set<i64> extents;
   const auto add_weights = [&](const std::vector<WeightRef>& weights) {
     for (const WeightRef& weight : weights) {

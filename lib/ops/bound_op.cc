@@ -14,6 +14,7 @@ i64 ModelSizes::size(const Dim& dim) const {
   const mapping::DeclaredSize declared = [this](const std::string& name) -> std::optional<i64> {
     const auto found = sizes.find(name);
     if (found != sizes.end()) return found->second;
+    if (const auto bad = unusable.find(name); bad != unusable.end()) throw bad->second;
     throw Error(
         ErrorCode::kConfig,
         fmt::format("the config does not say '{}', which the graph of {} needs", name, family));

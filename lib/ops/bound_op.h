@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/mapping/document/config.h"
 #include "lib/ops/op.h"
 
@@ -14,8 +15,12 @@ struct ModelSizes {
   std::string family;           ///< of the graph, for errors
   mapping::ModelConfig config;  ///< the part of config.json that the graph reads
   std::map<std::string, i64> sizes;
+  /// Errors of sizes for which config.json has a value that is no positive integer, such as 0. They
+  /// matter only if the model has the part with this size.
+  std::map<std::string, Error> unusable;
 
-  /// Throws kSizeExpression for a size that the config does not define, kShapeMismatch above 2^63.
+  /// Throws kConfig for a size that the config does not define, the error of an unusable one, and
+  /// kShapeMismatch above 2^63.
   i64 size(const Dim& dim) const;
 };
 

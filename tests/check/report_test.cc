@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -63,6 +64,36 @@ TEST_CASE("of many findings the first are kept and all are counted") {
   CHECK(std::count_if(report.findings.begin(), report.findings.end(), [](const auto& finding) {
           return finding.rule == CheckRule::kAmbiguousRule;
         }) == check::Findings::kKeptPerRule);
+}
+
+TEST_CASE("a size of config.json that is no positive integer is one finding") {
+  const TempFolder folder;
+  const std::string model = copy_sample(folder);
+  const std::string config = model + "/config.json";
+  for (const auto& [key, right] :
+       std::vector<std::pair<std::string, std::string>>{{"vocab_size", "1000"},
+                                                        {"hidden_size", "64"},
+                                                        {"intermediate_size", "176"},
+                                                        {"num_hidden_layers", "2"},
+                                                        {"num_attention_heads", "8"},
+                                                        {"num_key_value_heads", "2"},
+                                                        {"head_dim", "8"}}) {
+    const auto entry = [&, name = key](const std::string& value) {
+      return fmt::format("\"{}\": {},", name, value);
+    };
+    for (const std::string wrong : {"0", "-1", "8.5", "true", "[8]", "\"two\""}) {
+      CAPTURE(key);
+      CAPTURE(wrong);
+      edit(config, entry(right), entry(wrong));
+      const api::CheckReport report = api::check(options_for(model));
+      edit(config, entry(wrong), entry(right));
+      REQUIRE(report.findings.size() == 1);
+      CHECK(report.findings[0].rule == CheckRule::kConfigInvalid);
+      CHECK(report.findings[0].message ==
+            fmt::format("'{}' in config.json is not a positive integer", key));
+      CHECK(report.findings[0].found == wrong);
+    }
+  }
 }
 
 TEST_CASE("a baseline leaves out what it knows, and nothing else") {

@@ -82,7 +82,7 @@ TEST_CASE("sizes in a row longer than the stack, or each named twice, cost no mo
   const auto config = mapping::parse_config("{}", "c");
   CHECK_ERROR(kLimit, model::sizes_of(*decoded(sizes(100'000, " / ")), config));
   const auto doubled = model::sizes_of(*decoded(sizes(60, " + ")), config);
-  CHECK(doubled.at("s59") == i64{1} << 59);
+  CHECK(doubled.sizes.at("s59") == i64{1} << 59);
 }
 
 TEST_CASE("a name with more spellings than can be tried is refused at its place") {

@@ -69,7 +69,7 @@ Published published(const std::string& text, Dtype dtype) {
   std::string why_not;
   auto graph = find_graph(config, why_not);
   if (graph == nullptr) throw std::logic_error(why_not);
-  const Model sized{{graph->family, config, sizes_of(*graph, config)}, graph, {}, {}, {}};
+  const Model sized{sizes_of(*graph, config), graph, {}, {}, {}};
   const bool is_tied = text.find("\"tie_word_embeddings\": true") != std::string::npos;
   std::vector<TensorSpec> tensors;
   const Stack& stack = graph->stacks.front();
