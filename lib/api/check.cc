@@ -21,6 +21,7 @@
 #include "lib/check/model.h"
 #include "lib/format/folder_listing.h"
 #include "lib/format/gguf/model.h"
+#include "lib/format/read_headers.h"
 #include "lib/format/typed_location.h"
 #include "lib/mapping/resolve/resolve.h"
 #include "lib/store/reader.h"
@@ -42,6 +43,12 @@ bool is_single_file(const Checkpoint& opened) {
 /// True for one file of several: a part of a model is not checked against config.json.
 bool is_part_of_more(const Checkpoint& opened) {
   return is_single_file(opened) && format::list_folder(opened.folder()).weights.size() > 1;
+}
+
+/// True for files of single ranks without a usable manifest: their tensors are parts.
+bool is_of_ranks(const LogicalCheckpoint& logical) {
+  return std::ranges::any_of(
+      logical.parts, [](const Checkpoint& part) { return part.format == format::kFilesOfRanks; });
 }
 
 bool is_all_read(const LogicalCheckpoint& logical) {
@@ -115,8 +122,9 @@ class Check {
     const std::vector<TensorSpec> specs = logical.specs();
     std::optional<check::Findings::Muted> muted;
     if (!is_all_read(logical)) muted.emplace(findings_, check::kAbsenceRules);
-    // Skipped if it is unclear which files belong together.
-    if (config && !surveyed.unclear && !is_part_of_more(logical.parts.front())) {
+    // Skipped if it is unclear which files belong together, and for shards of unknown tensors.
+    if (config && !surveyed.unclear && !is_part_of_more(logical.parts.front()) &&
+        !is_of_ranks(logical)) {
       const check::CheckedModel model{specs, *config, logical.parts.front().config_path};
       check::check_model(model, findings_);
       check::check_quantised(model, findings_);

@@ -96,6 +96,19 @@ TEST_CASE("a size of config.json that is no positive integer is one finding") {
   }
 }
 
+TEST_CASE("shards of unknown tensors are not held against config.json") {
+  const TempFolder folder;
+  const std::string output = split_sample(folder);
+  edit(output + "/manifest.json", "\"tensors\":", "\"tensor\":");
+  const api::CheckReport invalid = api::check(options_for(output));
+  REQUIRE(invalid.rules.size() == 1);
+  CHECK(invalid.rules[0].rule == CheckRule::kManifestInvalid);
+  std::filesystem::remove(output + "/manifest.json");
+  std::filesystem::remove(output + "/model-rank-1-part-0.safetensors");
+  for (const check::RuleCount& row : api::check(options_for(output)).rules)
+    CHECK_FALSE(check::rule_info(row.rule).id.starts_with("ST04"));
+}
+
 TEST_CASE("a baseline leaves out what it knows, and nothing else") {
   const TempFolder folder;
   const std::string model = copy_sample(folder);
