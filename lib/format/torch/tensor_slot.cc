@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 #include <string>
 
+#include "lib/base/checked.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/format/torch/storage.h"
@@ -107,7 +109,6 @@ void refuse_pending(PickleValue arguments) {
 
 void refuse_gaps(const Shape& shape, const Shape& stride) {
   i64 expected = 1;
-  if (shape.size() != stride.size()) throw invalid("shape and strides have different ranks");
   for (size_t axis = shape.size(); axis-- > 0;) {
     if (shape[axis] != 1 && stride[axis] != expected) {
       throw unsupported("the tensor is not contiguous, such as a transposed view",
@@ -118,6 +119,16 @@ void refuse_gaps(const Shape& shape, const Shape& stride) {
     }
     expected *= shape[axis];
   }
+}
+
+/// Number of elements from the first to the last one of a tensor with elements; nullopt above 2^63.
+std::optional<i64> reach_of(const Shape& shape, const Shape& stride) {
+  std::optional<i64> reach = 1;
+  for (size_t axis = 0; axis < shape.size() && reach; ++axis) {
+    const auto step = checked_mul(shape[axis] - 1, stride[axis]);
+    reach = step ? checked_add(*reach, *step) : std::nullopt;
+  }
+  return reach;
 }
 
 /// Dtype of a tensor: its storage's, or the last argument beside an untyped storage.
@@ -154,19 +165,26 @@ TensorSlot slot_in(const StorageName& storage, PickleValue arguments, const Arch
   TensorSlot slot;
   slot.dtype = dtype_of_tensor(storage, arguments);
   slot.shape = *shape;
-  const auto bytes = byte_size(slot.dtype, slot.shape);
-  const auto skipped = byte_size(slot.dtype, {arguments[1].integer()});
+  if (shape->size() != stride->size()) throw invalid("shape and strides have different ranks");
   const StoragePlace place = place_of(storage, archive);
+  if (byte_size(slot.dtype, slot.shape) == 0) {
+    slot.offset = place.offset;
+    return slot;
+  }
+  const auto reach = reach_of(*shape, *stride);
+  const auto skipped = byte_size(slot.dtype, {arguments[1].integer()});
+  const auto bytes = reach ? byte_size(slot.dtype, {*reach}) : std::nullopt;
   const auto end = bytes && skipped ? checked_add(*bytes, *skipped) : std::nullopt;
-  if (!end || (*end > place.bytes && *bytes > 0)) {
+  if (!end || *end > place.bytes) {
     throw invalid("the tensor leaves its storage")
-        .note("found", fmt::format("shape {} at element {}", shardtool::to_string(slot.shape),
-                                   arguments[1].integer()))
+        .note("found",
+              fmt::format("shape {}, strides {} at element {}", shardtool::to_string(*shape),
+                          shardtool::to_string(*stride), arguments[1].integer()))
         .note("storage", fmt::format("{} bytes", place.bytes));
   }
-  if (*bytes > 0) refuse_gaps(slot.shape, *stride);
+  refuse_gaps(*shape, *stride);
   slot.bytes = *bytes;
-  slot.offset = place.offset + (*bytes > 0 ? *skipped : 0);
+  slot.offset = place.offset + *skipped;
   return slot;
 }
 

@@ -171,6 +171,7 @@ TEST_CASE("tensors that are no stretch of a storage are refused by name with a w
       {f32({3, 2}, 0, {1, 3}), "not contiguous"},
       {f32({2}, 0, {0}), "not contiguous"},
       {f32({2}, 0, {2}), "not contiguous"},
+      {f32({4, 6}, 0, {0, 1}), "not contiguous"},  // more elements than the storage: expanded
       {rebuilt("_rebuild_sparse_tensor"), "sparse"},
       {rebuilt("_rebuild_qtensor"), "quantised"},
       {rebuilt("_rebuild_nested_tensor"), "nested"},
