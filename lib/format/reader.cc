@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "lib/base/error.h"
 #include "lib/format/names.h"
@@ -23,16 +24,25 @@ void warn_of_unlisted(Checkpoint& checkpoint, const std::vector<std::string>& na
   }
 }
 
-bool are_all_parts(const std::vector<std::string>& names, std::string_view extension) {
+std::vector<std::string> series_of(const std::vector<std::string>& names,
+                                   std::string_view extension) {
+  constexpr std::string_view kOf = "-of-";
+  constexpr size_t kDigits = 5;
   const std::string& first = names.front();
-  const size_t dash = first.rfind("-00001-of-");
-  if (dash == std::string::npos) return false;
-  const std::string stem = first.substr(0, dash);
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] != fmt::format("{}-{:05}-of-{:05}{}", stem, i + 1, names.size(), extension))
-      return false;
-  }
-  return true;
+  const size_t of = first.rfind(kOf);
+  if (of == std::string::npos || of < kDigits + 1) return {};
+  const std::string stem = first.substr(0, of - kDigits);
+  if (!stem.ends_with('-')) return {};
+  constexpr int kMost = 99999;  // five digits
+  int count = 0;
+  const char* const digits = first.data() + of + kOf.size();
+  static_cast<void>(std::from_chars(digits, first.data() + first.size(), count));
+  if (count > kMost) return {};
+  std::vector<std::string> series;
+  for (int i = 1; i <= count; ++i)
+    series.push_back(fmt::format("{}{:05}-of-{:05}{}", stem, i, count, extension));
+  const bool are_parts = std::ranges::includes(series, names);
+  return are_parts ? series : std::vector<std::string>{};
 }
 
 void warn_of_no_index(Checkpoint& checkpoint) {

@@ -55,8 +55,10 @@ bool has_name(const std::vector<std::string>& sorted_names, std::string_view nam
 /// Warns of files that the checkpoint does not consist of, "not named by BY".
 void warn_of_unlisted(Checkpoint& checkpoint, const std::vector<std::string>& names,
                       std::string_view by);
-/// True if the files are STEM-00001-of-0000N to STEM-0000N-of-0000N, with this extension.
-bool are_all_parts(const std::vector<std::string>& names, std::string_view extension);
+/// Returns STEM-00001-of-0000N to STEM-0000N-of-0000N, with this extension, if all of the sorted
+/// names are among them. Returns no name otherwise.
+std::vector<std::string> series_of(const std::vector<std::string>& names,
+                                   std::string_view extension);
 /// Warns that the parts were recognised by their names.
 void warn_of_no_index(Checkpoint& checkpoint);
 Error unclear_choice(const std::string& folder, const std::vector<std::string>& names,

@@ -113,6 +113,27 @@ TEST_CASE("parts that are complete by their names open without an index") {
   CHECK(opening_error(folder.path()).code() == ErrorCode::kUnsupported);
 }
 
+TEST_CASE("a part that a numbered series lacks is missing, also without an index") {
+  const test::Tensors tensors = {{"a", test::numbered_tensor("a", Dtype::kF32, {2})}};
+  for (const std::string& ending : {std::string("safetensors"), std::string("bin")}) {
+    const test::TempFolder folder;
+    const auto add_part = [&](int part) {
+      const std::string name = "model-0000" + std::to_string(part) + "-of-00003." + ending;
+      folder.write(name, ending == "bin" ? test::torch_zip(tensors) : bytes_with("a"));
+    };
+    for (const int part : {2, 1}) {
+      add_part(part);
+      const Error error = opening_error(folder.path());
+      CHECK(error.code() == ErrorCode::kFileMissing);
+      CHECK(error.notes().front().second.find("model-00003-of-00003." + ending) !=
+            std::string::npos);
+    }
+    folder.write("other." + ending, ending == "bin" ? test::torch_zip(tensors) : bytes_with("a"));
+    const auto expected = ending == "bin" ? ErrorCode::kFileMissing : ErrorCode::kUnsupported;
+    CHECK(opening_error(folder.path()).code() == expected);
+  }
+}
+
 TEST_CASE("several files without an index are refused, several indices too") {
   const test::TempFolder folder;
   folder.write("a.safetensors", bytes_with("a"));

@@ -23,29 +23,27 @@ void open_safetensors(Checkpoint& checkpoint, Location& location, const ProblemS
   checkpoint.format = "safetensors";
   if (!location.file.empty()) return read_headers(checkpoint, {location.file}, report);
   const std::vector<std::string>& weights = location.listing.weights;
-  if (weights.size() > 1) {
-    if (are_sharded(checkpoint.folder(), weights)) {
-      checkpoint.format = "safetensors of torch.distributed.checkpoint";
-      read_sharded_headers(checkpoint, weights, report);
-      return group_chunks(checkpoint, report);
-    }
-    if (!are_all_parts(weights, ".safetensors")) {
-      report({ProblemKind::kUnclearChoice,
-              unclear_choice(
-                  checkpoint.path, weights,
-                  "several files need model.safetensors.index.json beside them; name one file "
-                  "to open it alone"),
-              ""});
-      checkpoint.format = "safetensors files";
-      return read_headers(checkpoint, weights, report);
-    }
-    warn_of_no_index(checkpoint);
-  }
-  if (weights.size() == 1) {
+  const std::vector<std::string> series = series_of(weights, ".safetensors");
+  if (weights.size() == 1 && series.size() <= 1) {
     read_sharded_headers(checkpoint, weights, report);
     return group_chunks(checkpoint, report);
   }
-  read_headers(checkpoint, weights, report);
+  if (are_sharded(checkpoint.folder(), weights)) {
+    checkpoint.format = "safetensors of torch.distributed.checkpoint";
+    read_sharded_headers(checkpoint, weights, report);
+    return group_chunks(checkpoint, report);
+  }
+  if (series.empty()) {
+    report({ProblemKind::kUnclearChoice,
+            unclear_choice(checkpoint.path, weights,
+                           "several files need model.safetensors.index.json beside them; name one "
+                           "file to open it alone"),
+            ""});
+    checkpoint.format = "safetensors files";
+    return read_headers(checkpoint, weights, report);
+  }
+  if (series.size() == weights.size()) warn_of_no_index(checkpoint);
+  read_headers(checkpoint, series, report);
   report_tensors_in_two_files(checkpoint, report);
 }
 

@@ -29,16 +29,18 @@ bool recognises_torch(const Location& location) {
   return is_torch_name(location.file) || !location.format.empty();
 }
 
-/// The files of a folder that are the checkpoint; empty if that is unclear.
+/// The files of a folder that are the checkpoint, also those that a numbered series lacks; empty if
+/// that is unclear.
 std::vector<std::string> weights_of(const std::vector<std::string>& names) {
-  if (names.size() == 1) return names;
   if (has_name(names, kUsualName)) return {std::string(kUsualName)};
   std::vector<std::string> parts;
   std::copy_if(names.begin(), names.end(), std::back_inserter(parts), [](const std::string& name) {
     return name.find("-of-") != std::string::npos && name.ends_with(".bin");
   });
-  if (!parts.empty() && are_all_parts(parts, ".bin")) return parts;
-  return {};
+  if (!parts.empty()) {
+    if (auto series = series_of(parts, ".bin"); !series.empty()) return series;
+  }
+  return names.size() == 1 ? names : std::vector<std::string>{};
 }
 
 void open_torch(Checkpoint& checkpoint, Location& location, const ProblemSink& report) {
@@ -57,7 +59,7 @@ void open_torch(Checkpoint& checkpoint, Location& location, const ProblemSink& r
     checkpoint.format = "torch files";
     return read_files(checkpoint, names, read_torch_file, report);
   }
-  if (weights.size() > 1) warn_of_no_index(checkpoint);
+  if (weights.size() > 1 && std::ranges::includes(names, weights)) warn_of_no_index(checkpoint);
   read_files(checkpoint, weights, read_torch_file, report);
   report_tensors_in_two_files(checkpoint, report);
   warn_of_unlisted(checkpoint, names, "the weights");
