@@ -114,6 +114,24 @@ TEST_CASE("tensors whose use is not known are replicated, and the rule's note sa
   CHECK(resolution.tensors.size() == tensors.size());
 }
 
+TEST_CASE("the hidden size in config.json tells how the matrices of an MLP are stored") {
+  const ModelConfig config = config_of(R"({"model_type": "own", "hidden_size": 48})");
+  const auto dims_of = [&](const Shape& in, const Shape& out, const std::string& name) {
+    const std::vector<TensorSpec> tensors = {spec("h.0.mlp.up_proj", in),
+                                             spec("h.0.mlp.down_proj", out)};
+    const std::string text = init_mapping(&config, "", mesh::parse_mesh("tp=2"), tensors).text;
+    const size_t at = text.find("\"dims\":", text.find(name));
+    REQUIRE(at != text.npos);
+    return text.substr(at + 7, text.find(']', at) - at - 6);
+  };
+  CHECK(dims_of({48, 80}, {80, 48}, "up_proj") == R"([null,"mlp"])");
+  CHECK(dims_of({48, 80}, {80, 48}, "down_proj") == R"(["mlp",null])");
+  CHECK(dims_of({80, 48}, {48, 80}, "up_proj") == R"(["mlp",null])");
+  CHECK(dims_of({80, 48}, {48, 80}, "down_proj") == R"([null,"mlp"])");
+  CHECK(dims_of({4, 48, 80}, {4, 80, 48}, "up_proj") == R"(["experts",null,"mlp"])");
+  CHECK(dims_of({4, 80, 48}, {4, 48, 80}, "down_proj") == R"(["experts",null,"mlp"])");
+}
+
 TEST_CASE("init of an unknown preset is refused") {
   CHECK_ERROR(kUnknownName, init_mapping(nullptr, "lama", mesh::parse_mesh("tp=2"), {}));
 }

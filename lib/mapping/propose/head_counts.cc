@@ -131,6 +131,14 @@ std::optional<HeadCounts> find_head_counts(const ModelConfig* config, const std:
   return inferred(widths);
 }
 
+std::optional<i64> find_hidden_width(const ModelConfig* config) {
+  if (config == nullptr) return std::nullopt;
+  for (const char* scope : {"", "text_config."}) {
+    if (const auto width = number_in(*config, scope, kWidthKeys)) return width->value;
+  }
+  return std::nullopt;
+}
+
 bool states_other_heads(const ModelConfig* config, i64 heads) {
   const std::vector<std::string> paths =
       config == nullptr ? std::vector<std::string>{} : config->size_paths();

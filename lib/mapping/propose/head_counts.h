@@ -37,6 +37,10 @@ struct AttentionWidths {
 std::optional<HeadCounts> find_head_counts(const ModelConfig* config, const std::string& path,
                                            const AttentionWidths& widths);
 
+/// Returns the width of the hidden states that config.json gives the language model, under any of
+/// the names that configs use. `config` may be null.
+std::optional<i64> find_hidden_width(const ModelConfig* config);
+
 /// Returns true if config.json gives this number of heads to another kind of layer, under a name
 /// such as "linear_num_key_heads". `config` may be null.
 bool states_other_heads(const ModelConfig* config, i64 heads);

@@ -38,21 +38,6 @@ bool contains(const std::vector<i64>& values, i64 value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-/// Returns the order that the extents of the bias or of the norms around prove, if any.
-std::optional<Order> proved_order(const Kinds& kinds, const TensorKind& weight) {
-  const Widths straight = widths_of(weight, Order::kOutIn);
-  if (straight.out == straight.in) return std::nullopt;
-  if (const TensorKind* bias = bias_of(kinds, weight)) {
-    if (bias->shape().back() == straight.out) return Order::kOutIn;
-    if (bias->shape().back() == straight.in) return Order::kInOut;
-  }
-  const auto norms = norm_extents(kinds, weight);
-  const bool out_is_hidden = contains(norms, straight.out);
-  const bool in_is_hidden = contains(norms, straight.in);
-  if (in_is_hidden == out_is_hidden) return std::nullopt;
-  return in_is_hidden ? Order::kOutIn : Order::kInOut;
-}
-
 /// Returns true for parts that engines often leave whole: image and audio encoders, blocks for
 /// several tokens ahead, and what has no layer number.
 bool is_aside(const TensorKind& kind) {
@@ -61,6 +46,30 @@ bool is_aside(const TensorKind& kind) {
   return kind.block.empty() ||
          std::any_of(kInnerWords.begin(), kInnerWords.end(),
                      [&](std::string_view word) { return kind.form.find(word) != kind.form.npos; });
+}
+
+/// Returns the order in which exactly one of the weight's sides is as wide as the hidden states;
+/// this is the input side.
+std::optional<Order> order_by_width(const Widths& straight, const std::vector<i64>& hidden) {
+  const bool out_is_hidden = contains(hidden, straight.out);
+  const bool in_is_hidden = contains(hidden, straight.in);
+  if (in_is_hidden == out_is_hidden) return std::nullopt;
+  return in_is_hidden ? Order::kOutIn : Order::kInOut;
+}
+
+/// Returns the order that the extents of the bias, of the norms around or the hidden size in
+/// config.json prove for a weight that reads hidden states, if any.
+std::optional<Order> proved_order(const Kinds& kinds, const TensorKind& weight,
+                                  const ModelConfig* config) {
+  const Widths straight = widths_of(weight, Order::kOutIn);
+  if (straight.out == straight.in) return std::nullopt;
+  if (const TensorKind* bias = bias_of(kinds, weight)) {
+    if (bias->shape().back() == straight.out) return Order::kOutIn;
+    if (bias->shape().back() == straight.in) return Order::kInOut;
+  }
+  if (const auto order = order_by_width(straight, norm_extents(kinds, weight))) return order;
+  const auto hidden = is_aside(weight) ? std::nullopt : find_hidden_width(config);
+  return hidden ? order_by_width(straight, {*hidden}) : std::nullopt;
 }
 
 bool are_matrices(const std::vector<const TensorKind*>& kinds, const TensorKind& out) {
@@ -101,7 +110,7 @@ class Proposer {
     int straight = 0;
     for (const MlpKinds& mlp : layers_.mlps) {
       if (!are_matrices(mlp.in, *mlp.out) || mlp.in.front()->role == Role::kGateUp) continue;
-      const auto order = proved_order(kinds_, *mlp.in.front());
+      const auto order = proved_order(kinds_, *mlp.in.front(), config_);
       if (order) straight += *order == Order::kOutIn ? 1 : -1;
     }
     usual_ = straight >= 0 ? Order::kOutIn : Order::kInOut;
@@ -154,7 +163,7 @@ class Proposer {
       if (pairs(mlp, order) || is_double(mlp, order)) fitting.push_back(order);
     }
     if (fitting.empty()) return;
-    const auto proved = proved_order(kinds_, *mlp.in.front());
+    const auto proved = proved_order(kinds_, *mlp.in.front(), config_);
     const bool is_proved =
         fitting.size() == 1 ||
         (proved && std::find(fitting.begin(), fitting.end(), *proved) != fitting.end());
@@ -207,7 +216,7 @@ class Proposer {
 
   Order order_of(const AttentionKinds& attention) const {
     for (const TensorKind* kind : attention.in) {
-      if (const auto order = proved_order(kinds_, *kind)) return *order;
+      if (const auto order = proved_order(kinds_, *kind, config_)) return *order;
     }
     return usual_;
   }
