@@ -78,6 +78,16 @@ TEST_CASE("a wrong cut of a model that no preset knows is doubted, and the advis
   }
 }
 
+TEST_CASE("w12 and w13 of a numbered series are not gate and up in one tensor") {
+  std::vector<TensorSpec> tensors;
+  for (int i = 11; i < 15; ++i) tensors.push_back(spec("w" + std::to_string(i), {8, 16}));
+  CHECK(doubts(tensors, {{"**", R"("columnwise")"}}).empty());
+  tensors = {spec("w12", {8, 16})};
+  const auto doubt = doubts(tensors, {{"**", R"("columnwise")"}});
+  REQUIRE(doubt.size() == 1);
+  CHECK(doubt[0].message.find("cuts its 16 columns as one matrix") != std::string::npos);
+}
+
 TEST_CASE("a cut inside a head is doubted where plain rows do not divide into heads") {
   const auto plain = doubts(separate(), {{"blk.*.att.W{k,v}", R"("rowwise")"}}, kConfig, "tp=3");
   REQUIRE(plain.size() == 2);

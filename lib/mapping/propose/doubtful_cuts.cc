@@ -26,6 +26,10 @@ struct CutKind {
 
   const AxisExpr& expr() const { return resolved->layout->axes()[axis].expr; }
   i64 extent() const { return kind->shape()[axis]; }
+  /// One index of the axis that is cut.
+  std::string_view line() const {
+    return axis > 0 && axis + 1 == kind->shape().size() ? "column" : "row";
+  }
 };
 
 /// Number of rows that stay together: 8 of Scale(Split(12, tp), 8); 1 of Split(96, tp).
@@ -125,8 +129,8 @@ class Doubts {
 
   void report_fused(const CutKind& cut, std::string_view holds, const std::string& strategy) {
     report(cut,
-           fmt::format("{} looks like {} in one tensor, and rule {} cuts its {} rows as one matrix",
-                       name_of(cut), holds, cut.resolved->by->rule, cut.extent()),
+           fmt::format("{} looks like {} in one tensor, and rule {} cuts its {} {}s as one matrix",
+                       name_of(cut), holds, cut.resolved->by->rule, cut.extent(), cut.line()),
            rule_text(cut, strategy));
   }
 
@@ -250,8 +254,8 @@ class Doubts {
     const auto inside = cut_inside(cut, unit);
     if (!inside) return;
     report(cut,
-           fmt::format("rule {} cuts {} at row {}, inside a head: the model has {}",
-                       cut.resolved->by->rule, name_of(cut), *inside, heads),
+           fmt::format("rule {} cuts {} at {} {}, inside a head: the model has {}",
+                       cut.resolved->by->rule, name_of(cut), cut.line(), *inside, heads),
            std::move(fix));
   }
 

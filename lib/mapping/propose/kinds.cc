@@ -203,6 +203,30 @@ TensorKind kind_of(const std::string& form) {
   return kind;
 }
 
+/// True for the last word of one of many numbered tensors, such as w0 or w14. The words w1, w2, w3,
+/// w12 and w13 name the matrices of a gated MLP.
+bool is_of_series(const TensorKind& kind) {
+  constexpr auto kOfMlp = std::to_array<std::string_view>({"1", "2", "3", "12", "13"});
+  const std::string word = lower(kind.path.back());
+  if (!word.starts_with('w') || word.size() == 1) return false;
+  const std::string_view number = std::string_view(word).substr(1);
+  return std::ranges::all_of(number, [](unsigned char c) { return std::isdigit(c) != 0; }) &&
+         std::ranges::find(kOfMlp, number) == kOfMlp.end();
+}
+
+/// Takes their role from w12 and w13 where these are two tensors of a numbered series.
+void clear_roles_in_series(std::map<std::string, TensorKind>& kinds) {
+  std::set<std::pair<std::string, std::string>> with_series;
+  for (const auto& [form, kind] : kinds) {
+    if (is_of_series(kind)) with_series.emplace(kind.block, kind.group);
+  }
+  for (auto& [form, kind] : kinds) {
+    const std::string word = lower(kind.path.back());
+    if (word != "w12" && word != "w13") continue;
+    if (with_series.contains({kind.block, kind.group})) kind.role = Role::kUnknown;
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(Role role) {
@@ -253,6 +277,7 @@ std::map<std::string, TensorKind> kinds_of(std::span<const TensorSpec> tensors) 
     kind.types.insert(
         fmt::format("{} {}", to_string(tensor.dtype), shardtool::to_string(tensor.shape)));
   }
+  clear_roles_in_series(kinds);
   return kinds;
 }
 
