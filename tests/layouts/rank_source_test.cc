@@ -49,9 +49,11 @@ std::string old_name(std::string name) {
       {"output_layer", "language_model.output_layer"},
       {"decoder.layers", "language_model.encoder.layers"},
       {"linear_qkv", "query_key_value"},
+      {"linear_proj", "dense"},
       {"linear_fc1", "dense_h_to_4h"},
       {"linear_fc2", "dense_4h_to_h"},
-      {"input_layernorm", "input_norm"}};
+      {"input_layernorm", "input_norm"},
+      {"pre_mlp_layernorm", "post_attention_norm"}};
   for (const auto& [now, then] : words) {
     const size_t at = name.find(now);
     if (at != std::string::npos) name.replace(at, now.size(), then);
@@ -74,8 +76,8 @@ Bytes rows_of(const Tensor& tensor, i64 begin, i64 count) {
   return Bytes(at + begin * kRowBytes, at + (begin + count) * kRowBytes);
 }
 
-Tensor i32(const std::string& name, const Shape& shape, Bytes bytes) {
-  return {{name, Dtype::kI32, shape}, std::move(bytes)};
+Tensor f32(const std::string& name, const Shape& shape, Bytes bytes) {
+  return {{name, Dtype::kF32, shape}, std::move(bytes)};
 }
 
 /// The whole model, under the names of Hugging Face.
@@ -83,10 +85,19 @@ Tensors whole_model(const RankedModel& model) {
   Tensors whole;
   i64 next = 0;
   const auto add = [&](const std::string& name, i64 rows) {
-    whole[name] = i32(name, {rows, kHidden}, numbered_rows(rows, next));
+    whole[name] = f32(name, {rows, kHidden}, numbered_rows(rows, next));
   };
   add("model.embed_tokens.weight", model.vocab);
   add("lm_head.weight", model.vocab);
+  const auto add_wide = [&](const std::string& name, i64 columns) {  // its columns are cut
+    whole[name] = f32(name, {kHidden, columns}, {});
+    const i64 end = next + kHidden * columns;
+    for (; next < end; ++next) {
+      const auto value = static_cast<std::int32_t>(next);
+      const auto* bytes = reinterpret_cast<const std::uint8_t*>(&value);
+      whole[name].bytes.insert(whole[name].bytes.end(), bytes, bytes + 4);
+    }
+  };
   i64 layers = 0;
   for (const auto& stages : model.layers) layers += std::reduce(stages.begin(), stages.end());
   for (i64 layer = 0; layer < layers; ++layer) {
@@ -97,15 +108,9 @@ Tensors whole_model(const RankedModel& model) {
     add(at + "mlp.gate_proj.weight", model.ffn * model.tp);
     add(at + "mlp.up_proj.weight", model.ffn * model.tp);
     add(at + "input_layernorm.weight", 1);
-    const std::string down = at + "mlp.down_proj.weight";  // [2, ffn * tp]: its columns are cut
-    i64 begin = next;
-    next += 2 * model.ffn * model.tp;
-    Tensor& tensor = whole[down] = i32(down, {2, model.ffn * model.tp}, {});
-    for (i64 i = begin; i < next; ++i) {
-      const auto value = static_cast<std::int32_t>(i);
-      const auto* bytes = reinterpret_cast<const std::uint8_t*>(&value);
-      tensor.bytes.insert(tensor.bytes.end(), bytes, bytes + 4);
-    }
+    add(at + "post_attention_layernorm.weight", 1);
+    add_wide(at + "self_attn.o_proj.weight", model.groups * model.queries);
+    add_wide(at + "mlp.down_proj.weight", model.ffn * model.tp);
   }
   return whole;
 }
@@ -122,7 +127,7 @@ void add_layer(Tensors& rank, const Tensors& whole, const RankedModel& model, i6
   };
   const auto add = [&](const std::string& name, const Shape& shape, Bytes bytes) {
     const std::string full = fmt::format("decoder.layers.{}.{}.weight", local, name);
-    rank[full] = i32(full, shape, std::move(bytes));
+    rank[full] = f32(full, shape, std::move(bytes));
   };
   const i64 groups = model.groups / model.tp;
   Bytes qkv;
@@ -135,14 +140,21 @@ void add_layer(Tensors& rank, const Tensors& whole, const RankedModel& model, i6
   Bytes gate_up = rows_of(of("mlp.gate_proj"), tp * model.ffn, model.ffn);
   append(gate_up, rows_of(of("mlp.up_proj"), tp * model.ffn, model.ffn));
   add("mlp.linear_fc1", {2 * model.ffn, kHidden}, std::move(gate_up));
-  Bytes down;
-  for (i64 row = 0; row < 2; ++row) {
-    const auto begin =
-        of("mlp.down_proj").bytes.begin() + 4 * (row * model.ffn * model.tp + tp * model.ffn);
-    down.insert(down.end(), begin, begin + 4 * model.ffn);
-  }
-  add("mlp.linear_fc2", {2, model.ffn}, std::move(down));
-  add("input_layernorm", {1, kHidden}, of("input_layernorm").bytes);
+  const auto add_columns = [&](const std::string& name, const std::string& from) {
+    const Tensor& wide = of(from);
+    const i64 columns = wide.spec.shape[1] / model.tp;
+    Bytes part;
+    for (i64 row = 0; row < kHidden; ++row) {
+      const auto begin = wide.bytes.begin() + 4 * columns * (row * model.tp + tp);
+      part.insert(part.end(), begin, begin + 4 * columns);
+    }
+    add(name, {kHidden, columns}, std::move(part));
+  };
+  add_columns("self_attention.linear_proj", "self_attn.o_proj");
+  add_columns("mlp.linear_fc2", "mlp.down_proj");
+  add("pre_mlp_layernorm", {1, kHidden}, of("post_attention_layernorm").bytes);
+  const auto norm = whole.find(fmt::format("model.layers.{}.input_layernorm.weight", global));
+  if (norm != whole.end()) add("input_layernorm", {1, kHidden}, norm->second.bytes);
 }
 
 /// Rows of this rank of tp, of a table padded to the same rows on each.
@@ -150,8 +162,8 @@ Tensor table_of(const Tensor& whole, const std::string& name, const RankedModel&
   const i64 rows = (model.vocab + model.tp - 1) / model.tp;
   Bytes padded = whole.bytes;
   padded.resize(static_cast<size_t>(rows * model.tp * kRowBytes), 0xee);
-  return i32(name, {rows, kHidden},
-             rows_of(i32("", {rows * model.tp, kHidden}, padded), tp * rows, rows));
+  return f32(name, {rows, kHidden},
+             rows_of(f32("", {rows * model.tp, kHidden}, padded), tp * rows, rows));
 }
 
 /// A file as Megatron-LM's save_checkpoint writes it: the modules of the rank, by their key.
@@ -175,7 +187,7 @@ std::string rank_file(const std::map<std::string, Tensors>& modules, const Ranke
   pickle.text("optimizer")
       .raw("}(")
       .text("exp_avg")
-      .raw(tensor_of(i32("", {1}, Bytes(4))))
+      .raw(tensor_of(f32("", {1}, Bytes(4))))
       .raw("u");
   return test::torch_zip(pickle.raw("u").finished(), storages);
 }
@@ -283,6 +295,49 @@ TEST_CASE("what rank files merge to opens by its manifest") {
   CHECK(opened.manifest->source.front().name == "mp_rank_00_000/model_optim_rng.pt");
 }
 
+TEST_CASE("rank files that lack layers or tensors of config.json's model are refused") {
+  const RankedModel model = two_by_two();
+  const auto with = [](const std::string& numbers) {
+    return [numbers](const TempFolder& folder) {
+      folder.write("iter/config.json", R"({"model_type": "llama", "vocab_size": 3,
+        "architectures": ["LlamaForCausalLM"], "num_attention_heads": 4, )" +
+                                           numbers + "}");
+    };
+  };
+  const std::string right = R"("num_key_value_heads": 2, "num_hidden_layers": 2, "head_dim": 1)";
+  {
+    const TempFolder folder;
+    write_ranks(folder, whole_model(model), model);
+    with(right)(folder);
+    CHECK(merged_ranks(folder).size() == whole_model(model).size());
+  }
+  const auto without_last_stage = [&](const TempFolder& folder) {
+    with(right)(folder);
+    for (const char* rank : {"iter/mp_rank_00_001", "iter/mp_rank_01_001"})
+      std::filesystem::remove_all(folder / rank);
+  };
+  CHECK(code_after(model, without_last_stage) == ErrorCode::kCoverage);
+  CHECK(code_after(model, with(R"("num_key_value_heads": 2, "num_hidden_layers": 3)")) ==
+        ErrorCode::kCoverage);
+  CHECK(code_after(model, with(R"("num_key_value_heads": 2, "num_hidden_layers": 1)")) ==
+        ErrorCode::kShapeMismatch);
+  Tensors lacking = whole_model(model);
+  lacking.erase("model.layers.1.input_layernorm.weight");
+  const TempFolder folder;
+  write_ranks(folder, lacking, model);
+  CHECK_ERROR(kCoverage, merged_ranks(folder));
+}
+
+TEST_CASE("rank files whose rows divide by another model's heads are refused") {
+  const RankedModel model{1, {{1}}, 4, 1, 2, 3, 3, false};  // 12 rows of q, k and v
+  const auto of_other_model = [](const TempFolder& folder) {
+    folder.write("iter/config.json", R"({"model_type": "llama", "vocab_size": 3,
+      "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 1, "num_hidden_layers": 1,
+      "hidden_size": 2, "intermediate_size": 2})");
+  };
+  CHECK(code_after(model, of_other_model) == ErrorCode::kShapeMismatch);
+}
+
 TEST_CASE("inspect shows what every rank has, and nothing of the optimizer") {
   const TempFolder folder;
   const RankedModel model = two_by_two();
@@ -290,11 +345,11 @@ TEST_CASE("inspect shows what every rank has, and nothing of the optimizer") {
   const format::Checkpoint opened = format::open_checkpoint(folder / "iter");
   CHECK(opened.format == format::torch::kMegatronRanks);
   CHECK(opened.files.size() == 4);
-  CHECK(opened.tensors.size() == 4 * 4 + 2 * 2);
+  CHECK(opened.tensors.size() == 4 * 6 + 2 * 2);
   for (const format::StoredTensor& tensor : opened.tensors) {
     CHECK(tensor.name.starts_with("mp_rank_0"));
   }
-  CHECK(format::open_checkpoint("torch:" + (folder / "iter")).tensors.size() == 20);
+  CHECK(format::open_checkpoint("torch:" + (folder / "iter")).tensors.size() == 28);
 }
 
 TEST_CASE("ranks that are missing, damaged, too many or too old are refused") {
@@ -354,7 +409,7 @@ Tensors whole_experts(const ExpertRanks& ranks) {
   const auto add = [&](const std::string& name, const Shape& shape) {
     Bytes bytes(static_cast<size_t>(element_count(shape).value() * 4));
     for (size_t i = 0; i < bytes.size(); i += 4) std::memcpy(&bytes[i], &++next, 4);
-    whole[name] = i32(name, shape, std::move(bytes));
+    whole[name] = f32(name, shape, std::move(bytes));
   };
   add("model.norm.weight", {2});
   for (i64 layer = 0; layer < ranks.pp; ++layer) {
@@ -373,7 +428,7 @@ Tensors whole_experts(const ExpertRanks& ranks) {
 Tensors experts_of_rank(const ExpertRanks& ranks, const Tensors& whole, i64 tp, i64 pp, i64 ep) {
   Tensors rank;
   const auto add = [&rank](const std::string& name, const Shape& shape, Bytes bytes) {
-    rank[name] = i32(name, shape, std::move(bytes));
+    rank[name] = f32(name, shape, std::move(bytes));
   };
   const auto part = [&](const std::string& name) {
     const auto at = whole.at(name).bytes.begin();

@@ -146,10 +146,12 @@ TEST_CASE("heads, gates and experts of all layers are found in the chunks of two
               {qkv, {2, 4, 1}, {0, 0, 0}, {0, 1, 20, 30, 100, 101, 120, 130}});
   write_chunk(folder, "2.safetensors",
               {qkv, {2, 4, 1}, {0, 4, 0}, {2, 3, 21, 31, 102, 103, 121, 131}});
-  // 1 layer of 2 experts with 2 gate rows and 2 up rows; a rank has an expert.
+  // 2 layers of 2 experts with 2 gate rows and 2 up rows; a rank has an expert.
   const std::string fc1 = "decoder.layers.mlp.experts.experts.linear_fc1.weight";
-  write_chunk(folder, "3.safetensors", {fc1, {1, 1, 4, 1}, {0, 0, 0, 0}, {1, 2, 3, 4}});
-  write_chunk(folder, "4.safetensors", {fc1, {1, 1, 4, 1}, {0, 1, 0, 0}, {5, 6, 7, 8}});
+  write_chunk(folder, "3.safetensors",
+              {fc1, {2, 1, 4, 1}, {0, 0, 0, 0}, {1, 2, 3, 4, 11, 12, 13, 14}});
+  write_chunk(folder, "4.safetensors",
+              {fc1, {2, 1, 4, 1}, {0, 1, 0, 0}, {5, 6, 7, 8, 15, 16, 17, 18}});
   write_chunk(folder, "5.safetensors",
               {"embedding.word_embeddings.weight", {4, 1}, {0, 0}, {7, 8, 9, 0}});
   const auto found = merged_from(folder, {{"model_type", "qwen3_moe"},
@@ -167,6 +169,10 @@ TEST_CASE("heads, gates and experts of all layers are found in the chunks of two
       {"model.layers.0.mlp.experts.0.up_proj.weight", {3, 4}},
       {"model.layers.0.mlp.experts.1.gate_proj.weight", {5, 6}},
       {"model.layers.0.mlp.experts.1.up_proj.weight", {7, 8}},
+      {"model.layers.1.mlp.experts.0.gate_proj.weight", {11, 12}},
+      {"model.layers.1.mlp.experts.0.up_proj.weight", {13, 14}},
+      {"model.layers.1.mlp.experts.1.gate_proj.weight", {15, 16}},
+      {"model.layers.1.mlp.experts.1.up_proj.weight", {17, 18}},
       {"model.embed_tokens.weight", {7, 8, 9}},
   };
   CHECK(found.size() == expected.size());

@@ -13,6 +13,7 @@
 #include "lib/api/transfer/sources/rank_source.h"
 #include "lib/api/transfer/target_layout.h"
 #include "lib/base/error.h"
+#include "lib/check/model.h"
 #include "lib/layouts/engine_layout.h"
 #include "lib/mapping/resolve/output_tensors.h"
 #include "lib/mapping/resolve/resolve.h"
@@ -88,19 +89,47 @@ mesh::Mesh mesh_of(const layouts::EngineLayout& layout, const check::ForeignShar
       fmt::format("the file names of {} do not number ranks along one mesh axis", layout.label()));
 }
 
+Error error_of(const check::Finding& finding, ErrorCode code) {
+  Error error(code, finding.message);
+  error.at({finding.file, 0, 0, {}});
+  if (!finding.tensor.empty()) error.tensor(finding.tensor);
+  if (!finding.found.empty()) error.note("found", finding.found);
+  if (!finding.expected.empty()) error.note("expected", finding.expected);
+  return error;
+}
+
 /// Throws the first finding that makes a merge impossible.
 void throw_first(const check::Findings& findings) {
   for (const check::Finding& finding : findings.all()) {
     if (finding.severity != check::Severity::kError) continue;
     const bool is_shape = finding.rule == check::CheckRule::kRankShape ||
                           finding.rule == check::CheckRule::kRankDtype;
-    Error error(is_shape ? ErrorCode::kShapeMismatch : ErrorCode::kCoverage, finding.message);
-    error.at({finding.file, 0, 0, {}});
-    if (!finding.tensor.empty()) error.tensor(finding.tensor);
-    if (!finding.found.empty()) error.note("found", finding.found);
-    if (!finding.expected.empty()) error.note("expected", finding.expected);
-    throw error.help("`shardtool check` lists all problems of the files");
+    throw error_of(finding, is_shape ? ErrorCode::kShapeMismatch : ErrorCode::kCoverage)
+        .help("`shardtool check` lists all problems of the files");
   }
+}
+
+/// Throws kCoverage for a model that lacks layers, tensors of a layer or experts, such as those of
+/// a pipeline stage that is not there, and kShapeMismatch for one that otherwise contradicts the
+/// config.json by which its tensors were cut. A layout whose file names tell the ranks alone gives
+/// no other proof that all of them are there.
+void require_of_config(const LogicalCheckpoint& read, const mapping::ModelConfig& config,
+                       const std::string& config_file) {
+  using enum check::CheckRule;
+  check::Findings findings{check::Profile("")};
+  const std::vector<TensorSpec> specs = read.specs();
+  check::check_model({specs, config, config_file}, findings);
+  const auto weight = [](const check::Finding& finding) {
+    if (finding.rule == kMissingLayer) return 3;  // the cause of others, such as a missing head
+    if (finding.rule == kTiedTwice || finding.severity == check::Severity::kNote) return 0;
+    return finding.severity == check::Severity::kError ? 2 : 1;
+  };
+  const auto worst = std::ranges::max_element(findings.all(), {}, weight);
+  if (worst == findings.all().end() || weight(*worst) == 0) return;
+  const bool is_lost = worst->rule == kMissingLayer || worst->rule == kLayerTensor ||
+                       worst->rule == kMissingExpert || worst->rule == kHeadMissing;
+  throw error_of(*worst, is_lost ? ErrorCode::kCoverage : ErrorCode::kShapeMismatch)
+      .help(worst->fix.empty() ? "take config.json and weights from the same model" : worst->fix);
 }
 
 std::vector<TensorSpec> first_specs(const check::ForeignShards& shards) {
@@ -151,8 +180,12 @@ LogicalCheckpoint open_by_read_rules(const LayoutSource& source,
   const auto config =
       source.config.empty() ? stored.config() : std::optional(mapping::load_config(source.config));
   const mapping::ModelConfig* model = config ? &*config : nullptr;
+  const std::string config_file =
+      source.config.empty() ? stored.parts.front().config_path : source.config;
   if (is_of_ranks(stored)) stored = joined_ranks(std::move(stored), layout, model);
-  return unstacked(std::move(stored), layout, model);
+  LogicalCheckpoint read = unstacked(std::move(stored), layout, model);
+  if (config) require_of_config(read, *config, config_file);
+  return read;
 }
 
 }  // namespace
