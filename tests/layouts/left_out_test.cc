@@ -68,4 +68,25 @@ TEST_CASE("tied tensors that differ are refused, in shape and in any byte") {
   CHECK_ERROR(kTied, split_for(folder, "vllm"));
 }
 
+TEST_CASE("a layout says what it cannot store, not that a tensor has no name in it") {
+  const TempFolder folder;
+  test::Tensors tensors;
+  for (const std::string name :
+       {"model.embed_tokens.weight", "model.norm.weight", "model.layers.0.self_attn.o_proj.bias"}) {
+    tensors[name] = test::numbered_tensor(name, Dtype::kBF16,
+                                          name.ends_with("tokens.weight") ? Shape{8, 4} : Shape{4});
+  }
+  test::write_checkpoint(folder / "whole", tensors);
+  folder.write("whole/config.json",
+               R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+                   "tie_word_embeddings": false, "attention_bias": true, "hidden_size": 4,
+                   "vocab_size": 8, "num_attention_heads": 2, "num_key_value_heads": 2,
+                   "intermediate_size": 4, "num_hidden_layers": 1})");
+  const auto error = testing::error_of([&] { split_for(folder, "meta"); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kUnsupported);
+  REQUIRE_FALSE(error->notes().empty());
+  CHECK(error->notes().front().second == "Meta's attention has no bias");
+}
+
 }  // namespace shardtool::layouts

@@ -61,7 +61,6 @@ void add_output(AppliedMapping& applied, const MappingChoice& choice,
   }
   if (!is_engine_layout(choice)) return;
   const layouts::EngineLayout& layout = layouts::find_layout(choice.engine_layout);
-  if (model != nullptr) layouts::check_expressible(layout, *model, applied.resolution.mesh);
   if (layout.is_even) check_padding(applied, layout);
   applied.layout = layout.label();
   applied.form = layout.form;
@@ -84,6 +83,8 @@ AppliedMapping applied_mapping(const MappingChoice& typed, const LogicalCheckpoi
     const layouts::EngineLayout& layout = layouts::find_layout(choice.engine_layout);
     const mesh::Mesh mesh = mapping::choose_mesh(mapping, options);
     options.mesh = layouts::with_axes(layouts::names_for(layout, mesh), mesh);
+    // Before tensors without a name in the layout are refused with the advice to drop them.
+    if (model != nullptr) layouts::check_expressible(layout, *model, *options.mesh);
     options.require_even = options.require_even || layout.is_even;
   }
   options.report = report;
