@@ -52,7 +52,8 @@ std::optional<std::pair<std::string, i64>> parse_part_name(std::string_view name
   std::string stem;
   std::string count;
   if (!re2::RE2::FullMatch(re2::StringPiece(name.data(), name.size()),
-                           R"((.*)-\d{5}-of-(\d{5})\.safetensors)", &stem, &count)) {
+                           R"((?:shard-\d{5}-)?(.*)-\d{5}-of-(\d{5})\.safetensors)", &stem,
+                           &count)) {
     return std::nullopt;
   }
   return std::pair(stem, *number(count));

@@ -21,7 +21,8 @@ struct RankName {
 /// "consolidated.03.safetensors" (Meta), "rank_3", "mp_rank_03"; nullopt for other names.
 std::optional<RankName> parse_rank_name(std::string_view name);
 
-/// Parses a numbered part, "model-00001-of-00003", into stem and count. Nullopt for other names.
+/// Parses a numbered part, "model-00001-of-00003", into stem and count. A rank in front of it, as
+/// in torch's "shard-00002-model-00001-of-00003", does not count. Nullopt for other names.
 std::optional<std::pair<std::string, i64>> parse_part_name(std::string_view name);
 
 /// Folders "rank_0", "rank_1", ... inside a folder, ordered by rank; empty if there are none, or if

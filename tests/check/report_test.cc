@@ -264,6 +264,8 @@ TEST_CASE("names of ranks are read in the ways of several engines") {
   CHECK(rank("model-00001-of-00002.safetensors") == -1);
   CHECK(rank("rank99999999999999999999.safetensors") == -1);
   CHECK(check::parse_part_name("m-00001-of-00012.safetensors")->second == 12);
+  CHECK(check::parse_part_name("shard-00002-m-00001-of-00012.safetensors") ==
+        check::parse_part_name("shard-00001-m-00001-of-00012.safetensors"));
 }
 
 TEST_CASE("parts of one split in folders of their own are checked together") {
