@@ -180,7 +180,12 @@ void ProgressPrinter::measure(const exec::Progress& progress, double now) {
 
 void ProgressPrinter::finish() {
   if (mode_ == ProgressMode::kBar && visible_) sink_(kClearLine);
-  if (mode_ == ProgressMode::kJson) sink_(progress_json(state_, "summary"));
+  if (mode_ == ProgressMode::kJson) {
+    const double elapsed = clock_() - started_;
+    if (state_.bytes_per_second == 0 && elapsed > 0)  // ended before the rate was measured
+      state_.bytes_per_second = static_cast<double>(state_.progress.bytes_done) / elapsed;
+    sink_(progress_json(state_, "summary"));
+  }
   mode_ = ProgressMode::kNone;
 }
 

@@ -99,6 +99,13 @@ TEST_CASE("JSON lines end with a summary") {
   CHECK(last.at("bytes_done") == 1000);
 }
 
+TEST_CASE("the summary of a run that is shorter than the first measurement has its rate") {
+  Bench bench(ProgressMode::kJson);
+  bench.at(0.05, 1000);
+  bench.printer.finish();
+  CHECK(nlohmann::json::parse(bench.lines.back()).at("rate") == 20'000);
+}
+
 TEST_CASE("the rate follows the recent past") {
   Bench bench(ProgressMode::kJson);
   for (int i = 1; i <= 10; ++i) bench.at(i, i * 10);
