@@ -40,9 +40,9 @@ void require_arguments(const Command& command) {
 
 void report_run(const Session& session, double seconds) {
   if (!session.verbose() || session.json()) return;
-  const auto line =
-      fmt::format("took {:.3f} s, peak memory {}\n", seconds, format_bytes(peak_memory_bytes()));
-  write_to_stderr(line);
+  const i64 peak = peak_memory_bytes();
+  const auto memory = peak > 0 ? fmt::format(", peak memory {}", format_bytes(peak)) : "";
+  write_to_stderr(fmt::format("took {:.3f} s{}\n", seconds, memory));
 }
 
 ExitCode run_command(const Command& command, const Commands& commands, Session& session) {

@@ -120,12 +120,16 @@ std::string overflow_text(const Change& change) {
                      quote_for_message(change.overflow_example));
 }
 
-/// "448.50 KiB in 0.02 s (22.79 MiB/s), peak memory 13.48 MiB", of a run or of a share.
+/// "448.50 KiB in 0.02 s (22.79 MiB/s), peak memory 13.48 MiB", of a run or of a share. The peak is
+/// left out if the system did not tell it.
 template <class Moved>
 std::string moved_text(const Moved& moved) {
-  return fmt::format(
-      "{} in {} ({}/s), peak memory {}", format_bytes(moved.bytes), seconds_text(moved.seconds),
-      format_bytes(static_cast<i64>(moved.bytes_per_second)), format_bytes(moved.peak_rss_bytes));
+  std::string text =
+      fmt::format("{} in {} ({}/s)", format_bytes(moved.bytes), seconds_text(moved.seconds),
+                  format_bytes(static_cast<i64>(moved.bytes_per_second)));
+  if (moved.peak_rss_bytes > 0)
+    text += fmt::format(", peak memory {}", format_bytes(moved.peak_rss_bytes));
+  return text;
 }
 
 /// Comparisons that were made while the data moved.
