@@ -1,6 +1,8 @@
 #include "lib/format/hugging_face/hf_cache.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -99,6 +101,19 @@ Error missing(const HfName& name, const std::string& message, const fs::path& lo
       .help("HF_HUB_CACHE or HF_HOME name another cache folder");
 }
 
+/// Home folder of the user: $HOME, or that of the password database, as Python's expanduser("~").
+fs::path home_folder() {
+  if (const std::string home = environment("HOME"); !home.empty()) return home;
+  constexpr size_t kBuffer = 1 << 14;
+  std::vector<char> buffer(kBuffer);
+  passwd entry{};
+  passwd* found = nullptr;
+  ::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found);
+  if (found != nullptr && found->pw_dir != nullptr && *found->pw_dir == '/') return found->pw_dir;
+  throw Error(ErrorCode::kUsage, "HOME is not set, and the user has no home folder")
+      .help("set HF_HUB_CACHE to the folder of the cache");
+}
+
 /// Commit that a branch or tag points to, or the revision itself.
 std::string commit_of(const fs::path& repository, const std::string& revision) {
   const fs::path ref = repository / "refs" / revision;
@@ -123,7 +138,7 @@ std::string hf_cache_folder() {
   if (const std::string home = environment("HF_HOME"); !home.empty())
     return (fs::path(home) / "hub").string();
   const std::string cache = environment("XDG_CACHE_HOME");
-  const fs::path base = cache.empty() ? fs::path(environment("HOME")) / ".cache" : fs::path(cache);
+  const fs::path base = cache.empty() ? home_folder() / ".cache" : fs::path(cache);
   return (base / "huggingface" / "hub").string();
 }
 

@@ -1,6 +1,8 @@
 #include "lib/format/hugging_face/hf_cache.h"
 
 #include <doctest/doctest.h>
+#include <pwd.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -93,6 +95,20 @@ TEST_CASE("HF_HUB_CACHE goes before HF_HOME, which goes before the home folder")
   const ScopedEnvironment no_xdg("XDG_CACHE_HOME", "");
   const ScopedEnvironment environment("HOME", home.path());
   CHECK_NOTHROW(resolve_hf_location("hf://org/tiny"));
+}
+
+TEST_CASE("without HOME the cache is in the user's home folder, not in the working folder") {
+  const ScopedEnvironment no_cache("HF_HUB_CACHE", "");
+  const ScopedEnvironment no_old_cache("HUGGINGFACE_HUB_CACHE", "");
+  const ScopedEnvironment no_hf_home("HF_HOME", "");
+  const ScopedEnvironment no_xdg("XDG_CACHE_HOME", "");
+  const ScopedEnvironment no_home("HOME", "");
+  const passwd* const user = getpwuid(getuid());
+  if (user == nullptr) {
+    CHECK_ERROR(kUsage, hf_cache_folder());
+  } else {
+    CHECK(hf_cache_folder() == std::string(user->pw_dir) + "/.cache/huggingface/hub");
+  }
 }
 
 TEST_CASE("a cache that the system refuses to look into is unreadable, not missing") {
