@@ -22,8 +22,21 @@ constexpr std::string_view kFolderSuffix = ".tmp";
 constexpr std::string_view kJournalSuffix = ".journal";
 constexpr std::string_view kRecordSuffix = ".share";
 
+/// Refuses the working folder. A new folder would take its place and its path, but the shell would
+/// stay in the old one, which is empty and has no path.
+void refuse_working_folder(const OutputPlace& place) {
+  if (place.found == OutputPlace::Found::kNothing) return;
+  const auto working = identity_at(".");
+  const auto found = identity_at(place.path());
+  if (!working || !found || !working->is_of_same_file(*found)) return;
+  throw Error(ErrorCode::kWriteFailed, "the output is the working folder, which cannot be replaced")
+      .at({place.path(), 0, 0, {}})
+      .help("write into a new folder inside it, such as './sharded', or start from another folder");
+}
+
 OutputPlace checked_place(const std::string& path, Existing existing) {
   OutputPlace place = look_at_output(path);
+  refuse_working_folder(place);
   if (place.found == OutputPlace::Found::kContent && existing == Existing::kRefuse) {
     throw output_exists(place.path());
   }

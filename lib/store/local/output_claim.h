@@ -47,7 +47,8 @@ std::vector<HiddenRun> hidden_runs(const std::string& folder);
 class OutputClaim {
  public:
   /// Claims `path`, which may be an empty existing folder. Throws kOutputExists, kOutputLocked,
-  /// kOutputAliasesInput (path is a symbolic link), and as look_at_output.
+  /// kOutputAliasesInput (path is a symbolic link), kWriteFailed for the working folder, and as
+  /// look_at_output.
   OutputClaim(const std::string& path, Existing existing, LockKind kind = LockKind::kExclusive);
 
   const OutputPlace& place() const { return place_; }

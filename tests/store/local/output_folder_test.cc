@@ -206,8 +206,8 @@ TEST_CASE("a path may be relative, end in slashes, or be a dot") {
   fs::create_directories("inner/dot");
   write_output("./inner/../dots");
   {
-    const InFolder below(folder / "inner/dot");
-    write_output(".");
+    const InFolder below(folder / "inner");
+    write_output("dot/.");
   }
   fs::create_directories("outer/down/deep");
   CHECK_ERROR(kOutputExists, (OutputClaim("outer/down/deep/..", Existing::kRefuse), 0));
@@ -215,6 +215,19 @@ TEST_CASE("a path may be relative, end in slashes, or be a dot") {
   CHECK(names_in(folder / "outer/down/deep") == Names{"a", "b"});
   for (const char* name : {"plain", "slashes", "dots", "inner/dot"})
     CHECK(names_in(name) == Names{"a", "b"});
+}
+
+TEST_CASE(
+    "the working folder is refused under every name, since a shell would stay in the old one") {
+  const TempFolder folder;
+  fs::create_directories(folder / "here/below");
+  for (const Existing existing : {Existing::kRefuse, Existing::kReplace}) {
+    const InFolder here(folder / "here/below");
+    CHECK_ERROR(kWriteFailed, (OutputClaim(".", existing), 0));
+    CHECK_ERROR(kWriteFailed, (OutputClaim("../below", existing), 0));
+    CHECK_ERROR(kWriteFailed, (OutputClaim(folder / "here/below", existing), 0));
+  }
+  CHECK(names_in(folder / "here") == Names{"below"});
 }
 
 TEST_CASE("the root, an empty path and a missing parent are no outputs") {
