@@ -45,10 +45,13 @@ Url parse_url(std::string_view path) {
   const size_t slash = std::min(rest.find('/'), rest.size());
   Url url{std::string(rest.substr(0, slash)),
           std::string(rest.substr(std::min(slash + 1, rest.size())))};
-  if (is_bucket_name(url.bucket) && is_key(url.key)) return url;
+  const bool has_bucket = is_bucket_name(url.bucket);
+  if (has_bucket && is_key(url.key)) return url;
   throw Error(ErrorCode::kUsage, "not a place on an object store")
       .note("found", quote_for_message(path))
-      .note("expected", "s3://bucket or s3://bucket/prefix");
+      .note("expected", has_bucket ? "a prefix of at most 1024 bytes of text"
+                                   : "s3://bucket or s3://bucket/prefix, where the bucket's name "
+                                     "has 3 to 63 letters, digits, '.', '-' and '_'");
 }
 
 }  // namespace shardtool::store::s3
