@@ -67,6 +67,13 @@ std::vector<i64> recurrent_states(const Model& model, const LayoutOf& layouts, i
 std::vector<plan::LiveWidths> live_widths(const Model& model, const LayoutOf& layouts,
                                           i64 n_devices);
 
+/// Returns by rank the elements per token of a device that a layer keeps for its backward pass
+/// inside its blocks: the results of linear ops, the inputs of those that add to the residual
+/// stream, and of the experts that a token chooses also copies of their inputs. `own_tokens` are
+/// the axes along which devices have tokens of their own; tokens choose all experts equally often.
+std::vector<i64> kept_widths(const Model& model, const Layer& layer, const LayoutOf& layouts,
+                             const mesh::Mesh& mesh, const mesh::Over& own_tokens);
+
 /// Sizes of the stack that generates text, or of the encoder if the model has no other.
 struct StackSizes {
   i64 layers = 0;

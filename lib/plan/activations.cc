@@ -18,12 +18,12 @@ double training_activations_per_layer(const TrainedLayer& layer) {
   const auto s = static_cast<double>(layer.sequence);
   const auto h = static_cast<double>(layer.hidden);
   const auto t = static_cast<double>(layer.tensor_parallel);
-  const double sbh = s * static_cast<double>(layer.batch) * h;
-  if (layer.recompute == Recompute::kFull) return 2 * sbh;
+  const double tokens = s * static_cast<double>(layer.batch);
+  if (layer.recompute == Recompute::kFull) return 2 * tokens * h;
   const double scores =
-      layer.recompute == Recompute::kSelective ? 0 : 5 * static_cast<double>(layer.heads) * s / h;
-  if (layer.sequence_parallel) return sbh / t * (34 + scores);
-  return sbh * (10 + 24 / t + scores / t);
+      layer.recompute == Recompute::kSelective ? 0 : 5 * static_cast<double>(layer.heads) * s / t;
+  const double stream = 10 * h / (layer.sequence_parallel ? t : 1);
+  return tokens * (stream + 2 * static_cast<double>(layer.inner) + scores);
 }
 
 }  // namespace shardtool::plan

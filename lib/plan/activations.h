@@ -27,14 +27,16 @@ struct TrainedLayer {
   i64 hidden = 0;           ///< h
   i64 heads = 0;            ///< a
   i64 tensor_parallel = 1;  ///< t
+  /// w, elements per token that a device keeps inside the blocks: results of their first products
+  /// and inputs of their last ones. In the paper 12 h / t: 4 h of the attention, 8 h of the MLP.
+  i64 inner = 0;
   bool sequence_parallel = false;
   Recompute recompute = Recompute::kNone;
 };
 
 /// Bytes of activations that one layer keeps for its backward pass in 16-bit training (table 2 of
-/// the paper):
-///     none        s b h (10 + 24 / t + 5 a s / (h t))
-///     and with sequence parallelism   s b h / t (34 + 5 a s / h)
+/// the paper, of which w generalises 12 h / t):
+///     none        s b (10 h + 2 w + 5 a s / t), with sequence parallelism 10 h / t
 ///     selective   without the term of a;   full   2 s b h
 double training_activations_per_layer(const TrainedLayer& layer);
 

@@ -15,10 +15,10 @@ namespace {
 
 /// Models of Korthikanti et al., table 3, as in Calculon's validation.
 TrainedLayer of_22b(bool sequence_parallel, Recompute recompute) {
-  return {2048, 4, 6144, 64, 8, sequence_parallel, recompute};
+  return {2048, 4, 6144, 64, 8, 12 * 6144 / 8, sequence_parallel, recompute};
 }
 TrainedLayer of_175b(bool sequence_parallel, Recompute recompute) {
-  return {2048, 1, 12288, 96, 8, sequence_parallel, recompute};
+  return {2048, 1, 12288, 96, 8, 12 * 12288 / 8, sequence_parallel, recompute};
 }
 /// Interleaving by m stages over p pipeline ranks keeps the first rank 1 + (p - 1) / (p m) of them.
 constexpr double kInterleaved = 1 + 7.0 / (8 * 3);

@@ -18,6 +18,7 @@
 #include "lib/api/planning/trained_parameters.h"
 #include "lib/base/error.h"
 #include "lib/mapping/document/glob.h"
+#include "lib/model/flow/handoff.h"
 #include "lib/plan/byte_count.h"
 #include "lib/plan/weights.h"
 
@@ -252,16 +253,33 @@ void set_training(const AppliedMapping& applied, const PlannedModel& model,
                     (model.why_not.empty() ? "the model has no attention" : model.why_not));
     return;
   }
-  const bool has_tp = report.mesh.has_axis("tp");
-  const double each = plan::training_activations_per_layer(
-      {training.sequence, training.micro_batch, sizes.hidden, sizes.heads,
-       has_tp ? report.mesh.axis("tp").size : 1, options.workload.sequence_parallel,
-       training.recompute});
-  const i64 stages = report.mesh.has_axis("pp") ? report.mesh.axis("pp").size : 1;
-  // The first stage stores activations of as many micro-batches as there are stages, which equals
-  // one micro-batch through all layers.
-  const double kept = each * static_cast<double>(ceil_div(sizes.layers, stages) * stages);
-  for (PlanDevice& device : report.devices) device.activations = std::llround(kept);
+  const auto size_of = [&](const char* axis) {
+    return report.mesh.has_axis(axis) ? report.mesh.axis(axis).size : 1;
+  };
+  plan::TrainedLayer of{training.sequence,
+                        training.micro_batch,
+                        sizes.hidden,
+                        sizes.heads,
+                        size_of("tp"),
+                        0,
+                        options.workload.sequence_parallel,
+                        training.recompute};
+  // The first stage stores activations of as many micro-batches as there are stages.
+  const auto micro_batches = static_cast<double>(size_of("pp"));
+  std::vector<double> bytes(report.devices.size());
+  const model::LayoutOf layouts = model.layouts();
+  const mesh::Over own_tokens = token_axes_of(model, applied.resolution);
+  for (size_t i = 0; i < model.bound->layers.size(); ++i) {
+    const model::Layer& layer = model.bound->layers[i];
+    if (layer.number < 0 || layer.beside) continue;
+    const auto kept = model::kept_widths(*model.bound, layer, layouts, report.mesh, own_tokens);
+    for (const i64 rank : model::devices_of(*model.bound, i, layouts)) {
+      of.inner = kept[static_cast<size_t>(rank)];
+      bytes[static_cast<size_t>(rank)] += plan::training_activations_per_layer(of) * micro_batches;
+    }
+  }
+  for (size_t rank = 0; rank < bytes.size(); ++rank)
+    report.devices[rank].activations = std::llround(bytes[rank]);
 }
 
 /// Sets the weights that devices gather for the largest layer, along axes of role "fsdp" and from

@@ -403,6 +403,24 @@ TEST_CASE("training counts layers whose number config.json says as a pattern alo
   CHECK(memory(golden_model("nemotron_h"), "tp=1", options).devices[0].activations > 0);
 }
 
+TEST_CASE("activations of training count the experts that tokens choose, on their devices") {
+  PlanOptions options;
+  options.training = TrainingPlan{};
+  options.training->sequence = 100;
+  options.training->recompute = plan::Recompute::kSelective;
+  const auto kept = [&](const char* mesh) {
+    return memory(golden_model("mixtral"), mesh, options).devices.front().activations;
+  };
+  // 48 features of the stream. 64, 32 and 32 of q, k and v, and 64 of o's input; scores of 8
+  // experts; 3 chosen experts with an input of 48, and 12 of gate, of up and of down's input.
+  constexpr i64 kWhole = 10 * 48 + 2 * (192 + 8 + 3 * (48 + 3 * 12));
+  CHECK(kept("tp=1") == 100 * 2 * kWhole);
+  CHECK(kept("ep=2") == 100 * 2 * kWhole);
+  CHECK(kept("tp=2") == 100 * 2 * (10 * 48 + 2 * (96 + 8 + 3 * (48 + 3 * 6))));
+  // The first of two stages has one layer, and two micro-batches.
+  CHECK(kept("pp=2") == 2 * 100 * kWhole);
+}
+
 TEST_CASE("a class of one's own is asked before the built-in ones, and may add to one") {
   PlanOptions options;
   options.classes = {{"first", "model.layers.0.**"}, {"mlp", "**.k_proj.weight"}};

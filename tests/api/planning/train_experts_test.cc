@@ -35,6 +35,17 @@ TrainSearchOptions small_options(const std::string& path) {
   return options;
 }
 
+/// The mesh of a layout's replica, and experts as it distributes them.
+MappingChoice mapping_of(const ServingLayout& layout) {
+  MappingChoice mapping;
+  mapping.mesh =
+      mesh::parse_mesh(fmt::format("pp={},ep={},tp={}", layout.pp, layout.ep, layout.tp));
+  if (layout.expert_parallel) {
+    mapping.settings = {{"axes.experts.mesh", R"(["ep", "tp"])"}, {"axes.experts.alone", "true"}};
+  }
+  return mapping;
+}
+
 /// Parameters of a layer on each device, by hand: of experts, and all others.
 struct LayerParameters {
   i64 experts = 0;
@@ -88,12 +99,7 @@ class EveryWay {
     PlanOptions plan;
     plan.sources = {path()};
     plan.hardware = served_.plan.hardware;
-    plan.mapping.mesh =
-        mesh::parse_mesh(fmt::format("pp={},ep={},tp={}", layout.pp, layout.ep, layout.tp));
-    if (layout.expert_parallel) {
-      plan.mapping.settings = {{"axes.experts.mesh", R"(["ep", "tp"])"},
-                               {"axes.experts.alone", "true"}};
-    }
+    plan.mapping = mapping_of(layout);
     return plan;
   }
 
@@ -142,7 +148,7 @@ class EveryWay {
         for (const plan::Recompute recompute : options.recomputes) {
           const bool keeps = placed->keeps_activations(layer);
           if (!keeps && recompute != plan::Recompute::kNone) continue;
-          const double bytes = keeps ? placed->activations(options, way, recompute) : 0;
+          const double bytes = keeps ? placed->activations(options, way, recompute)[layer] : 0;
           ways.back().push_back(
               {std::llround(bytes * static_cast<double>(under_way)),
                plan::layer_step(forward[layer], replicas, recompute, shape).total()});
@@ -300,8 +306,7 @@ TEST_CASE("a way with experts over ep takes the memory that plan --train reports
     if (layout.ep == 1) continue;
     PlanOptions plan;
     plan.sources = options.plan.sources;
-    plan.mapping.mesh =
-        mesh::parse_mesh(fmt::format("pp={},ep={},tp={}", layout.pp, layout.ep, layout.tp));
+    plan.mapping = mapping_of(layout);
     plan.training = TrainingPlan{static_cast<int>(row.way.zero_stage), layout.dp};
     plan.training->sequence = kSequence;
     CHECK_MESSAGE(row.stages.front().total == make_plan(plan).memory.devices.front().total,

@@ -92,7 +92,8 @@ class EveryChoice {
     for (const plan::Recompute recompute : options_.recomputes) {
       const bool keeps = replica_->keeps_activations(layer);
       if (!keeps && recompute != plan::Recompute::kNone) continue;
-      const i64 bytes = keeps ? std::llround(replica_->activations(options_, way_, recompute)) : 0;
+      const auto kept = replica_->activations(options_, way_, recompute);
+      const i64 bytes = keeps ? std::llround(kept[layer]) : 0;
       const double us = plan::layer_step(forward_[layer], {}, recompute, shape_).total();
       least_us = std::min(least_us, us + least(room - bytes, layer + 1));
     }

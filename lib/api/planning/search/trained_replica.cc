@@ -15,6 +15,7 @@ TrainedReplica::TrainedReplica(const ServedModel& model, const ServingLayout& la
   parameters_ =
       count_parameters(placed_->model, placed_->applied.resolution, placed_->pass->own_tokens());
   set_stages();
+  set_kept();
 }
 
 std::vector<std::vector<i64>> TrainedReplica::gathered(std::span<const i64> replicas) const {
@@ -30,6 +31,14 @@ void TrainedReplica::set_stages() {
   for (size_t layer = 0; layer < parameters_.layers.size(); ++layer) {
     if (parameters_.holders[layer] >= 0) stage = parameters_.holders[layer] / ranks_per_stage_;
     layers_[static_cast<size_t>(stage)].push_back(layer);
+  }
+}
+
+void TrainedReplica::set_kept() {
+  const model::LayoutOf layouts = placed_->model.layouts();
+  for (const model::Layer& layer : placed_->model.bound->layers) {
+    kept_.push_back(std::ranges::max(model::kept_widths(
+        *placed_->model.bound, layer, layouts, placed_->mesh, placed_->pass->own_tokens())));
   }
 }
 
@@ -61,11 +70,16 @@ std::vector<plan::ForwardTimes> TrainedReplica::forward(const TrainSearchOptions
   return times;
 }
 
-double TrainedReplica::activations(const TrainSearchOptions& options, const TrainingWay& way,
-                                   plan::Recompute recompute) const {
-  return plan::training_activations_per_layer({options.sequence, way.micro_batch, sizes_.hidden,
-                                               sizes_.heads, tp_, way.sequence_parallel,
-                                               recompute});
+std::vector<double> TrainedReplica::activations(const TrainSearchOptions& options,
+                                                const TrainingWay& way,
+                                                plan::Recompute recompute) const {
+  std::vector<double> bytes;
+  for (const i64 kept : kept_) {
+    bytes.push_back(plan::training_activations_per_layer({options.sequence, way.micro_batch,
+                                                          sizes_.hidden, sizes_.heads, tp_, kept,
+                                                          way.sequence_parallel, recompute}));
+  }
+  return bytes;
 }
 
 }  // namespace shardtool::api

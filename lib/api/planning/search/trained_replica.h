@@ -36,15 +36,17 @@ class TrainedReplica {
   /// Forward pass of every layer, with a micro-batch of each group.
   std::vector<plan::ForwardTimes> forward(const TrainSearchOptions& options,
                                           const TrainingWay& way) const;
-  /// Bytes of activations of one micro-batch and layer.
-  double activations(const TrainSearchOptions& options, const TrainingWay& way,
-                     plan::Recompute recompute) const;
+  /// Returns, by layer, the bytes of activations of one micro-batch on the device that keeps most.
+  std::vector<double> activations(const TrainSearchOptions& options, const TrainingWay& way,
+                                  plan::Recompute recompute) const;
 
  private:
   void set_stages();
+  void set_kept();
 
   std::unique_ptr<PlacedReplica> placed_;
   model::StackSizes sizes_;
+  std::vector<i64> kept_;  ///< by layer, the most of model::kept_widths
   i64 tp_ = 1;
   i64 ranks_per_stage_ = 1;
   i64 stages_ = 1;

@@ -205,7 +205,8 @@ class ReplicaTraining {
     for (const size_t layer : layers) {
       ways.emplace_back();
       for (const plan::Recompute recompute : recomputes_of(layer)) {
-        const double bytes = replica_.keeps_activations(layer) ? activations_.at(recompute) : 0;
+        const double bytes =
+            replica_.keeps_activations(layer) ? activations_.at(recompute)[layer] : 0;
         ways.back().push_back(
             {std::llround(bytes * static_cast<double>(under_way)),
              plan::layer_step(forward_[layer], replicas_[layer], recompute, shape).total()});
@@ -280,8 +281,8 @@ class ReplicaTraining {
   const TrainSearchOptions& options_;
   const TrainedReplica& replica_;
   Found& found_;
-  std::vector<plan::ForwardTimes> forward_;        ///< by layer
-  std::map<plan::Recompute, double> activations_;  ///< bytes of one micro-batch and layer
+  std::vector<plan::ForwardTimes> forward_;                     ///< by layer
+  std::map<plan::Recompute, std::vector<double>> activations_;  ///< bytes of one micro-batch
   std::vector<plan::ReplicaTimes> replicas_;
   std::map<i64, std::vector<i64>> gathered_;  ///< bytes by rank; by number of replicas
 };

@@ -111,9 +111,10 @@ TrainSearchReport with_named_rows(const TrainSearchReport& report, size_t most);
 /// devices (plan::fastest_ways). The groups along ep have sequences of their own and are replicas
 /// of all weights but experts: ZeRO partitions experts over dp, and other weights over dp and ep.
 /// Weights, gradients and optimizer are exact, from headers; activations are those of
-/// plan::training_activations_per_layer, for as many micro-batches as a stage has under way in a
-/// 1F1B schedule. Throws the errors of opening a checkpoint; kUsage for more than one source, for
-/// an impossible batch, for hardware that is not set, and for a model without a price.
+/// plan::training_activations_per_layer with model::kept_widths, for as many micro-batches as a
+/// stage has under way in a 1F1B schedule. Throws the errors of opening a checkpoint; kUsage for
+/// more than one source, for an impossible batch, for hardware that is not set, and for a model
+/// without a price.
 TrainSearchReport search_training(const TrainSearchOptions& options);
 
 }  // namespace shardtool::api
