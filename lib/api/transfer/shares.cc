@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/base/even_shares.h"
+
 namespace shardtool::api {
 namespace {
 
@@ -23,17 +25,11 @@ WorkShares summarize_shares(std::span<const exec::TensorMove> moves, std::span<c
 
 std::vector<int> share_out(std::span<const exec::TensorMove> moves, std::span<const size_t> order,
                            int shares) {
-  double total = 0;
-  for (const size_t i : order) total += static_cast<double>(bytes_of(moves[i]));
+  std::vector<i64> bytes;
+  for (const size_t i : order) bytes.push_back(bytes_of(moves[i]));
+  const std::vector<int> runs = even_shares(bytes, shares);
   std::vector<int> owners(moves.size());
-  double before = 0;
-  for (const size_t i : order) {
-    const auto bytes = static_cast<double>(bytes_of(moves[i]));
-    const double middle = before + bytes / 2;
-    const int owner = total > 0 ? static_cast<int>(middle / total * shares) : 0;
-    owners[i] = std::min(owner, shares - 1);
-    before += bytes;
-  }
+  for (size_t i = 0; i < order.size(); ++i) owners[order[i]] = runs[i];
   return owners;
 }
 
