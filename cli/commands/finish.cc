@@ -2,11 +2,16 @@
 
 #include "cli/args/watch.h"
 #include "cli/print/answer.h"
+#include "cli/print/validate.h"
+#include "lib/api/validate.h"
 
 namespace shardtool::cli {
 namespace {
 
 ExitCode run_finish(const FinishArgs& args, Session& session) {
+  if (api::has_verdicts(args.output)) {
+    return give_verdict(session, api::joined_verdict(args.output));
+  }
   auto options = to_options(args);
   const auto report = [&] {
     const Watch watch(session, options.resources, "reading");
@@ -27,7 +32,7 @@ api::FinishOptions to_options(const FinishArgs& args) {
 Command finish_command(FinishArgs& args) {
   Command command{
       .name = "finish",
-      .summary = "publish an output that was written in shares",
+      .summary = "publish what was written in shares, or give their verdict",
       .description =
           "split, merge and reshard with --share I/N move a part of the bytes each, on any "
           "machines that reach the output, a folder or s3://bucket/prefix, in any order, without a "
@@ -35,10 +40,15 @@ Command finish_command(FinishArgs& args) {
           "share that ends last publishes the output. This command does the same when that share "
           "could not, and names the shares that have not ended. A share that failed is run again "
           "alone; a share that runs twice does no harm. The files and the manifest are byte for "
-          "byte those of one run without shares. Reads the records of the shares, no source.",
-      .examples = {"shardtool finish out", "shardtool finish out --verify --json"},
+          "byte those of one run without shares. Reads the records of the shares, no source. For "
+          "the "
+          "folder in which the shares of a *validate* leave their verdicts, gives the verdict on "
+          "all "
+          "layers, as that command does.",
+      .examples = {"shardtool finish out", "shardtool finish out --verify --json",
+                   "shardtool finish verdicts"},
       .arguments = {{.name = "FOLDER",
-                     .help = "the output, as the shares name it",
+                     .help = "the output, or the folder of verdicts, as the shares name it",
                      .target = &args.output,
                      .required = true},
                     {.name = "--force",

@@ -1,11 +1,15 @@
 #include "cli/commands/validate.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 #include <ranges>
 
 #include "cli/args/html_file.h"
 #include "cli/args/mapping_args.h"
+#include "cli/args/share_args.h"
 #include "cli/args/watch.h"
+#include "cli/launch.h"
 #include "cli/print/validate.h"
 #include "cli/session.h"
 #include "cli/size_argument.h"
@@ -19,10 +23,6 @@ namespace {
 constexpr i64 kMostTokens = 4096;
 constexpr i64 kDefaultTokens = 8;
 
-Status status_of(const api::ValidateReport& report) {
-  return report.passes() ? Status::kOk : Status::kFindings;
-}
-
 ExitCode run_demo(const ValidateArgs& args, Session& session) {
   const auto report = api::run_demo(to_demo_options(args));
   const bool passed = report.demo.passed;
@@ -35,23 +35,23 @@ ExitCode run_demo(const ValidateArgs& args, Session& session) {
   return passed ? ExitCode::kSuccess : ExitCode::kNegative;
 }
 
+/// Runs the validation, or a share. The share that finds all others ended reports on all of them.
+api::ValidateReport validated(api::ValidateOptions& options, Session& session) {
+  const Watch watch(session, options.resources, "reading");
+  api::ValidateReport report = api::validate(options);
+  if (!report.share) return report;
+  report.missing = api::missing_verdicts(options.verdicts);
+  return report.missing.empty() ? api::joined_verdict(options.verdicts) : report;
+}
+
 ExitCode run_validate(const ValidateArgs& args, Session& session) {
   if (args.demo) return run_demo(args, session);
   require_free(args.html);
   auto options = to_options(args);
-  const auto report = [&] {
-    const Watch watch(session, options.resources, "reading");
-    return api::validate(options);
-  }();
+  const auto report = validated(options, session);
   write_page(args.html, "validate", status_of(report),
              [&report](JsonWriter& json) { write_fields(json, report); });
-  if (session.json()) {
-    session.document("validate", status_of(report),
-                     [&report](JsonWriter& json) { write_fields(json, report); });
-  } else {
-    print_text(session, report);
-  }
-  return report.passes() ? ExitCode::kSuccess : ExitCode::kNegative;
+  return give_verdict(session, report);
 }
 
 /// Flags of the inputs to compare.
@@ -121,6 +121,22 @@ std::vector<Argument> proof_arguments(ValidateArgs& args) {
        .advanced = true}};
 }
 
+/// Flags of one of several processes that validate together.
+std::vector<Argument> share_arguments(ValidateArgs& args) {
+  return {{.name = "--share",
+           .value = "I/N",
+           .help = "run this one of N shares of the layers only, from 0; auto, auto/N: as the "
+                   "scheduler numbers it",
+           .target = &args.share,
+           .of_process = true},
+          {.name = "--output",
+           .short_name = "-o",
+           .value = "FOLDER",
+           .help = "for --share: where shares leave their verdicts, a folder that all see or "
+                   "s3://bucket/prefix; the last one reports on all",
+           .target = &args.verdicts}};
+}
+
 /// Flags of a demo that replaces the shards.
 std::vector<Argument> demo_arguments(ValidateArgs& args) {
   return {{.name = "--demo",
@@ -164,6 +180,25 @@ void set_devices(const ValidateArgs& args, Options& options) {
   options.gpu_virtual = args.engine.is_gpu_virtual();
   if (args.seed) {
     options.seed = static_cast<std::uint64_t>(parse_count("--seed", *args.seed, 0, kMostSeed));
+  }
+}
+
+/// Sets the share and where it leaves its verdict. A share runs alone, whatever launched it.
+void set_share(const ValidateArgs& args, api::ValidateOptions& options) {
+  if (!args.share && !args.verdicts) return;
+  if (!args.share) throw Error(ErrorCode::kUsage, "--output is for --share");
+  if (!args.verdicts) {
+    throw Error(ErrorCode::kUsage, "--share does not say where the shares leave their verdicts")
+        .help("give all of them the same folder, such as -o verdicts");
+  }
+  options.share = to_share(args.share, process_variables());
+  options.verdicts = *args.verdicts;
+  speak();
+  options.engine.launch.reset();
+  if (options.engine.chosen() != comm::Engine::kEmbedded) {
+    throw Error(ErrorCode::kUsage, "a share runs in one process")
+        .note("found", fmt::format("--engine {}", *args.engine.engine))
+        .help("leave --engine away, or start the processes without --share");
   }
 }
 
@@ -214,6 +249,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
     options.require_coverage =
         static_cast<double>(parse_count("--require-coverage", *args.require_coverage, 0, 100));
   }
+  set_share(args, options);
   set_resources(args.resources, options.resources);
   return options;
 }
@@ -228,19 +264,24 @@ Command validate_command(ValidateArgs& args) {
           "order and one wrong bit of one weight shows, and in f64. Sums, gathers and masks are "
           "those that the layout asks of an engine, and are counted. Every row of the embedding "
           "and every expert is used. Memory stays within the budget, whatever the model. An "
-          "unsharded checkpoint, such as one of --layout dcp, is held against the reference. Exits "
-          "0 when the shards compute the same function and 1 when they do not, naming the layer, "
+          "unsharded checkpoint, such as one of --layout dcp, is held against the reference. With "
+          "--share any machines run some of the layers each, without a connection between them; "
+          "the "
+          "last one, or *shardtool finish*, gives the verdict on all. Exits 0 when the shards "
+          "compute the same function and 1 when they do not, naming the layer, "
           "the tensor, the rank and what is there instead.",
       .examples = {"shardtool validate out/tp4 --reference models/llama-8b",
                    "shardtool validate out/tp4 --reference models/llama-8b --quick",
                    "shardtool validate out/tp4 --require-coverage 100 --json",
                    "mpirun -n 4 shardtool validate out/tp4 --reference models/llama-8b",
                    "shardtool validate out/tp4 --reference models/llama-8b --engine gpu-virtual",
+                   "shardtool validate out/tp4 --reference models/llama-8b --share 0/8 -o verdicts",
                    "shardtool validate --demo mlp",
                    "shardtool validate --demo mlp --engine gpu-virtual"},
       .arguments = source_arguments(args),
       .run = [&args](Session& session) { return run_validate(args, session); }};
   append(command.arguments, proof_arguments(args));
+  append(command.arguments, share_arguments(args));
   command.arguments.push_back(html_argument(args.html));
   append(command.arguments, demo_arguments(args));
   std::vector<Argument> engine = engine_arguments(args.engine);

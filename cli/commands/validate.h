@@ -32,6 +32,8 @@ struct ValidateArgs {
   std::optional<std::string> seed = {};
   std::optional<std::string> tokens = {};
   std::optional<std::string> require_coverage = {};
+  std::optional<std::string> share = {};
+  std::optional<std::string> verdicts = {};
   std::optional<std::string> html = {};
   ResourceArgs resources = {};
 };

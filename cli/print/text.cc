@@ -127,4 +127,12 @@ void print_text(Session& session, const std::vector<api::LayoutInfo>& layouts) {
   }
 }
 
+std::string unended_text(const std::vector<int>& missing, int shares) {
+  constexpr size_t kNamed = 16;
+  const size_t named = std::min(missing.size(), kNamed);
+  const auto end = missing.begin() + static_cast<std::ptrdiff_t>(named);
+  return fmt::format("{} of {} shares have not ended: {}{}", missing.size(), shares,
+                     fmt::join(missing.begin(), end, ", "), named < missing.size() ? ", ..." : "");
+}
+
 }  // namespace shardtool::cli

@@ -165,16 +165,10 @@ std::string share_text(const api::TransformReport& report) {
 
 /// State of all shares, after one of them.
 std::string shares_state(const api::TransformShare& share) {
-  constexpr size_t kNamed = 16;
   if (share.published)
     return fmt::format("all {} have ended: published", plural(share.share.of, "share"));
   if (share.missing.empty()) return "another process publishes the output";
-  const size_t named = std::min(share.missing.size(), kNamed);
-  const auto end = share.missing.begin() + static_cast<std::ptrdiff_t>(named);
-  const auto numbers = fmt::format("{}", fmt::join(share.missing.begin(), end, ", "));
-  return fmt::format("{} of {} shares have not ended: {}{}; the last one publishes",
-                     share.missing.size(), share.share.of, numbers,
-                     named < share.missing.size() ? ", ..." : "");
+  return unended_text(share.missing, share.share.of) + "; the last one publishes";
 }
 
 std::string done_text(const api::TransformReport& report) {

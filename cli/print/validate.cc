@@ -117,7 +117,7 @@ void print_finding(Output& out, const check::Finding& finding) {
 
 std::string coverage_text(const api::ValidateReport& report) {
   std::string text = fmt::format("{:.1f} % of the tensors", report.coverage);
-  if (report.untested.empty()) return text;
+  if (report.untested.empty() || report.share) return text;
   text += fmt::format("; nothing depends on {}", plural(std::ssize(report.untested), "tensor"));
   for (size_t i = 0; i < report.untested.size() && i < kMostListed; ++i) {
     text += (i == 0 ? ": " : ", ") + quote_for_message(report.untested[i]);
@@ -150,7 +150,7 @@ std::string bytes_text(const api::ValidateReport& report) {
   }
   if (bytes.different.size() > kMostListed) text += ", ...";
   const i64 rest = report.parts - bytes.parts;
-  if (rest > 0) text += fmt::format("; {} not compared", plural(rest, "shard"));
+  if (rest > 0 && !report.share) text += fmt::format("; {} not compared", plural(rest, "shard"));
   return text;
 }
 
@@ -172,6 +172,11 @@ void print_body(Session& session, const api::ValidateReport& report) {
                  fmt::format("{}, {} on {} ({}), {}", report.family, plural(report.layers, "layer"),
                              report.mesh, plural(report.ranks, "rank"),
                              engine_text(report.engine, report.accelerators))));
+  }
+  if (report.share) {
+    const std::string ran = report.ran.empty() ? "no layers" : report.ran;
+    out.write(
+        labelled(style, "share", fmt::format("{}: {}", api::format_share(*report.share), ran)));
   }
   print_table(out, tiers_table(report), TableFormat::kText);
   if (!report.collectives.empty()) {
@@ -202,6 +207,14 @@ void print_body(Session& session, const api::ValidateReport& report) {
     out.write(labelled(style, "unproved", what));
   }
   for (const std::string& note : report.notes) out.write(labelled(style, "note", note));
+  if (report.joined > 0) {
+    out.write(labelled(style, "shares", fmt::format("the verdict of all {}", report.joined)));
+  }
+  if (!report.missing.empty()) {
+    out.write(labelled(style, "shares",
+                       unended_text(report.missing, report.share->of) +
+                           "; the last one gives the verdict on all"));
+  }
 }
 
 void print_faults(Output& out, const std::vector<engine::Fault>& faults) {
@@ -238,6 +251,7 @@ void print_problems(Output& out, const api::ValidateReport& report) {
 }
 
 std::string_view proved_text(const api::ValidateReport& report) {
+  if (report.share) return "in the layers of this share";
   return report.has_reference
              ? "the shards compute what the unsharded model computes"
              : "the shards have their manifest's bytes and compute what they compute merged (not "
@@ -245,6 +259,10 @@ std::string_view proved_text(const api::ValidateReport& report) {
 }
 
 }  // namespace
+
+Status status_of(const api::ValidateReport& report) {
+  return report.passes() ? Status::kOk : Status::kFindings;
+}
 
 std::string engine_text(const std::string& engine, const std::vector<std::string>& accelerators) {
   const std::set<std::string> names(accelerators.begin(), accelerators.end());
@@ -280,6 +298,16 @@ void write_order(JsonWriter& json, const api::ValidateTier& tier) {
   if (!tier.first) return;
   json.key("first");
   write_fault(json, *tier.first);
+}
+
+void write_shares(JsonWriter& json, const api::ValidateReport& report) {
+  if (report.joined > 0) json.field("joined_shares", report.joined);
+  if (!report.share) return;
+  json.key("share").begin_object().field("number", report.share->number);
+  json.field("of", report.share->of).field("layers", report.ran);
+  json.key("missing").begin_array();
+  for (const int number : report.missing) json.value(number);
+  json.end_array().end_object();
 }
 
 void write_tiers(JsonWriter& json, const api::ValidateReport& report) {
@@ -353,6 +381,7 @@ void write_fields(JsonWriter& json, const api::ValidateReport& report) {
   json.field("backend", report.backend).list("accelerators", report.accelerators);
   json.field("family", report.family).field("mesh", report.mesh).field("ranks", report.ranks);
   json.field("layers", report.layers).field("reference", report.has_reference);
+  write_shares(json, report);
   write_tiers(json, report);
   write_problems(json, report);
   write_collectives(json, report);
@@ -365,6 +394,16 @@ void write_fields(JsonWriter& json, const api::ValidateReport& report) {
       .list("notes", report.notes)
       .field("bytes_read", report.bytes_read);
   json.field("seconds", report.seconds);
+}
+
+ExitCode give_verdict(Session& session, const api::ValidateReport& report) {
+  if (session.json()) {
+    session.document("validate", status_of(report),
+                     [&report](JsonWriter& json) { write_fields(json, report); });
+  } else {
+    print_text(session, report);
+  }
+  return report.passes() ? ExitCode::kSuccess : ExitCode::kNegative;
 }
 
 }  // namespace shardtool::cli

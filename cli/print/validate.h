@@ -16,6 +16,9 @@ std::string engine_text(const std::string& engine, const std::vector<std::string
 /// only faults: the exit code has the answer.
 void print_text(Session& session, const api::ValidateReport& report);
 void write_fields(JsonWriter& json, const api::ValidateReport& report);
+Status status_of(const api::ValidateReport& report);
+/// Prints the report as text or as the document of `validate`. Returns the exit code.
+ExitCode give_verdict(Session& session, const api::ValidateReport& report);
 
 /// Prints every system with its gradients and collectives, then the planted faults; last the
 /// verdict.

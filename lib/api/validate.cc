@@ -8,15 +8,17 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <set>
 
 #include "kernels/encode/encode.h"
 #include "lib/api/check.h"
 #include "lib/api/proof/bound_side.h"
 #include "lib/api/proof/golden_file.h"
+#include "lib/api/proof/joined_report.h"
 #include "lib/api/proof/reference_headers.h"
 #include "lib/api/proof/validate_engine.h"
 #include "lib/api/proof/validate_inputs.h"
+#include "lib/api/proof/validation_run.h"
+#include "lib/api/proof/verdict_folder.h"
 #include "lib/api/transfer/sources/recorded_bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -75,16 +77,16 @@ class Validating {
 
  private:
   void open();
-  i64 stored_bytes() const;
   void check_headers();
   void bind_sides();
   engine::ValidationOptions engine_options();
   void add_verdict(const engine::Verdict& verdict);
-  void hold_bytes(engine::RecordedBytes recorded, comm::Communicator& comm);
+  void hold_bytes(const engine::Verdict& verdict, comm::Communicator& comm);
   void compare_unread_bytes(const engine::Verdict& verdict, comm::Communicator& comm);
   void add_coverage(const engine::Verdict& verdict);
   void diagnose(const engine::Verdict& verdict);
   void compare_with_golden();
+  void begin_share();
   void run_model();
   void open_and_run();
   void note_not_run(const Error& reason);
@@ -96,6 +98,7 @@ class Validating {
   std::unique_ptr<BoundSide> whole_bound_, shards_bound_;
   engine::RecordedHashes recorded_;  ///< without a reference
   ValidateReport report_;
+  std::string run_;  ///< of a share whose model could be bound
 };
 
 /// Opens the inputs. Shards that cannot be opened are findings if `check` can name the problem.
@@ -172,6 +175,7 @@ engine::ValidationOptions Validating::engine_options() {
     recorded_ = recorded_hashes(inputs_.shards, shards_bound_->files().is_gathered);
     options.recorded = &recorded_;
   }
+  if (options_.share) options.share = {options_.share->number, options_.share->of};
   options.with_f64 = !options_.quick;
   options.with_ordered = options_.ordered;
   if (options_.native) {
@@ -180,31 +184,19 @@ engine::ValidationOptions Validating::engine_options() {
   }
   options.length = options_.tokens;
   options.resources = options_.resources;
-  options.stored_bytes = stored_bytes();
   return options;
 }
 
-/// Bytes of the whole model and of all its parts, an estimate of the bytes read.
-i64 Validating::stored_bytes() const {
-  i64 bytes = 0;
-  for (const LogicalTensor& tensor : inputs_.proved().tensors) {
-    const index::HolderSet& holders = *tensor.side.holders;
-    bytes += byte_size(tensor.spec.dtype, tensor.spec.shape).value_or(0);
-    for (int h = 0; h < holders.size(); ++h) {
-      bytes += exec::holder_bytes(holders, h, tensor.spec.dtype);
-    }
-  }
-  return bytes;
-}
-
 void Validating::add_coverage(const engine::Verdict& verdict) {
-  const std::set<size_t> tested(verdict.tested.begin(), verdict.tested.end());
   const size_t all = inputs_.proved().tensors.size();
+  report_.tensors = static_cast<i64>(all);
   for (size_t t = 0; t < all; ++t) {
-    if (tested.count(t) == 0) report_.untested.push_back(inputs_.proved().tensors[t].spec.name);
+    if (!verdict.tested.contains(t))
+      report_.untested.push_back(inputs_.proved().tensors[t].spec.name);
   }
   report_.coverage =
-      all == 0 ? 100 : 100.0 * static_cast<double>(tested.size()) / static_cast<double>(all);
+      all == 0 ? 100
+               : 100.0 * static_cast<double>(verdict.tested.size()) / static_cast<double>(all);
 }
 
 void Validating::add_verdict(const engine::Verdict& verdict) {
@@ -220,6 +212,7 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
     if (tier.kind == TierKind::kField) report_.reordered = tier.reordered;
     report_.tiers.push_back(std::move(row));
   }
+  if (options_.share) report_.ran = verdict.ran;
   report_.collectives = verdict.collectives;
   report_.native = verdict.native;
   report_.undecidable_tokens = verdict.undecidable_tokens;
@@ -232,14 +225,18 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
 }
 
 /// Without a reference, compares the stored bytes with the manifest's hashes.
-void Validating::hold_bytes(engine::RecordedBytes recorded, comm::Communicator& comm) {
+void Validating::hold_bytes(const engine::Verdict& verdict, comm::Communicator& comm) {
+  engine::RecordedBytes recorded = verdict.recorded;
   report_.bytes_read += hold_unread(inputs_.shards, options_, comm, recorded);
   engine::ComparedBytes bytes;
-  for (const LogicalTensor& tensor : inputs_.shards.tensors)
-    bytes.parts += std::ssize(tensor.ranks);
+  report_.parts = 0;
+  for (size_t t = 0; t < inputs_.shards.tensors.size(); ++t) {
+    const i64 parts = std::ssize(inputs_.shards.tensors[t].ranks);
+    report_.parts += parts;
+    if (verdict.judged.contains(t)) bytes.parts += parts;
+  }
   for (const auto& one : recorded.different) bytes.different.push_back({one.tensor, one.rank});
   bytes.differing = std::ssize(bytes.different);
-  report_.parts = bytes.parts;
   const auto findings = findings_of(inputs_.shards, recorded);
   report_.findings.insert(report_.findings.end(), findings.begin(), findings.end());
   ValidateTier tier{TierKind::kHashes, findings.empty() ? Outcome::kPass : Outcome::kFail};
@@ -251,11 +248,10 @@ void Validating::hold_bytes(engine::RecordedBytes recorded, comm::Communicator& 
 
 /// Compares the bytes of tensors that no result depends on: only they prove these tensors right.
 void Validating::compare_unread_bytes(const engine::Verdict& verdict, comm::Communicator& comm) {
-  const std::set<size_t> tested(verdict.tested.begin(), verdict.tested.end());
   const i64 before = report_.bytes->differing;
   ValidateTier tier{TierKind::kBytes, Outcome::kPass};
   tier.checked =
-      compare_unread(inputs_.proved(), *inputs_.reference, options_, comm, tested, *report_.bytes);
+      compare_unread(inputs_.proved(), *inputs_.reference, options_, comm, verdict, *report_.bytes);
   if (tier.checked == 0) return;
   tier.mismatches = report_.bytes->differing - before;
   if (tier.mismatches > 0) tier.outcome = Outcome::kFail;
@@ -342,24 +338,20 @@ void Validating::decide() {
   if (!report_.odd_weights.empty()) {
     report_.notes.push_back("weights with NaN or infinities have no value to compare in f64");
   }
-  const bool fails = std::any_of(report_.tiers.begin(), report_.tiers.end(),
-                                 [](const auto& tier) { return tier.outcome == Outcome::kFail; });
-  // Non-finite weights prove no equality, whatever their bits.
-  const bool is_open =
-      !report_.odd_weights.empty() ||
-      std::any_of(report_.tiers.begin(), report_.tiers.end(), [](const auto& tier) {
-        return tier.outcome == Outcome::kUndecided && !is_ordered(tier.kind);
-      });
-  const bool moves_otherwise = std::any_of(report_.collectives.begin(), report_.collectives.end(),
-                                           [](const auto& row) { return !row.agrees(); });
-  const bool covers = report_.coverage >= options_.require_coverage;
-  report_.outcome = fails || moves_otherwise || !covers ? Outcome::kFail
-                    : is_open                           ? Outcome::kUndecided
-                                                        : Outcome::kPass;
+  report_.outcome = outcome_of(report_, options_.share ? 0 : options_.require_coverage);
+}
+
+/// Names the run that this share is of.
+void Validating::begin_share() {
+  if (!options_.share) return;
+  report_.share = options_.share;
+  run_ = validation_run(inputs_, options_, *shards_bound_->side().model);
+  VerdictFolder(options_.verdicts).begin(run_, *options_.share);
 }
 
 void Validating::run_model() {
   bind_sides();
+  begin_share();
   if (!engine_) engine_.emplace(open_engine(options_));
   const ValidateEngine& engine = *engine_;
   report_.backend = engine.backend;
@@ -375,7 +367,7 @@ void Validating::run_model() {
     if (inputs_.reference) {
       compare_unread_bytes(verdict, *engine.comm);
     } else {
-      hold_bytes(verdict.recorded, *engine.comm);
+      hold_bytes(verdict, *engine.comm);
     }
     if (engine.comm->rank() == 0) diagnose(verdict);
   });
@@ -406,12 +398,19 @@ ValidateReport Validating::run() {
   }
   decide();
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!run_.empty() && !report_.digest.empty()) {
+    VerdictFolder(options_.verdicts).put({run_, options_.require_coverage, report_});
+  }
   return std::move(report_);
 }
 
 }  // namespace
 
 ValidateReport validate(const ValidateOptions& options) {
+  if (options.share && !options.golden.empty()) {
+    throw Error(ErrorCode::kUsage, "a share runs some layers, and a golden file is of all")
+        .help("compare with the golden file in a run without --share");
+  }
   return Validating(options).run();
 }
 

@@ -39,6 +39,10 @@ struct ValidateOptions {
   /// Players of the devices: this process plays all (embedded), or each process of a launch some.
   /// nccl computes the products on GPUs.
   comm::EngineChoice engine;
+  /// Runs this share of the layers and leaves a record of its report in `verdicts`, a folder or
+  /// s3://bucket/prefix. Only in one process, and without `golden`.
+  std::optional<Share> share;
+  std::string verdicts;
   bool gpu_virtual = false;  ///< instead: this process plays all devices, on the GPUs that it sees
   exec::Resources resources;
   /// Compute, whatever the engine, instead of the GPUs that it would open.
@@ -73,6 +77,11 @@ struct ValidateReport {
   std::string mesh;
   i64 ranks = 0;
   i64 layers = 0;
+  i64 tensors = 0;             ///< of the shards
+  std::optional<Share> share;  ///< of which this is the report
+  std::string ran;             ///< layers of the share: "decoder 3 to decoder 9"
+  std::vector<int> missing;    ///< shares that had not ended when this one had
+  int joined = 0;              ///< number of shares whose reports this one joins
   bool has_reference = false;
   std::vector<ValidateTier> tiers;
   std::vector<check::Finding> findings;  ///< of the headers, and of bytes that differ from the
@@ -103,6 +112,19 @@ struct ValidateReport {
 /// tensor parallelism covers, kPeerLost if a process is lost, kEngineMissing if a GPU is missing,
 /// kDeviceFailed if one fails, kInterrupted. Every process of a launch calls it and gets the same
 /// report, except for the diagnosis of faults: only rank 0 reads the bytes again.
+///
+/// A share also throws kUsage for `golden` and for a launch of several processes, and kOtherRun if
+/// `verdicts` has a share of another validation. It leaves no record if the shards could not be
+/// opened or run; the report says why.
 ValidateReport validate(const ValidateOptions& options);
+
+/// True if shares of a validation have left records in this folder, or below s3://bucket/prefix.
+bool has_verdicts(const std::string& folder);
+/// Numbers of the shares that have no record in a folder that has_verdicts.
+std::vector<int> missing_verdicts(const std::string& folder);
+/// Joins the reports of all shares in a folder that has_verdicts. Counts, digests, and faults of
+/// the field are those of one run of all layers. Throws kShareMissing, kOtherRun if the records are
+/// of different validations, and kManifestInvalid for a damaged one.
+ValidateReport joined_verdict(const std::string& folder);
 
 }  // namespace shardtool::api

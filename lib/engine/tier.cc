@@ -50,24 +50,26 @@ Outcome Tier<N>::of_fault() const {
   return standard_ == Standard::kWhole ? Outcome::kFail : Outcome::kDiffers;
 }
 
-/// Returns the reference's value from the layers before; random numbers in the field.
+/// Returns the reference's value from the layers before. In the field, and for what this run has
+/// not made, returns random numbers.
 template <class N>
-Part<N> Tier<N>::layer_input(const std::string& name) const {
-  const Part<N>& before = carried_.at(name);
-  if constexpr (!is_field<N>) {
-    return before;
-  } else {
-    Part<N> x = empty_part<N>(before.features, inputs_.rows());
-    std::uint64_t layer = kernels::hashed(inputs_.seed, 1000 + layer_index_);
-    for (const char c : name) layer = kernels::hashed(layer, static_cast<unsigned char>(c));
-    for (i64 t = 0; t < inputs_.length; ++t) {
-      const std::uint64_t seed = kernels::hashed(layer, static_cast<std::uint64_t>(t));
-      for (i64 f = 0; f < x.width(); ++f) {
-        x.row(t)[f] = kernels::field_random(seed, static_cast<std::uint64_t>(f));
-      }
+Part<N> Tier<N>::layer_input(const std::string& name, i64 width) const {
+  const auto before = is_field<N> ? carried_.end() : carried_.find(name);
+  return before == carried_.end() ? random_input(name, width) : before->second;
+}
+
+template <class N>
+Part<N> Tier<N>::random_input(const std::string& name, i64 width) const {
+  Part<N> x = empty_part<N>(index::AxisMap::identity(width), inputs_.rows());
+  std::uint64_t layer = kernels::hashed(inputs_.seed, 1000 + layer_index_);
+  for (const char c : name) layer = kernels::hashed(layer, static_cast<unsigned char>(c));
+  for (i64 t = 0; t < inputs_.length; ++t) {
+    const std::uint64_t seed = kernels::hashed(layer, static_cast<std::uint64_t>(t));
+    for (i64 f = 0; f < x.width(); ++f) {
+      x.row(t)[f] = ops::any_number<N>(seed, static_cast<std::uint64_t>(f));
     }
-    return x;
   }
+  return x;
 }
 
 template <class N>
@@ -81,7 +83,7 @@ void Tier<N>::begin_layer(const LayerPair& layer, size_t index) {
   shards_results_.clear();
   const SideLayer& shards = layer.shards;
   Wholes<N> values;
-  for (const auto& [name, lies] : shards.entry) values[name] = layer_input(name);
+  for (const auto& [name, value] : shards.entry) values[name] = layer_input(name, value.width);
   auto entry = layer_entry(values, shards.entry, shards_.mesh, shards.devices, fabric_.own(),
                            inputs_.rows(), bench_);
   if (before != nullptr) hand_over(*before, values, entry);

@@ -33,6 +33,8 @@ class Tier {
   Tier(TierKind kind, Standard standard, const Side& reference, const Side& shards,
        comm::Communicator* comm, Inputs inputs, double tolerance, const Memories& memories);
 
+  /// Makes the next layer, the first of this run, the one behind `before`.
+  void begin_behind(const LayerPair& before) { layer_ = &before; }
   void begin_layer(const LayerPair& layer, size_t index);
   void begin_step(size_t step);
   /// Products of the shards or of the whole model, and blocks of their matrices; as in Run.
@@ -80,7 +82,8 @@ class Tier {
 
   const SideLayer& reference_layer() const;
   Outcome of_fault() const;
-  Part<N> layer_input(const std::string& name) const;
+  Part<N> layer_input(const std::string& name, i64 width) const;
+  Part<N> random_input(const std::string& name, i64 width) const;
   void hand_over(const LayerPair& before, const Wholes<N>& values, PlacedValues<N>& entry);
   void compare_output(size_t step, size_t output);
   void compare_with(const Placed<N>& expected, Placed<N>& parts, Event& event);

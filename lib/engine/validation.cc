@@ -135,7 +135,9 @@ class Validation {
                   ? options.resources.threads
                   : static_cast<int>(std::thread::hardware_concurrency())),
         tokens_(any_tokens(whole, options)),
-        order_({layers_, whole, shards, fabric_.own(), fabric_.is_first_process(),
+        stretch_(stretch_of(options.share, layers_, whole, shards)),
+        stored_bytes_(weight_bytes(stretch_, layers_, whole, shards)),
+        order_({layers_, stretch_, whole, shards, fabric_.own(), fabric_.is_first_process(),
                 chunk_bytes(options), tokens_}),
         memories_(memories_of(options)),
         field_(TierKind::kField, Standard::kWhole, whole, shards, comm,
@@ -184,7 +186,6 @@ class Validation {
                       std::span<const std::byte> bytes, kernels::UploadRing& ring);
   Counts predicted_counts() const;
   void predict(Verdict& verdict);
-  void note_tested(Verdict& verdict) const;
 
   const Side& whole_;
   const Side& shards_;
@@ -194,6 +195,8 @@ class Validation {
   size_t layer_ = 0;  ///< current layer
   Crew crew_;
   std::vector<i64> tokens_;
+  Stretch stretch_;       ///< the layers to run
+  i64 stored_bytes_ = 0;  ///< expected bytes to read, the total of the progress
   ReadingOrder order_;
   Memories memories_;
   Tier<Field> field_;
@@ -240,7 +243,7 @@ void Validation::multiply(const MatrixProduct& product, bool of_shards) {
     }
     row = rows->end;
     if (options_.resources.on_progress) {
-      options_.resources.on_progress({stream_->bytes_taken(), options_.stored_bytes,
+      options_.resources.on_progress({stream_->bytes_taken(), stored_bytes_,
                                       fmt::format("step {} of {}", layer_ + 1, layers_.size())});
     }
   }
@@ -338,20 +341,23 @@ void Validation::look_at_small_weights(bool of_shards, const ops::BoundOp& op,
       });
 }
 
-/// Returns the collectives per token by the layers' flow.
+/// Returns the collectives per token by the layers' flow. A hand-off counts with the layer that
+/// begins with it.
 Counts Validation::predicted_counts() const {
   Counts predicted;
-  for (const LayerPair& layer : layers_) {
-    std::vector<ops::Exchange> exchanges = model::exchanges(layer.shards.flow);
-    for (const ops::ValueMove& handoff : layer.shards.handoffs)
-      exchanges.push_back(handoff.exchange);
-    for (const ops::Exchange& exchange : exchanges) {
-      Counted& row = predicted[{mesh::to_string(exchange.over), exchange.move}];
-      ++row.count;
-      const bool is_permute = exchange.move == plan::Move::kPermute;
-      const i64 senders = is_permute ? mesh::extent(shards_.mesh, exchange.over) : 1;
-      row.elements += exchange.elements / senders;
+  const auto add = [&](const ops::Exchange& exchange) {
+    Counted& row = predicted[{mesh::to_string(exchange.over), exchange.move}];
+    ++row.count;
+    const bool is_permute = exchange.move == plan::Move::kPermute;
+    const i64 senders = is_permute ? mesh::extent(shards_.mesh, exchange.over) : 1;
+    row.elements += exchange.elements / senders;
+  };
+  for (size_t layer = stretch_.begin; layer < stretch_.end; ++layer) {
+    if (layer > 0) {
+      const auto& handoffs = layers_[layer - 1].shards.handoffs;
+      for (const ops::ValueMove& handoff : handoffs) add(handoff.exchange);
     }
+    std::ranges::for_each(model::exchanges(layers_[layer].shards.flow), add);
   }
   return predicted;
 }
@@ -370,23 +376,11 @@ void Validation::predict(Verdict& verdict) {
   });
 }
 
-void Validation::note_tested(Verdict& verdict) const {
-  std::set<size_t> tested;
-  for (const LayerPair& layer : layers_) {
-    for (const ops::BoundOp& op : layer.shards.layer->ops) {
-      for (const ops::BoundWeight& weight : op.weights) {
-        for (const size_t tensor : weight) {
-          const auto behind = stored_behind(shards_, tensor);
-          tested.insert(behind.begin(), behind.end());
-        }
-      }
-    }
-  }
-  verdict.tested.assign(tested.begin(), tested.end());
-}
-
 Verdict Validation::run() {
-  for (size_t layer = 0; layer < layers_.size(); ++layer) {
+  if (stretch_.begin > 0) {
+    each_tier([&](auto& tier) { tier.begin_behind(layers_[stretch_.begin - 1]); });
+  }
+  for (size_t layer = stretch_.begin; layer < stretch_.end; ++layer) {
     layer_ = layer;
     each_tier([&](auto& tier) { tier.begin_layer(layers_[layer], layer); });
     for (size_t step = 0; step < layers_[layer].whole.flow.steps.size(); ++step) {
@@ -399,13 +393,21 @@ Verdict Validation::run() {
   each_tier([&](auto& tier) { verdict.tiers.push_back(tier.verdict()); });
   verdict.digest = field_.digest();
   verdict.odd_weights = odd_;
-  if (equality_) verdict.bytes = equality_->result(fabric_);
-  if (recorded_) verdict.recorded = recorded_->result(fabric_.own(), fabric_.is_first_process());
+  if (stretch_.begin < stretch_.end) {
+    const std::string first = layers_[stretch_.begin].name();
+    const std::string last = layers_[stretch_.end - 1].name();
+    verdict.ran = first == last ? first : fmt::format("{} to {}", first, last);
+  }
+  verdict.tested = tensors_of(stretch_, layers_, shards_);
+  verdict.judged = judged_tensors(options_.share, stretch_, layers_, shards_, order_);
+  if (equality_) verdict.bytes = equality_->result(fabric_, verdict.judged);
+  if (recorded_) {
+    verdict.recorded = recorded_->result(fabric_.own(), fabric_.is_first_process(), verdict.judged);
+  }
   verdict.bytes_read = stream_->bytes_taken();
   if (native_) verdict.native = native_->computed_by();
   if (real_) verdict.undecidable_tokens = real_->reference().undecidable();
   predict(verdict);
-  note_tested(verdict);
   const bool is_alone = fabric_.comm() == nullptr || fabric_.comm()->size() == 1;
   return is_alone ? verdict : merged(verdict, *fabric_.comm());
 }

@@ -8,6 +8,7 @@
 #include "lib/engine/diagnosis/recorded_bytes.h"
 #include "lib/engine/diagnosis/verdict.h"
 #include "lib/engine/side.h"
+#include "lib/engine/stretch.h"
 #include "lib/exec/resources.h"
 
 namespace shardtool::engine {
@@ -26,10 +27,10 @@ struct ValidationOptions {
   /// Also compare stored bytes with the hashes of the shards' manifest; null: do not. The whole
   /// side must then be the merged shards.
   const RecordedHashes* recorded = nullptr;
+  LayerShare share;           ///< of the layers to run; default: all
   i64 length = 8;             ///< number of tokens in runs in floats
   double tolerance = 1e-10;   ///< of the f64 run, relative to the root mean square
   exec::Resources resources;  ///< max_memory limits the bytes of weights that are read ahead
-  i64 stored_bytes = 0;       ///< expected bytes to read, the total of the progress
   /// Accelerators of this process, which share its ranks in turn; the first also computes the whole
   /// model. Empty: the CPU. The bits of the field run do not depend on them.
   std::vector<kernels::Accelerator*> accelerators = {};
@@ -46,6 +47,10 @@ struct ValidationOptions {
 /// shards' routers repeat the whole model's choices, so a difference is caused by the layer itself.
 /// Order-matched runs do the same with the whole model's cut as the reference. Equal bits prove
 /// that the shards compute the same; other bits are reported, and are no failure.
+///
+/// A share of the layers gives of the field what it is in a run of all: checked numbers, faults,
+/// tensors, and digests, which add up. Of floats, its first layer gets random numbers between
+/// -1 and 1 for the results of layers before it. A share needs no `comm`.
 ///
 /// Both sides are bindings of one graph. Each process of `comm` (null: one process) simulates some
 /// devices of the shards, the first also the whole model; all return the same verdict. Throws

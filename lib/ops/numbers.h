@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <type_traits>
 #include <vector>
 
@@ -35,6 +36,17 @@ N number_of(double value) {
     return kernels::residue_of(value);
   } else {
     return static_cast<N>(value);
+  }
+}
+
+/// Returns a random number, a float between -1 and 1.
+template <class N>
+N any_number(std::uint64_t seed, std::uint64_t index) {
+  if constexpr (is_field<N>) {
+    return kernels::field_random(seed, index);
+  } else {
+    constexpr double kHalf = 1ULL << 63;
+    return static_cast<N>(static_cast<double>(kernels::hashed(seed, index)) / kHalf - 1);
   }
 }
 

@@ -118,6 +118,11 @@ def compare_and_look(s):
     assert "read amplification" in s.run("split", whole, "--tp", 2, "-o", "x", "-n")
     s.run("explain", whole, "model.layers.0.self_attn.q_proj.weight", "--tp", 2)
     s.run("validate", shards, "--reference", whole)
+    verdicts = f"s3://{BUCKET}/out/verdicts"
+    s.run("validate", shards, "--reference", whole, "--share", "1/2", "-o", verdicts)
+    assert "have not ended: 0" in s.run("finish", verdicts, expect=4)
+    assert "pass: the shards compute" in s.run("validate", shards, "-r", whole, "--share", "0/2", "-o", verdicts)
+    assert "pass: the shards compute" in s.run("finish", verdicts)
     s.run("diff", f"s3://{BUCKET}/tiny/model-00001-of-00002.safetensors", f"{TINY}/model-00001-of-00002.safetensors")
 
 

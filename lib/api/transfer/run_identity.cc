@@ -64,31 +64,6 @@ void add_shifts(Fingerprint& print, const std::vector<index::ValueShift>& shifts
   print.add(std::ssize(shifts));
 }
 
-std::string source_hash(const LogicalCheckpoint& source) {
-  Fingerprint print;
-  for (const format::Checkpoint& part : source.parts) {
-    for (const format::SourceFile& file : part.files) {
-      print.add(file.name);
-      print.add(file.identity.size);
-      print.add(file.identity.mtime_ns);
-      print.add(file.identity.ctime_ns);
-      print.add(static_cast<i64>(file.identity.inode));
-      print.add(file.identity.version);
-      print.add(file.header_xxh3);
-    }
-  }
-  HolderHashes holders;
-  for (const LogicalTensor& tensor : source.stored) add_slots(print, tensor.side.slots);
-  for (const LogicalTensor& tensor : source.tensors) {
-    print.add(tensor.spec.name);
-    print.add(holders.of(tensor.side.holders));
-    add_slots(print, tensor.side.slots);
-    print.add(static_cast<i64>(tensor.digest.value_or(0)));
-    add_shifts(print, tensor.shifts);
-  }
-  return print.hex();
-}
-
 std::string target_hash(const LogicalCheckpoint& source, const TargetLayout& target,
                         const OutputPlan& plan) {
   Fingerprint print;
@@ -116,6 +91,31 @@ std::string target_hash(const LogicalCheckpoint& source, const TargetLayout& tar
 }
 
 }  // namespace
+
+std::string source_hash(const LogicalCheckpoint& source) {
+  Fingerprint print;
+  for (const format::Checkpoint& part : source.parts) {
+    for (const format::SourceFile& file : part.files) {
+      print.add(file.name);
+      print.add(file.identity.size);
+      print.add(file.identity.mtime_ns);
+      print.add(file.identity.ctime_ns);
+      print.add(static_cast<i64>(file.identity.inode));
+      print.add(file.identity.version);
+      print.add(file.header_xxh3);
+    }
+  }
+  HolderHashes holders;
+  for (const LogicalTensor& tensor : source.stored) add_slots(print, tensor.side.slots);
+  for (const LogicalTensor& tensor : source.tensors) {
+    print.add(tensor.spec.name);
+    print.add(holders.of(tensor.side.holders));
+    add_slots(print, tensor.side.slots);
+    print.add(static_cast<i64>(tensor.digest.value_or(0)));
+    add_shifts(print, tensor.shifts);
+  }
+  return print.hex();
+}
 
 std::string RunIdentity::id() const {
   const std::string both = text();

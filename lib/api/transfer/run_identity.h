@@ -25,6 +25,9 @@ struct RunIdentity {
   bool operator==(const RunIdentity&) const = default;
 };
 
+/// Returns RunIdentity::source of a checkpoint.
+std::string source_hash(const LogicalCheckpoint& source);
+
 /// Parses text(). Returns two empty hashes for invalid text.
 RunIdentity parse_run_identity(const std::string& text);
 

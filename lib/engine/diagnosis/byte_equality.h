@@ -30,9 +30,9 @@ class ByteEquality {
   /// Adds a device's whole part of a tensor; repeated calls are ignored.
   void add_all(bool of_shards, size_t tensor, i64 rank, std::span<const std::byte> bytes);
 
-  /// Compares the parts of this process. Every process calls it; the first one has the whole
-  /// model's digests.
-  ComparedBytes result(Fabric& fabric);
+  /// Compares this process' parts of the `judged` tensors. Every process calls it; the first one
+  /// has the whole model's digests.
+  ComparedBytes result(Fabric& fabric, const std::set<size_t>& judged);
 
  private:
   /// Distinct parts of a tensor among the shards' devices; devices with equal parts share one.

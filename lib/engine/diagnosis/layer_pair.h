@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +26,13 @@ struct LayerPair {
   std::string name() const;
   /// True if the value is a result of the layer.
   bool is_result(const std::string& value) const;
+};
+
+/// Layers [begin, end) of a model.
+struct Stretch {
+  size_t begin = 0, end = 0;
+
+  bool contains(size_t layer) const { return begin <= layer && layer < end; }
 };
 
 /// Returns all layers in order. Throws kUnsupported if the sides have different tensors in a layer,

@@ -93,9 +93,11 @@ void RecordedByteCheck::hold_whole(size_t tensor, RecordedBytes& result) const {
   }
 }
 
-RecordedBytes RecordedByteCheck::result(std::span<const i64> ranks, bool reads_whole) const {
+RecordedBytes RecordedByteCheck::result(std::span<const i64> ranks, bool reads_whole,
+                                        const std::set<size_t>& judged) const {
   RecordedBytes result;
-  for (size_t tensor = 0; tensor < recorded_.tensors; ++tensor) {
+  for (const size_t tensor : judged) {
+    if (tensor >= recorded_.tensors) continue;
     for (const i64 rank : ranks) {
       if (shards_.layouts(tensor).region(rank)) hold_part(tensor, rank, result);
     }

@@ -42,8 +42,10 @@ class RecordedByteCheck {
   /// Adds a device's whole part of a tensor.
   void add_all(bool of_shards, size_t tensor, i64 rank, std::span<const std::byte> bytes);
 
-  /// Returns the result for the parts of these ranks, and for whole tensors if `reads_whole`.
-  RecordedBytes result(std::span<const i64> ranks, bool reads_whole) const;
+  /// Returns the result for the parts that these ranks have of the `judged` tensors, and for the
+  /// tensors as a whole if `reads_whole`.
+  RecordedBytes result(std::span<const i64> ranks, bool reads_whole,
+                       const std::set<size_t>& judged) const;
 
  private:
   struct Stream {

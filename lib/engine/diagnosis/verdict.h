@@ -53,6 +53,8 @@ struct OddWeight {
   i64 rank = -1;
   i64 nan = 0;
   i64 infinite = 0;
+
+  bool operator==(const OddWeight&) const = default;
 };
 
 struct CollectiveRow {
@@ -99,8 +101,10 @@ struct Verdict {
   std::vector<OddWeight> odd_weights;
   ComparedBytes bytes;
   RecordedBytes recorded;
-  std::uint64_t digest = 0;    ///< of the shards' results in the field
-  std::vector<size_t> tested;  ///< tensors of the shards that a result depends on
+  std::uint64_t digest = 0;  ///< of the shards' results in the field
+  std::set<size_t> tested;   ///< tensors of the shards that a result depends on
+  std::string ran;           ///< layers of the share: "decoder 3 to decoder 9"; may be empty
+  std::set<size_t> judged;   ///< tensors of the shards whose bytes this validation judges
   /// For f64: choices of experts and positions that rounding could have changed; they are replayed.
   i64 undecidable_tokens = 0;
   ComputedBy native;  ///< library and kernel products of the native run, on accelerators

@@ -5,32 +5,13 @@
 
 #include "lib/engine/diagnosis/peer_text.h"
 #include "lib/engine/diagnosis/recorded_bytes.h"
+#include "lib/engine/diagnosis/verdict_json.h"
 
 namespace shardtool::engine {
 
-// Must be in the types' namespace for nlohmann::json. Enums are sent as numbers.
-template <class Enum>
-void take_number(const nlohmann::json& from, Enum& into, Enum last) {
-  const auto number = from.get<i64>();
-  if (number < 0 || number > static_cast<i64>(last)) {
-    throw Error(ErrorCode::kPeerLost, "another process sent an invalid verdict");
-  }
-  into = static_cast<Enum>(number);
-}
-void from_json(const nlohmann::json& from, Outcome& into) {
-  take_number(from, into, Outcome::kFail);
-}
-void from_json(const nlohmann::json& from, TierKind& into) {
-  take_number(from, into, TierKind::kGolden);
-}
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Fault, tier, layer, op, value, tensors, rank, token, feature,
-                                   mismatches, diagnosis, layer_index, step)
+// Must be in the types' namespace for nlohmann::json.
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TierVerdict, kind, outcome, checked, mismatches, worst, rounding,
                                    faults, reordered)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComputedBy, library, kernels)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OddWeight, tensor, is_shard, rank, nan, infinite)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes::Part, tensor, rank)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ComparedBytes, parts, differing, different, tensors)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RecordedBytes::DifferentPart, tensor, rank, found, expected)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RecordedBytes, different, unread)
 

@@ -23,7 +23,7 @@ bool is_table_of_words(const ops::BoundOp& bound) {
 
 }  // namespace
 
-ReadingOrder::ReadingOrder(const Scope& scope) : scope_(scope) {
+ReadingOrder::ReadingOrder(const Scope& scope) : scope_(scope), layer_(scope.stretch.begin) {
   for (size_t layer = 0; layer < scope_.layers.size(); ++layer) {
     const auto& steps = scope_.layers[layer].whole.flow.steps;
     for (size_t step = 0; step < steps.size(); ++step) {
@@ -64,7 +64,7 @@ std::vector<MatrixProduct> ReadingOrder::products(bool of_shards, size_t layer, 
   std::vector<MatrixProduct> all;
   for (const i64 rank : ranks) {
     for (MatrixProduct& product : products_of(side, *flow.steps[step].op, rank)) {
-      product.is_looked_up = looked_up_.contains({layer, step});
+      product.is_looked_up = is_looked_up(layer, step);
       all.push_back(std::move(product));
     }
   }
@@ -113,11 +113,11 @@ bool ReadingOrder::next_products() {
   if (is_begun_ && of_shards_) ++step_;
   of_shards_ = is_begun_ && !of_shards_;
   is_begun_ = true;
-  while (layer_ < scope_.layers.size() && step_ >= scope_.layers[layer_].whole.flow.steps.size()) {
+  while (layer_ < scope_.stretch.end && step_ >= scope_.layers[layer_].whole.flow.steps.size()) {
     ++layer_;
     step_ = 0;
   }
-  if (layer_ >= scope_.layers.size()) return false;
+  if (layer_ >= scope_.stretch.end) return false;
   products_ = products(of_shards_, layer_, step_);
   product_ = 0;
   row_ = 0;

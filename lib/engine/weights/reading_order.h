@@ -24,6 +24,7 @@ class ReadingOrder {
   /// model if `reads_whole`. A chunk has at most `chunk_bytes` bytes, or one row.
   struct Scope {
     const std::vector<LayerPair>& layers;
+    Stretch stretch;  ///< the layers to read
     const Side& whole;
     const Side& shards;
     const std::vector<i64>& own;
@@ -38,6 +39,8 @@ class ReadingOrder {
   /// Returns the rows of a product's matrix to read together from `row` on; for a lookup, from the
   /// next looked-up row. Nullopt at the end.
   std::optional<index::Interval> rows_from(const MatrixProduct& product, i64 row) const;
+  /// Returns true if a step looks up rows of a table that another op multiplies with (O3).
+  bool is_looked_up(size_t layer, size_t step) const { return looked_up_.contains({layer, step}); }
   /// Returns the next read; nullopt at the end.
   std::optional<ReadRequest> next();
 

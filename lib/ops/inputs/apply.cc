@@ -11,17 +11,6 @@ namespace {
 using index::AxisMap;
 using kernels::RowView;
 
-/// Returns a number between -1 and 1.
-template <class N>
-N any_number(std::uint64_t seed, std::uint64_t index) {
-  if constexpr (is_field<N>) {
-    return kernels::field_random(seed, index);
-  } else {
-    constexpr double kHalf = 1ULL << 63;
-    return static_cast<N>(static_cast<double>(kernels::hashed(seed, index)) / kHalf - 1);
-  }
-}
-
 /// Gathers the input frames of every output frame side by side in the order of the weights: for
 /// each feature its taps. Before a sequence there are zeros; in the field there are random numbers,
 /// so that the first position uses every tap.

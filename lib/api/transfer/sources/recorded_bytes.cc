@@ -135,16 +135,17 @@ i64 hold_unread(const LogicalCheckpoint& shards, const ValidateOptions& options,
 
 i64 compare_unread(const LogicalCheckpoint& shards, const LogicalCheckpoint& reference,
                    const ValidateOptions& options, comm::Communicator& comm,
-                   const std::set<size_t>& tested, engine::ComparedBytes& compared) {
+                   const engine::Verdict& verdict, engine::ComparedBytes& compared) {
   std::map<std::string_view, const LogicalTensor*> wholes;
   for (const LogicalTensor& tensor : reference.tensors) wholes[tensor.spec.name] = &tensor;
   PartMoves own;
   i64 parts = 0;
   int number = 0;
   for (size_t t = 0; t < shards.tensors.size(); ++t) {
+    if (!verdict.judged.contains(t)) continue;
     const LogicalTensor& tensor = shards.tensors[t];
     const auto whole = wholes.find(tensor.spec.name);
-    const bool is_proved = compared.tensors.contains(t) || tested.contains(t);
+    const bool is_proved = compared.tensors.contains(t) || verdict.tested.contains(t);
     if (is_proved || whole == wholes.end()) continue;
     const TensorSpec& spec = whole->second->spec;
     const bool is_shifted = !tensor.shifts.empty() || !whole->second->shifts.empty();

@@ -22,13 +22,13 @@ engine::RecordedHashes recorded_hashes(const LogicalCheckpoint& shards,
 i64 hold_unread(const LogicalCheckpoint& shards, const ValidateOptions& options,
                 comm::Communicator& comm, engine::RecordedBytes& recorded);
 
-/// Compares the tensors that are neither in `compared` nor in `tested` with the reference's of the
-/// same name, each process its share, and adds them; the result is the same in all processes. Skips
-/// tensors of another dtype or shape and values that differ by device. Returns the number of parts
-/// compared. Throws the errors of reading.
+/// Compares the tensors that the verdict judges, and neither compared nor tested, with the
+/// reference's of the same name, each process its share, and adds them to `compared`; the result is
+/// the same in all processes. Skips tensors of another dtype or shape and values that differ by
+/// device. Returns the number of parts compared. Throws the errors of reading.
 i64 compare_unread(const LogicalCheckpoint& shards, const LogicalCheckpoint& reference,
                    const ValidateOptions& options, comm::Communicator& comm,
-                   const std::set<size_t>& tested, engine::ComparedBytes& compared);
+                   const engine::Verdict& verdict, engine::ComparedBytes& compared);
 
 /// Returns the differences as findings of `check --read-data`.
 std::vector<check::Finding> findings_of(const LogicalCheckpoint& shards,
