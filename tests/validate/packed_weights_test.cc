@@ -195,7 +195,13 @@ TEST_CASE("one flipped bit in any part of a packed weight is seen, and the part 
     REQUIRE_FALSE(report.faults.empty());
     CHECK(report.faults.front().tensor == flip.tensor);
     CHECK(report.faults.front().rank == 1);
-    CHECK(report.faults.front().diagnosis.find(flip.tensor) != std::string::npos);
+    const std::string& words = report.faults.front().diagnosis;
+    CHECK(words.find(flip.tensor) != std::string::npos);
+    const size_t is = words.find(" is ");
+    const size_t instead = words.find(" instead of ");
+    if (is == words.npos || instead == words.npos) continue;
+    const size_t found = is + 4, expected = instead + 12;
+    CHECK(words.substr(found, instead - found) != words.substr(expected));  // as written
   }
 }
 

@@ -45,6 +45,25 @@ i64 steps(Dtype dtype, std::uint64_t a, std::uint64_t b) {
   return std::abs(ordinal(a, size) - ordinal(b, size));
 }
 
+/// Writes an element so that another one is written otherwise.
+std::string value_text(Dtype dtype, std::uint64_t element) {
+  constexpr int kWord = 64;
+  const int unused = kWord - bits(dtype);
+  switch (dtype_info(dtype).kind) {
+    case DtypeKind::kSigned:
+      return fmt::format("{}", static_cast<std::int64_t>(element << unused) >> unused);
+    case DtypeKind::kBool:
+    case DtypeKind::kUnsigned:
+      return fmt::format("{}", element);
+    case DtypeKind::kFloat:
+    case DtypeKind::kComplex:
+      break;
+  }
+  const int digits = unused > 0 ? std::numeric_limits<float>::max_digits10
+                                : std::numeric_limits<double>::max_digits10;
+  return fmt::format("{:.{}g}", number(dtype, element), digits);
+}
+
 std::uint64_t reversed(std::uint64_t element, i64 size) {
   std::uint64_t result = 0;
   for (i64 i = 0; i < size; ++i) result = (result << 8) | ((element >> (8 * i)) & 0xff);
@@ -157,7 +176,7 @@ std::optional<PartDifference> part_difference(const Side& whole, const Side& sha
 std::string element_text(Dtype dtype, std::uint64_t found, std::uint64_t expected) {
   const double a = number(dtype, found);
   const double b = number(dtype, expected);
-  std::string text = fmt::format("{:.9g} instead of {:.9g}", a, b);
+  std::string text = value_text(dtype, found) + " instead of " + value_text(dtype, expected);
   const i64 apart = steps(dtype, found, expected);
   constexpr i64 kFew = 64;
   if (a == -b && a != 0) return text + " (the sign is flipped)";
