@@ -98,7 +98,7 @@ struct ValidateReport {
   i64 undecidable_tokens = 0;           ///< expert choices that rounding could have changed
   std::vector<std::string> untested;    ///< tensors that no result depends on
   double coverage = 0;                  ///< percentage of the shards' tensors
-  std::string digest;                   ///< of the shards' results in the field, 16 hex digits
+  std::string digest;                   ///< engine::Verdict::digest, 16 hex digits
   std::vector<std::string> not_proved;  ///< claims that a pass does not prove
   std::vector<std::string> notes;       ///< limits of this run, with reasons
   i64 bytes_read = 0;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
 #include "lib/api/transform.h"
@@ -146,6 +147,21 @@ TEST_CASE("shares join to the report of one run, whatever their number") {
       check_same(joined, alone);
     }
   }
+}
+
+TEST_CASE("the digest is that of the model, whatever the layout") {
+  std::set<std::string> digests;
+  for (const char* mesh : {"tp=1", "tp=2", "tp=4", "tp=8", "pp=2", "pp=2,tp=2", "dp=2,tp=2"}) {
+    const TempFolder folder;
+    for (const bool has_reference : {true, false}) {
+      const std::string parts =
+          has_reference ? split_in(folder, {"", mesh, "plain"}) : folder / "parts";
+      const ValidateReport report = validate(options_of(parts, has_reference));
+      CHECK(report.passes());
+      digests.insert(report.digest);
+    }
+  }
+  CHECK(digests.size() == 1);
 }
 
 TEST_CASE("a share reads its layers only, and all shares read what one run reads") {

@@ -101,10 +101,12 @@ struct Verdict {
   std::vector<OddWeight> odd_weights;
   ComparedBytes bytes;
   RecordedBytes recorded;
-  std::uint64_t digest = 0;  ///< of the shards' results in the field
-  std::set<size_t> tested;   ///< tensors of the shards that a result depends on
-  std::string ran;           ///< layers of the share: "decoder 3 to decoder 9"; may be empty
-  std::set<size_t> judged;   ///< tensors of the shards whose bytes this validation judges
+  /// Of the whole model's results in the field, which the shards have if they pass: the same for
+  /// all layouts of a model, seeds and number maps being equal.
+  std::uint64_t digest = 0;
+  std::set<size_t> tested;  ///< tensors of the shards that a result depends on
+  std::string ran;          ///< layers of the share: "decoder 3 to decoder 9"; may be empty
+  std::set<size_t> judged;  ///< tensors of the shards whose bytes this validation judges
   /// For f64: choices of experts and positions that rounding could have changed; they are replayed.
   i64 undecidable_tokens = 0;
   ComputedBy native;  ///< library and kernel products of the native run, on accelerators
