@@ -3,6 +3,9 @@
 #include "lib/python/tensor.h"
 
 NB_MODULE(_core, module) {
+  // A tensor of torch or NumPy that lives until the interpreter ends keeps its memory, which is no
+  // leak of this module.
+  nanobind::set_leak_warnings(false);
   module.doc() = "The library of shardtool; use the package `shardtool`.";
   module.attr("__version__") = SHARDTOOL_VERSION;
   shardtool::python::translate_errors();
