@@ -152,9 +152,12 @@ void bind_source(nb::module_& module) {
       .def_prop_ro("dtype", [](const Source& self) { return text(to_string(self.reader.dtype())); })
       .def("get_shape", [](const Source& self) { return nb::list(tuple_of(self.reader.shape())); })
       .def("get_dtype", [](const Source& self) { return text(to_string(self.reader.dtype())); })
-      .def("__getitem__", [](const Source& self, nb::handle subscript) {
-        return self.read(box_of(self.reader.shape(), subscript));
-      });
+      .def(
+          "__getitem__",
+          [](const Source& self, nb::handle subscript) {
+            return self.read(box_of(self.reader.shape(), subscript));
+          },
+          nb::arg("subscript").none());
 }
 
 void bind_layout(nb::module_& module) {

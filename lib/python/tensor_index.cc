@@ -24,8 +24,17 @@ void add_slice(IndexedBox& box, i64 extent, nb::handle slice) {
   box.begin.back() = begin;
 }
 
+/// Refuses bool, which is an integer to Python but a mask to torch and NumPy.
+i64 integer_of(nb::handle index) {
+  if (nb::isinstance<nb::bool_>(index) || PyIndex_Check(index.ptr()) == 0)
+    throw nb::type_error("a subscript is integers, slices with step 1, and ...");
+  const Py_ssize_t at = PyNumber_AsSsize_t(index.ptr(), PyExc_IndexError);
+  if (at == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return at;
+}
+
 void add_integer(IndexedBox& box, i64 extent, nb::handle index) {
-  const auto at = nb::cast<i64>(index);
+  const i64 at = integer_of(index);
   const i64 begin = at < 0 ? at + extent : at;
   if (begin < 0 || begin >= extent) {
     const std::string message =

@@ -102,11 +102,13 @@ def test_subscripts_mean_what_they_mean_to_numpy(tmp_path):
 
 @pytest.mark.parametrize("subscript, error", [((7,), IndexError), ((-8,), IndexError), ((0, 0, 0), IndexError),
                                               ((slice(None, None, 2),), ValueError), ((..., ...), IndexError),
-                                              (("a",), TypeError)], ids=str)
+                                              ("a", TypeError), (1.0, TypeError), ([0, 1], TypeError), (True, TypeError),
+                                              (None, TypeError), ((0, None), TypeError), (10**30, IndexError)], ids=str)
 def test_subscripts_that_are_none_are_refused(tmp_path, subscript, error):
     save_file({"m": numpy.zeros((7, 11))}, tmp_path / "model.safetensors")
-    with pytest.raises((error, RuntimeError)):
+    with pytest.raises(error) as raised:
         st.open(tmp_path).get_slice("m")[subscript]
+    assert "nanobind" not in str(raised.value) and "arguments" not in str(raised.value)
 
 
 def test_opening_reads_headers_and_slices_read_their_own_bytes(tmp_path):
