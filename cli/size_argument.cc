@@ -115,10 +115,10 @@ RankRange parse_range(std::string_view flag, std::string_view text, std::string_
 
 }  // namespace
 
-i64 parse_size(std::string_view flag, std::string_view text) {
+i64 parse_size(std::string_view flag, std::string_view text, i64 least) {
   const auto bytes = read_size(text);
-  if (!bytes || *bytes < 1) {
-    throw refusal(flag, text, "a size in whole bytes, at least 1")
+  if (!bytes || *bytes < least) {
+    throw refusal(flag, text, fmt::format("a size in whole bytes, at least {}", least))
         .help("write 1.5GiB, 500MB, 64M or 2e9 (K M G T P count in 1000, Ki Mi Gi Ti Pi in 1024)");
   }
   return *bytes;

@@ -13,8 +13,8 @@ namespace shardtool::cli {
 /// Parses a size in bytes: digits, optionally a fraction or an exponent, optionally a unit.
 ///   "1.5GiB" = 1610612736   "500MB" = 500000000   "2e9" = 2000000000   "4096" = 4096
 /// K, M, G, T, P are powers of 1000, with an i of 1024. The B is optional, case is ignored. The
-/// result is a whole number of bytes >= 1.
-i64 parse_size(std::string_view flag, std::string_view text);
+/// result is a whole number of bytes >= `least`.
+i64 parse_size(std::string_view flag, std::string_view text, i64 least = 1);
 
 /// Parses a whole number in [least, most], plain digits only.
 i64 parse_count(std::string_view flag, std::string_view text, i64 least, i64 most);

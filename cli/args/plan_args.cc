@@ -224,7 +224,7 @@ api::PlanOptions to_options(const PlanArgs& args) {
   options.workload = to_workload(args.workload);
   options.workload.sequence_parallel = args.training.sequence_parallel;
   options.device = to_budget(args.workload);
-  if (args.profile) use_hardware(*args.profile, options);
+  if (args.profile) use_hardware(*args.profile, args.workload, options);
   if (args.graph) options.graph = api::read_graph(*args.graph);
   options.training = to_training(args.training);
   for (const std::string& text : args.classes) options.classes.push_back(own_class(text));

@@ -117,7 +117,7 @@ api::SearchOptions to_common_options(const SearchArgs& args) {
   options.plan.mapping = to_mapping_choice(mapping, kMapping);
   options.pinned = pinned_of(args.mapping);
   options.plan.device = to_budget(args.workload);
-  if (args.profile) use_hardware(*args.profile, options.plan);
+  if (args.profile) use_hardware(*args.profile, args.workload, options.plan);
   if (args.graph) options.plan.graph = api::read_graph(*args.graph);
   if (args.devices) options.devices = counts_of("--devices", *args.devices);
   return options;

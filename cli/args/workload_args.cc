@@ -61,19 +61,18 @@ api::DeviceBudget to_budget(const WorkloadArgs& args) {
   api::DeviceBudget device;
   if (args.budget) device.bytes = parse_size("--budget", *args.budget);
   device.fraction = number_or("--memory-fraction", args.memory_fraction, device.fraction);
-  if (args.overhead) device.overhead_bytes = parse_size("--overhead", *args.overhead);
+  if (args.overhead) device.overhead_bytes = parse_size("--overhead", *args.overhead, 0);
   device.price_per_hour = number_or("--price", args.price, 0);
   return device;
 }
 
-void use_hardware(const std::string& name_or_file, api::PlanOptions& options) {
+void use_hardware(const std::string& name_or_file, const WorkloadArgs& args,
+                  api::PlanOptions& options) {
   options.hardware = api::load_profile(name_or_file);
   options.node_size = options.hardware->domain();
   if (options.device.bytes > 0) return;
   options.device.bytes = options.hardware->usable_bytes;
-  if (options.device.overhead_bytes == 0) {
-    options.device.overhead_bytes = options.hardware->runtime_bytes;
-  }
+  if (!args.overhead) options.device.overhead_bytes = options.hardware->runtime_bytes;
 }
 
 std::vector<Argument> budget_arguments(WorkloadArgs& args) {
@@ -89,7 +88,9 @@ std::vector<Argument> budget_arguments(WorkloadArgs& args) {
        .advanced = true},
       {.name = "--overhead",
        .value = "SIZE",
-       .help = "what contexts, communicators and graphs take of a device, default 0",
+       .help =
+           "what contexts, communicators and graphs take of a device, default that of --profile, "
+           "or 0 with --budget",
        .target = &args.overhead,
        .advanced = true},
       {.name = "--price",

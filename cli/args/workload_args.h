@@ -34,9 +34,11 @@ std::vector<i64> counts_of(const char* flag, const std::string& text);
 
 api::Workload to_workload(const WorkloadArgs& args);
 api::DeviceBudget to_budget(const WorkloadArgs& args);
-/// Loads a hardware profile. Its memory is the default budget, its domain size the node size.
-/// Throws the errors of api::load_profile.
-void use_hardware(const std::string& name_or_file, api::PlanOptions& options);
+/// Loads a hardware profile. Its domain size is the node size; without --budget its memory is the
+/// budget, and what its runtime takes is the default of --overhead. Throws the errors of
+/// api::load_profile.
+void use_hardware(const std::string& name_or_file, const WorkloadArgs& args,
+                  api::PlanOptions& options);
 
 /// Returns the flags of the memory of a device, and its price.
 std::vector<Argument> budget_arguments(WorkloadArgs& args);

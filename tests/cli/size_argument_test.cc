@@ -40,6 +40,11 @@ bool count_refused(const std::string& text, i64 least, i64 most) {
   return false;
 }
 
+TEST_CASE("a size may be 0 only where that is said") {
+  CHECK(refused("0"));
+  CHECK(parse_size("--size", "0", 0) == 0);
+}
+
 TEST_CASE("a size is its digits times its unit, for every unit in any case") {
   CHECK(rc::check("n units", [] {
     using Unit = std::pair<std::string, i64>;

@@ -2,6 +2,8 @@
 plan() { shardtool plan "$samples/tiny-llama" --tp 2 "$@"; echo "exit $?"; }
 plan --budget 1KB --overhead 2KB
 plan --budget lots
+plan --overhead -1
+shardtool plan "$samples/tiny-llama" --tp 2 --profile h100-sxm --overhead 0 --json | grep -o '"overhead_bytes": [0-9]*'
 plan --memory-fraction 1.2
 plan --price 2,49
 plan --what-if 1,x
