@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <system_error>
 
 #include "cli/args/html_file.h"
@@ -17,36 +18,52 @@
 #include "cli/size_argument.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/store/local/failure.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::cli {
 namespace {
 
 constexpr std::string_view kSubsetFlag = "--read-data-subset";
 
-/// A file that is written sequentially. Throws kWriteFailed.
-class TextFile {
- public:
-  explicit TextFile(const std::string& path, const char* mode = "w")
-      : path_(path), file_(std::fopen(path.c_str(), mode)) {
-    if (!file_) throw failed();
-  }
-  std::FILE* get() const { return file_.get(); }
-  void close() {
-    if (std::fclose(file_.release()) != 0) throw failed();
-  }
-
- private:
-  Error failed() const {
-    const std::string reason = std::generic_category().message(errno);
-    return Error(ErrorCode::kWriteFailed, "the report cannot be written: " + reason)
-        .at({path_, 0, 0, ""});
-  }
+/// Text of what `print` writes to an output.
+template <class Print>
+std::string printed(const Print& print) {
+  struct Free {
+    void operator()(char* text) const { std::free(text); }
+  };
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
-  std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
-};
+  char* text = nullptr;
+  size_t size = 0;
+  {
+    const std::unique_ptr<std::FILE, Close> file(::open_memstream(&text, &size));
+    if (!file) throw Error(ErrorCode::kLimit, "there is no memory for the report");
+    Output out(file.get());
+    print(out);
+    out.flush();
+  }
+  const std::unique_ptr<char, Free> owner(text);
+  return {text, size};
+}
+
+/// Writes into a file that may exist, such as a pipe; of a new file nothing stays after a failure.
+/// Throws kWriteFailed and kNoSpace with the path.
+void write_file(const std::string& path, const std::string& text, const char* mode = "w") {
+  std::error_code ignored;
+  const auto type = std::filesystem::symlink_status(path, ignored).type();
+  if (type == std::filesystem::file_type::not_found) return store::write_new_file(path, text);
+  std::FILE* const file = std::fopen(path.c_str(), mode);
+  if (file == nullptr) throw store::write_failure("open the file", path, errno);
+  errno = 0;
+  const bool is_written =
+      std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
+  const int reason = errno;
+  const bool is_closed = std::fclose(file) == 0;
+  if (is_written && is_closed) return;
+  throw store::write_failure("write the file", path, is_written ? errno : reason);
+}
 
 /// True if a finding is at or above --fail-on, which decides the exit status.
 bool fails(const CheckArgs& args, const api::CheckReport& report) {
@@ -81,19 +98,11 @@ void print_report(Output& out, const Style& style, const std::string& format, bo
 void append_step_summary(const api::CheckReport& report) {
   const auto path = process_environment()("GITHUB_STEP_SUMMARY");
   if (!path) return;
-  TextFile file(*path, "a");
-  Output out(file.get());
-  out.write(findings_markdown(report));
-  out.flush();
-  file.close();
+  write_file(*path, printed([&](Output& out) { out.write(findings_markdown(report)); }), "a");
 }
 
 void write_baseline(const std::string& path, const api::CheckReport& report) {
-  TextFile file(path);
-  Output out(file.get());
-  out.write(api::baseline_text(report, path));
-  out.flush();
-  file.close();
+  write_file(path, printed([&](Output& out) { out.write(api::baseline_text(report, path)); }));
 }
 
 void answer_check(const CheckArgs& args, Session& session, const api::CheckReport& report) {
@@ -105,11 +114,9 @@ void answer_check(const CheckArgs& args, Session& session, const api::CheckRepor
     if (!silent) print_report(session.out(), session.out_style(), format, failed, report);
     return;
   }
-  TextFile file(*args.output);
-  Output out(file.get());
-  print_report(out, Style(false), format, failed, report);
-  out.flush();
-  file.close();
+  write_file(*args.output, printed([&](Output& out) {
+    print_report(out, Style(false), format, failed, report);
+  }));
   if (session.quiet() || session.json()) return;
   session.out().write(findings_summary(report) + "\n");
 }
