@@ -19,6 +19,7 @@ struct Numbered {
   std::string by;  ///< the variable
   i64 number = 0;
   std::optional<i64> count = {};
+  std::string help = "give their number, such as --share auto/8";  ///< if the count is not known
 };
 
 std::optional<i64> number_in(const comm::Environment& environment, const std::string& name) {
@@ -34,7 +35,11 @@ std::optional<Numbered> array_task(const comm::Environment& environment) {
   Numbered task{"SLURM_ARRAY_TASK_ID", *number};
   const bool is_plain = environment("SLURM_ARRAY_TASK_MIN").value_or("0") == "0" &&
                         environment("SLURM_ARRAY_TASK_STEP").value_or("1") == "1";
-  if (is_plain) task.count = number_in(environment, "SLURM_ARRAY_TASK_COUNT");
+  if (is_plain) {
+    task.count = number_in(environment, "SLURM_ARRAY_TASK_COUNT");
+  } else {
+    task.help = "number the tasks from 0, such as --array=0-7, or " + task.help;
+  }
   return task;
 }
 
@@ -88,7 +93,7 @@ std::optional<api::Share> to_share(const std::optional<std::string>& typed,
   if (!count) count = task.count;
   if (count) return checked_share(task.number, *count);
   throw Error(ErrorCode::kUsage, fmt::format("{} does not say how many shares there are", task.by))
-      .help("give their number, such as --share auto/8");
+      .help(task.help);
 }
 
 std::vector<std::string> words_without_share(const std::vector<std::string>& words) {
