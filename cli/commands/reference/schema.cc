@@ -54,12 +54,15 @@ Command schema_command(SchemaArgs& args) {
           "Without a name, prints the schema of mapping files: give it to an editor to complete "
           "and check them while typing. manifest is the schema of an output's manifest.json, "
           "progress that of a line of --progress json, and the name of a command that of its "
-          "--json document. These refer to urn:shardtool:document:1.0, which has the definitions "
-          "that they share: document prints it.",
+          "--json document: plan, plan_search, plan_diff, plan_profile. Documents of another form "
+          "are plan_ops (plan --ops), plan_search_train (plan search --train), validate_demo "
+          "(validate --demo), and error, for every document whose status is error. These refer to "
+          "urn:shardtool:document:1.0, which has the definitions that they share: document prints "
+          "it.",
       .examples = {"shardtool schema > shardtool.schema.json", "shardtool schema manifest",
-                   "shardtool schema plan", "shardtool schema document"},
+                   "shardtool schema plan_search", "shardtool schema document"},
       .arguments = {{.name = "NAME",
-                     .help = "mapping, manifest, progress, a command, or document",
+                     .help = "mapping, manifest, progress, document, error, or a command",
                      .target = &args.name}},
       .run = [&args](Session& session) { return run_schema(args, session); }};
 }
