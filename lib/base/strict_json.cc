@@ -1,5 +1,7 @@
 #include "lib/base/strict_json.h"
 
+#include <charconv>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -10,9 +12,9 @@ namespace {
 
 using nlohmann::json;
 
-json read_value(JsonReader& in);
+json read_value(JsonReader& in, JsonNumbers numbers);
 
-json read_object(JsonReader& in) {
+json read_object(JsonReader& in, JsonNumbers numbers) {
   json object = json::object();
   in.begin_object();
   for (std::string key; in.next_key(key);) {
@@ -20,29 +22,43 @@ json read_object(JsonReader& in) {
       throw in.error("a key occurs twice", quote_for_message(key), "each key once");
     }
     json& member = object[key];
-    member = read_value(in);
+    member = read_value(in, numbers);
   }
   return object;
 }
 
-json read_array(JsonReader& in) {
+json read_array(JsonReader& in, JsonNumbers numbers) {
   json array = json::array();
   in.begin_array();
-  while (in.next_element()) array.push_back(read_value(in));
+  while (in.next_element()) array.push_back(read_value(in, numbers));
   return array;
 }
 
-json read_value(JsonReader& in) {
+/// Python's integers have no bounds: one beyond 64 bits becomes a double, which is no size.
+json read_number(JsonReader& in, JsonNumbers numbers) {
+  if (in.next_is_word()) return {{"__float__", std::string(in.raw())}};
+  if (!in.next_is_integer()) return in.number();
+  if (numbers != JsonNumbers::kPython) return in.integer();
+  const std::string_view digits = in.raw();
+  const char* const last = digits.data() + digits.size();
+  i64 value = 0;
+  if (std::from_chars(digits.data(), last, value).ec == std::errc()) return value;
+  double rounded = 0;
+  if (std::from_chars(digits.data(), last, rounded).ec == std::errc()) return rounded;
+  return digits.front() == '-' ? std::numeric_limits<double>::lowest()
+                               : std::numeric_limits<double>::max();
+}
+
+json read_value(JsonReader& in, JsonNumbers numbers) {
   switch (in.kind()) {
     case JsonKind::kObject:
-      return read_object(in);
+      return read_object(in, numbers);
     case JsonKind::kArray:
-      return read_array(in);
+      return read_array(in, numbers);
     case JsonKind::kString:
       return in.string();
     case JsonKind::kNumber:
-      if (in.next_is_word()) return {{"__float__", std::string(in.raw())}};
-      return in.next_is_integer() ? json(in.integer()) : json(in.number());
+      return read_number(in, numbers);
     case JsonKind::kBool:
       return in.boolean();
     case JsonKind::kNull:
@@ -103,7 +119,7 @@ JsonDocument parse_strict_json(std::string_view text, const std::string& file,
   document.file_ = file;
   document.numbers_ = numbers;
   JsonReader in(document.text_, {file, code_for_errors}, max_depth, numbers);
-  document.value = read_value(in);
+  document.value = read_value(in, numbers);
   in.finish();
   return document;
 }

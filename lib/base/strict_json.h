@@ -35,8 +35,8 @@ class JsonDocument {
 
 /// Parses strict JSON (see JsonReader). Refuses duplicate keys in an object, integers beyond 64
 /// bits and numbers beyond double. Throws Error of this code with place, found and expected. `file`
-/// is for messages. A word for a number becomes the object that newer versions of the transformers
-/// library write: {"__float__": "Infinity"}.
+/// is for messages. Of kPython, an integer beyond 64 bits becomes a double, and a word for a number
+/// the object that newer versions of the transformers library write: {"__float__": "Infinity"}.
 JsonDocument parse_strict_json(std::string_view text, const std::string& file,
                                ErrorCode code_for_errors, int max_depth,
                                JsonNumbers numbers = JsonNumbers::kFinite);

@@ -26,6 +26,17 @@ TEST_CASE("a path finds keys and elements, and nothing where one is missing") {
   CHECK(config.size("a.b[0]") == 1);
 }
 
+TEST_CASE("an integer beyond 64 bits is an error only where it is read as a size") {
+  const std::string digits = "12345678901234567890123";
+  for (const std::string& number : {digits, "-" + digits, std::string(400, '9')}) {
+    CAPTURE(number);
+    const ModelConfig config = config_of(R"({"big": )" + number + R"(, "hidden_size": 64})");
+    CHECK(config.size("hidden_size") == 64);
+    CHECK_ERROR(kSizeExpression, static_cast<void>(config.size("big")));
+  }
+  CHECK(config_of(R"({"n": 9223372036854775807})").size("n") == 9223372036854775807);
+}
+
 TEST_CASE("a path through every member finds what those that have it agree about") {
   const ModelConfig config = config_of(
       R"({"of": {"1": {"a": 3, "b": 4}, "5": {"a": 3, "b": 5}, "7": {}}, "list": [{"a": 1}, {"a": 1}]})");
