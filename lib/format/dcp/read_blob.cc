@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -28,8 +31,7 @@ class Blob {
 
   /// Returns the record of the data.
   ZipRecord find() const {
-    const torch::ZipDirectory directory =
-        torch::read_zip_directory(file_, chunk_.offset, chunk_.length);
+    const torch::ZipDirectory directory = read_directory();
     const ZipRecord pickle = record(directory, "/data.pkl");
     if (pickle.bytes > kMaxPickleBytes) throw malformed("the pickle of a chunk is too long");
     std::string text(static_cast<size_t>(pickle.bytes), '\0');
@@ -52,6 +54,33 @@ class Blob {
         .at({file_.path(), 0, 0, ""})
         .tensor(quote_for_message(name_))
         .note("blob", fmt::format("{} bytes at {}", chunk_.length, chunk_.offset));
+  }
+
+  torch::ZipDirectory read_directory() const {
+    try {
+      return torch::read_zip_directory(file_, chunk_.offset, chunk_.length);
+    } catch (const Error&) {
+      if (is_safetensors()) {
+        throw Error(ErrorCode::kUnsupported,
+                    "the chunks are stored as safetensors, not by torch.save")
+            .at({file_.path(), 0, 0, ""})
+            .tensor(quote_for_message(name_))
+            .help("save without serialization_format=SerializationFormat.SAFETENSORS");
+      }
+      throw;
+    }
+  }
+
+  /// True if the blob begins with the length of a header in its range, and a brace.
+  bool is_safetensors() const {
+    constexpr i64 kLengthBytes = 8;
+    std::array<std::uint8_t, kLengthBytes + 1> front{};
+    if (chunk_.length < std::ssize(front)) return false;
+    store::read_exact(file_, std::as_writable_bytes(std::span(front)), chunk_.offset);
+    std::uint64_t header = 0;
+    for (size_t i = kLengthBytes; i-- > 0;) header = header << 8U | front[i];
+    return header <= static_cast<std::uint64_t>(chunk_.length - kLengthBytes) &&
+           front.back() == '{';
   }
 
   static std::optional<ZipRecord> find_record(const torch::ZipDirectory& directory,

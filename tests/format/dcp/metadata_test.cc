@@ -210,6 +210,19 @@ TEST_CASE("a survey reports each problem and goes on") {
   CHECK(problems_of(gap, gap.data(), 0) == std::vector{kChunksIncomplete});
 }
 
+TEST_CASE("chunks that are stored as safetensors are told from damage") {
+  const TempFolder folder;
+  const Sample sample;
+  std::string data(sample.data().size(), 'x');
+  data.replace(0, 10, std::string("\2\0\0\0\0\0\0\0{}", 10));
+  folder.write(".metadata", sample.metadata());
+  folder.write("__0_0.distcp", data);
+  const auto error = error_of([&] { open_checkpoint(folder.path()); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kUnsupported);
+  CHECK(error->message() == "the chunks are stored as safetensors, not by torch.save");
+}
+
 TEST_CASE("chunks that overlap without being replicas are a warning") {
   const auto warnings_of = [](const Sample& sample) {
     const TempFolder folder;
