@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -16,17 +17,36 @@ namespace {
 
 constexpr int kMaxIndexDepth = 16;
 
-/// Error for the file name read last; nullopt if the name is valid.
-std::optional<Error> objection(JsonReader& in, const std::string& name,
-                               const IndexedFiles& accepted) {
-  if (!is_plain_file_name(name)) {
-    return in.error("a file name leaves the folder of the index or is hidden",
-                    quote_for_message(name),
-                    fmt::format("a plain name such as {}", accepted.example));
+/// True for "weights/1.safetensors": plain names with slashes between them.
+bool is_in_subfolder(std::string_view name) {
+  const size_t slash = name.find('/');
+  if (slash == name.npos) return is_plain_file_name(name);
+  return is_plain_file_name(name.substr(0, slash)) && is_in_subfolder(name.substr(slash + 1));
+}
+
+/// Problem with the file name read last; nullopt if the name is valid.
+std::optional<Problem> objection(JsonReader& in, const std::string& name,
+                                 const IndexedFiles& accepted) {
+  const bool is_plain = is_plain_file_name(name);
+  if (is_plain && accepted.accepts(name)) return std::nullopt;
+  const std::string plain = fmt::format("a plain name such as {}", accepted.example);
+  const std::string found = quote_for_message(name);
+  if (is_plain) {
+    return Problem{ProblemKind::kIndexEscapes,
+                   in.error("the index names a file of another format", found,
+                            fmt::format("a name that ends in {}", accepted.extension)),
+                   ""};
   }
-  if (accepted.accepts(name)) return std::nullopt;
-  return in.error("the index names a file of another format", quote_for_message(name),
-                  fmt::format("a name that ends in {}", accepted.extension));
+  if (is_in_subfolder(name)) {
+    return Problem{
+        ProblemKind::kIndexInvalid,
+        in.error("the index names a file in a subfolder, which is not read", found, plain)
+            .help("move the files beside the index, and name them so"),
+        ""};
+  }
+  return Problem{ProblemKind::kIndexEscapes,
+                 in.error("a file name leaves the folder of the index or is hidden", found, plain),
+                 ""};
 }
 
 /// Numbers the files in the order of their names.
@@ -38,20 +58,23 @@ void number_files(HfIndex& index, const std::map<std::string, std::vector<size_t
   }
 }
 
-void read_weight_map(JsonReader& in, HfIndex& index, const IndexedFiles& accepted,
-                     const ProblemSink& report) {
+/// Returns the file names that are not valid, each reported once.
+std::set<std::string> read_weight_map(JsonReader& in, HfIndex& index, const IndexedFiles& accepted,
+                                      const ProblemSink& report) {
   std::map<std::string, std::vector<size_t>> users;
+  std::set<std::string> refused;
   in.begin_object();
   for (std::string tensor; in.next_key(tensor);) {
     const std::string file = in.string();
-    if (auto error = objection(in, file, accepted)) {
-      report({ProblemKind::kIndexEscapes, std::move(*error), ""});
+    if (auto problem = objection(in, file, accepted)) {
+      if (refused.insert(file).second) report(std::move(*problem));
       continue;
     }
     users[file].push_back(index.weights.size());
     index.weights.push_back({tensor, 0});
   }
   number_files(index, users);
+  return refused;
 }
 
 void read_metadata(JsonReader& in, HfIndex& index) {
@@ -107,10 +130,12 @@ HfIndex parse_index(std::string_view text, const std::string& path, const Proble
                     const IndexedFiles& accepted) {
   HfIndex index;
   JsonReader in(text, {path, ErrorCode::kIndexInvalid}, kMaxIndexDepth);
-  in.object({{"weight_map", [&] { read_weight_map(in, index, accepted, report); }},
+  std::set<std::string> refused;
+  in.object({{"weight_map", [&] { refused = read_weight_map(in, index, accepted, report); }},
              {"metadata", [&] { read_metadata(in, index); }, false}});
   in.finish();
-  if (index.weights.empty()) throw invalid(path, "the weight_map is empty");
+  if (!refused.empty()) index.total_size.reset();  // it counts their tensors, too
+  if (index.weights.empty() && refused.empty()) throw invalid(path, "the weight_map is empty");
   std::sort(index.weights.begin(), index.weights.end(),
             [](const auto& a, const auto& b) { return a.tensor < b.tensor; });
   const auto twice =

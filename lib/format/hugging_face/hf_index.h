@@ -25,14 +25,14 @@ struct HfIndex {
   };
   std::optional<i64> total_size;   ///< metadata.total_size: bytes of all tensors
   std::vector<std::string> files;  ///< sorted, each once, plain names
-  std::vector<Weight> weights;     ///< sorted by tensor, each once, not empty
+  std::vector<Weight> weights;     ///< sorted by tensor, each once
 };
 
 inline constexpr IndexedFiles kSafetensorsFiles{is_safetensors_name, ".safetensors",
                                                 "model-00001-of-00002.safetensors"};
 
 /// Throws kIndexInvalid with the place. Refuses a file name that is not plain before any code could
-/// open it; with a sink that does not throw, its tensors are left out.
+/// open it; with a sink that does not throw, its tensors and the total size are left out.
 HfIndex parse_index(std::string_view text, const std::string& path,
                     const ProblemSink& report = throw_problem,
                     const IndexedFiles& accepted = kSafetensorsFiles);

@@ -63,6 +63,20 @@ TEST_CASE("both directions are held against the headers") {
         ErrorCode::kIndexInvalid);
 }
 
+TEST_CASE("files in a subfolder are told once each, and are no way out of the folder") {
+  std::vector<std::pair<ProblemKind, std::string>> problems;
+  const auto add = [&](const Problem& problem) {
+    problems.emplace_back(problem.kind, problem.error.message());
+  };
+  parse_index(
+      R"({"weight_map":{"a":"sub/1.safetensors","b":"sub/1.safetensors","c":"sub/../2.safetensors"}})",
+      "i.json", add);
+  REQUIRE(problems.size() == 2);
+  CHECK(problems[0].first == ProblemKind::kIndexInvalid);
+  CHECK(problems[0].second == "the index names a file in a subfolder, which is not read");
+  CHECK(problems[1].first == ProblemKind::kIndexEscapes);
+}
+
 TEST_CASE("a second copy of a tensor is no difference to the index") {
   using Lines = std::vector<std::string>;
   for (const int first : {0, 1}) {
