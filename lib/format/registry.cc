@@ -16,6 +16,7 @@
 #include "lib/format/torch/megatron_ranks.h"
 #include "lib/format/torch/rank_files.h"
 #include "lib/format/torch/reader.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::format {
 namespace {
@@ -55,13 +56,25 @@ Error no_gguf_here(Error error) {
       "checkpoint that it was made from");
 }
 
+/// Folder of the last iteration of a training run, as Megatron names them; empty if there is none.
+std::string last_iteration(const std::string& folder) {
+  std::string last;
+  for (const std::string& name : store::folders_in(folder)) {
+    if (name.starts_with("iter_")) last = std::max(last, name);
+  }
+  return last;
+}
+
 Error no_weights(const Location& location) {
   const auto& found = location.listing.foreign_weights;
   if (found.empty()) {
+    const std::string last = last_iteration(location.folder);
     return Error(ErrorCode::kFileMissing, "no weights file in the folder")
         .at({location.folder, 0, 0, ""})
         .note("expected", "a .safetensors, .bin, .pt or .pth file")
-        .help("give the folder that holds the weights, or one file");
+        .help(last.empty() ? "give the folder that holds the weights, or one file"
+                           : fmt::format("give the folder of one iteration, such as {}/{}",
+                                         location.folder, last));
   }
   Error error(ErrorCode::kUnsupported, "the folder has weights in another format only");
   error.at({location.folder, 0, 0, ""}).note("found", list_for_message(found));

@@ -150,6 +150,10 @@ TEST_CASE("several files without an index are refused, several indices too") {
 TEST_CASE("a folder without weights is missing them, one of other formats is refused") {
   const test::TempFolder folder;
   CHECK(opening_error(folder.path()).code() == ErrorCode::kFileMissing);
+  fs::create_directories(folder / "iter_0000050");
+  fs::create_directories(folder / "iter_0000100");
+  CHECK(opening_error(folder.path()).help_lines().at(0) ==
+        "give the folder of one iteration, such as " + (folder / "iter_0000100"));
   folder.write("model.onnx", "x");
   const Error error = opening_error(folder.path());
   CHECK(error.code() == ErrorCode::kUnsupported);
