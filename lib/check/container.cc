@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "lib/store/reader.h"
+
 namespace shardtool::check {
 namespace {
 
@@ -164,9 +166,11 @@ void check_container(const Checkpoint& checkpoint, Findings& findings) {
   for (const auto& warning : checkpoint.warnings) {
     const bool is_output = checkpoint.manifest.has_value();
     const bool is_path = warning.oddity == Oddity::kTotalSize;
-    findings.add({.rule = rule_of(warning, is_output),
+    const std::string file = is_path ? warning.file : path_in(checkpoint.folder(), warning.file);
+    const bool is_missing = warning.oddity == Oddity::kOutsideLink && !store::exists(file);
+    findings.add({.rule = is_missing ? CheckRule::kFileMissing : rule_of(warning, is_output),
                   .message = warning.message,
-                  .file = is_path ? warning.file : path_in(checkpoint.folder(), warning.file)});
+                  .file = file});
   }
 }
 

@@ -26,8 +26,11 @@ void add_side_files(Checkpoint& checkpoint, const Location& location) {
     if (name != kManifestName || !may_be_ours) checkpoint.side_files.push_back(name);
   }
   for (const std::string& name : location.listing.outside_links) {
-    checkpoint.warnings.push_back(
-        {"a link that leaves the folder is not taken along", name, Oddity::kOutsideLink});
+    const bool has_target = store::exists(location.folder + "/" + name);
+    checkpoint.warnings.push_back({has_target
+                                       ? "a link that leaves the folder is not taken along"
+                                       : "a link is not taken along, because its target is missing",
+                                   name, Oddity::kOutsideLink});
   }
 }
 

@@ -61,10 +61,12 @@ FolderListing list_prefix(const std::string& path) {
   return listing;
 }
 
-bool leaves_folder(const fs::directory_entry& entry, const fs::path& folder) {
+/// True for a link without a target, and for one out of the folder unless these are fine.
+bool is_bad_link(const fs::directory_entry& entry, const fs::path& folder, bool links_are_fine) {
   std::error_code error;
   if (!entry.is_symlink(error)) return false;
-  return fs::canonical(entry.path(), error).parent_path() != folder;
+  const fs::path target = fs::canonical(entry.path(), error);
+  return error || (!links_are_fine && target.parent_path() != folder);
 }
 
 }  // namespace
@@ -84,7 +86,7 @@ FolderListing list_folder(const std::string& path) {
     if (is_folder) folders.push_back(name);
     if (!is_plain_file_name(name) || is_folder) continue;
     if (add_weights(listing, name)) continue;
-    if (!links_are_fine && leaves_folder(*at, folder)) {
+    if (is_bad_link(*at, folder, links_are_fine)) {
       listing.outside_links.push_back(name);
     } else if (at->is_regular_file(gone)) {
       listing.others.push_back(name);

@@ -16,7 +16,8 @@ struct FolderListing {
   std::vector<std::string> foreign_weights;  ///< formats that are not read
   std::vector<std::string> others;           ///< plain files: config, tokenizer, README, ...
   std::vector<std::string> rank_folders;     ///< mp_rank_*, the folders of Megatron's ranks
-  std::vector<std::string> outside_links;  ///< links that leave the folder, unless it is a snapshot
+  std::vector<std::string>
+      outside_links;  ///< links to nothing, or out of a folder that is no snapshot
 };
 
 /// Throws kUnreadable if the folder cannot be listed.

@@ -109,6 +109,17 @@ TEST_CASE("shards of unknown tensors are not held against config.json") {
     CHECK_FALSE(check::rule_info(row.rule).id.starts_with("ST04"));
 }
 
+TEST_CASE("a link without a target is a missing file") {
+  const TempFolder folder;
+  const std::string model = copy_sample(folder);
+  std::filesystem::remove(model + "/config.json");
+  std::filesystem::create_symlink("nowhere", model + "/config.json");
+  const api::CheckReport report = api::check(options_for(model));
+  REQUIRE(report.findings.size() == 1);
+  CHECK(report.findings[0].rule == CheckRule::kFileMissing);
+  CHECK(report.findings[0].file == model + "/config.json");
+}
+
 TEST_CASE("a baseline leaves out what it knows, and nothing else") {
   const TempFolder folder;
   const std::string model = copy_sample(folder);

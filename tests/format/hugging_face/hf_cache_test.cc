@@ -142,6 +142,19 @@ TEST_CASE("what is missing is said, with what is there and how to download") {
   CHECK(note(no_revision, "snapshots there") == kCommit);
 }
 
+TEST_CASE("a side file whose blob is not there is a warning") {
+  const test::TempFolder hub;
+  write_cache(hub);
+  const ScopedEnvironment environment("HF_HUB_CACHE", hub.path());
+  const std::string config = hub / "models--org--tiny/snapshots/" + kCommit + "/config.json";
+  fs::remove(config);
+  fs::create_symlink("../../blobs/nothing", config);
+  const Checkpoint checkpoint = open_checkpoint("hf://org/tiny");
+  REQUIRE(checkpoint.warnings.size() == 1);
+  CHECK(checkpoint.warnings[0].file == "config.json");
+  CHECK(checkpoint.warnings[0].message.find("target is missing") != std::string::npos);
+}
+
 TEST_CASE("a blob that is not there makes the snapshot incomplete") {
   const test::TempFolder hub;
   write_cache(hub);
