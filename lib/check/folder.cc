@@ -37,13 +37,11 @@ bool is_folder(const Checkpoint& checkpoint) {
   return store::is_folder(checkpoint.path);
 }
 
-std::string pickle_fix(const Checkpoint& checkpoint, bool is_weights) {
+std::string pickle_fix(std::string_view name, bool is_weights) {
   if (is_weights) return "write them as safetensors: `shardtool merge` of the folder does";
-  const bool is_beside_torch =
-      std::any_of(checkpoint.files.begin(), checkpoint.files.end(),
-                  [](const format::SourceFile& file) { return format::is_torch_name(file.name); });
-  return is_beside_torch ? "keep it elsewhere: the weights are in other files"
-                         : "delete it: the safetensors files hold the same tensors without code";
+  return name.starts_with("pytorch_model")
+             ? "delete it if `shardtool diff` finds the same tensors in the weights' own files"
+             : "keep it elsewhere: the weights are in other files";
 }
 
 void add_pickle(const Checkpoint& checkpoint, const std::string& name, Findings& findings) {
@@ -54,7 +52,7 @@ void add_pickle(const Checkpoint& checkpoint, const std::string& name, Findings&
                 .message = is_weights ? "the weights are a pickle file"
                                       : "a pickle file is beside the weights",
                 .file = path_in(checkpoint.folder(), name),
-                .fix = pickle_fix(checkpoint, is_weights)});
+                .fix = pickle_fix(name, is_weights)});
 }
 
 /// True if config.json requests code from the checkpoint. ST04 reports an unreadable config.

@@ -109,6 +109,20 @@ TEST_CASE("shards of unknown tensors are not held against config.json") {
     CHECK_FALSE(check::rule_info(row.rule).id.starts_with("ST04"));
 }
 
+TEST_CASE("only a pickle of the model's own name may be a copy of the weights") {
+  const TempFolder folder;
+  const std::string model = copy_sample(folder);
+  for (const char* name : {"/optimizer.pt", "/training_args.bin", "/pytorch_model.bin"})
+    std::filesystem::copy(model + "/config.json", model + name);
+  int copies = 0;
+  for (const check::Finding& finding : api::check(options_for(model)).findings) {
+    if (finding.rule != CheckRule::kPickle || !finding.fix.starts_with("delete")) continue;
+    CHECK(finding.file.ends_with("/pytorch_model.bin"));
+    ++copies;
+  }
+  CHECK(copies == 1);
+}
+
 TEST_CASE("a link without a target is a missing file") {
   const TempFolder folder;
   const std::string model = copy_sample(folder);
