@@ -72,6 +72,17 @@ mesh::Mesh fill(const Document& document, std::optional<i64> devices) {
   }
 }
 
+/// The file's own mesh with the sizes that the command line gives: "x=2,y=3". Where the file has
+/// one axis, it takes the devices of an axis of another name.
+std::string own_mesh(const Document& own, const mesh::Mesh& given) {
+  std::vector<mesh::MeshAxis> axes;
+  for (const MeshAxisSpec& spec : own.mesh) {
+    const i64 other = own.mesh.size() == 1 ? given.size() : spec.size.value_or(1);
+    axes.push_back({spec.axis, given.has_axis(spec.axis) ? given.axis(spec.axis).size : other});
+  }
+  return to_string(mesh::Mesh(std::move(axes)));
+}
+
 /// Throws kUnknownName if the mesh of the command line lacks an axis of the file's own mesh over
 /// which the file cuts: then the command line is wrong, not the file.
 void require_own_axes(const Mapping& mapping, const mesh::Mesh& mesh) {
@@ -89,7 +100,7 @@ void require_own_axes(const Mapping& mapping, const mesh::Mesh& mesh) {
                               "mapping cuts '{}'",
                               to_string(mesh), ref.axis, name))
           .at(spec.mesh->place)
-          .help(fmt::format("name the mapping's axes: --mesh {}={}", ref.axis, mesh.size()));
+          .help(fmt::format("name the mapping's axes: --mesh {}", own_mesh(own, mesh)));
     }
   }
 }

@@ -28,6 +28,24 @@ TEST_CASE("the mesh is that of the nearest document, and the command line's stan
   CHECK(chosen(mapping, over("tp=3")) == "tp=3");
 }
 
+TEST_CASE("the help for a mesh that lacks an axis of the file works when it is followed") {
+  const auto followed = [](const std::string& mesh, const std::string& axes,
+                           const std::string& typed) {
+    const Mapping mapping =
+        mapping_of(R"({"version": 1, "mesh": )" + mesh + R"(, "axes": )" + axes + "}");
+    const auto error = testing::error_of([&] { choose_mesh(mapping, over(typed)); });
+    REQUIRE(error);
+    const std::string flag = "--mesh ";
+    const std::string help = error->help_lines().at(0);
+    return chosen(mapping, over(help.substr(help.find(flag) + flag.size())));
+  };
+  const std::string two = R"([{"axis": "x", "size": 2}, {"axis": "y", "size": 3}])";
+  const std::string cuts = R"({"r": {"mesh": "x"}, "q": {"mesh": "y"}})";
+  CHECK(followed(two, cuts, "x=4") == "x=4,y=3");
+  CHECK(followed(two, cuts, "z=4") == "x=2,y=3");
+  CHECK(followed(R"([{"axis": "y", "size": 3}])", R"({"q": {"mesh": "y"}})", "z=4") == "y=4");
+}
+
 TEST_CASE("auto takes the devices that are left") {
   const Mapping mapping =
       with_mesh(R"([{"axis": "dp", "size": "auto"}, {"axis": "tp", "size": 4}])");
