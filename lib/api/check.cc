@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "lib/api/mapping/applied_mapping.h"
@@ -157,6 +158,26 @@ class Check {
         held, check::path_in(logical.parts.front().folder(), format::kManifestName), findings_);
   }
 
+  /// Names of the tensors that match no rule, where the mapping refuses such tensors.
+  static std::set<std::string> unruled_of(const check::ForeignShards& shards,
+                                          const mapping::Mapping& mapping,
+                                          const mapping::ModelConfig* model,
+                                          mapping::ResolveOptions options) {
+    std::vector<TensorSpec> specs;
+    for (const check::RankTensor& tensor : shards.tensors) specs.push_back(tensor.spec);
+    const auto by_name = [](const TensorSpec& spec) -> const std::string& { return spec.name; };
+    std::ranges::sort(specs, {}, by_name);
+    const auto repeated = std::ranges::unique(specs, {}, by_name);
+    specs.erase(repeated.begin(), repeated.end());
+    bool is_refused = false;
+    options.report = [&](const Error& error) { is_refused |= error.code() == ErrorCode::kNoRule; };
+    std::set<std::string> names;
+    for (const auto& resolved : mapping::resolve(mapping, specs, model, options).tensors) {
+      if (is_refused && resolved.by->rule == "unknown") names.insert(specs[resolved.tensor].name);
+    }
+    return names;
+  }
+
   /// Checks shards without a manifest against the mapping.
   void check_foreign(const Surveyed& surveyed) {
     const LogicalCheckpoint& logical = surveyed.logical;
@@ -172,6 +193,7 @@ class Check {
       };
       check::ForeignShards shards = *surveyed.foreign;
       if (config) shards.extents = check::extents_of_model(*config);
+      shards.unruled = unruled_of(shards, mapping, model, options);
       const auto data = check::check_foreign_shards(shards, resolve, findings_);
       options.report = [&](const Error& error) { add_rule_error(error, logical); };
       std::vector<TensorSpec> specs;

@@ -134,7 +134,8 @@ bool try_next(AllParts& all, size_t round, const Ranks& ranks, const Resolve& re
   const mapping::Resolution resolution = resolve(specs);
   for (const ResolvedTensor& resolved : resolution.tensors) {
     Parts& parts = *tried[resolved.tensor];
-    if (parts.whole || !fits(*resolved.layout, parts, ranks)) continue;
+    if (parts.whole || parts.candidates.empty()) continue;
+    if (!fits(*resolved.layout, parts, ranks)) continue;
     parts.whole = specs[resolved.tensor];
     parts.layout = resolved.layout;
   }
@@ -289,14 +290,19 @@ std::vector<DataTensor> check_foreign_shards(const ForeignShards& shards, const 
   }
   check_files(shards, ranks.devices, findings);
   AllParts all = gather(shards, ranks);
-  for (auto& [name, parts] : all) parts.candidates = candidates_of(parts, ranks, shards.extents);
+  const auto is_unruled = [&](std::string_view name) {
+    return shards.unruled.contains(std::string(name));
+  };
+  for (auto& [name, parts] : all) {
+    if (!is_unruled(name)) parts.candidates = candidates_of(parts, ranks, shards.extents);
+  }
   for (size_t round = 0; try_next(all, round, ranks, resolve); ++round) {
   }
   Judge judge(shards, ranks, findings);
   std::vector<DataTensor> data;
   i64 proved = 0;
   for (const auto& [name, parts] : all) {
-    judge.judge(parts);
+    if (!is_unruled(name)) judge.judge(parts);
     proved += parts.whole ? 1 : 0;
     add_data(parts, data);
   }

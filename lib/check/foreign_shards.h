@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -37,6 +38,8 @@ struct ForeignShards {
   std::vector<RankFile> files;
   std::vector<RankTensor> tensors;
   std::vector<i64> extents = {};  ///< possible extents of whole tensors by config.json
+  std::set<std::string> unruled =
+      {};  ///< names that match no rule: by none their shapes are judged
 };
 
 /// Extents that a model's config.json implies: vocabulary, MLP, heads, fused QKV.

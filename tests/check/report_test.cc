@@ -109,6 +109,24 @@ TEST_CASE("shards of unknown tensors are not held against config.json") {
     CHECK_FALSE(check::rule_info(row.rule).id.starts_with("ST04"));
 }
 
+TEST_CASE("tensors of rank files that match no rule do not count as fitting the mapping") {
+  const TempFolder folder;
+  for (const char* file : {"model-rank-0-part-0.safetensors", "model-rank-1-part-0.safetensors"})
+    write_tensors(folder, file, {{"n", "F32", {2}}, {"u", "F32", {2}}, {"w", "F32", {2, 2}}});
+  api::CheckOptions options = options_for(folder.path());
+  options.mapping.emplace();
+  options.mapping->path =
+      folder.write("mapping.json", R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
+          "rules": [{"match": "w", "strategy": {"type": "rowwise", "over": "tp"}},
+                    {"match": "n", "strategy": "replicate"}]})");
+  const api::CheckReport report = api::check(options);
+  REQUIRE(report.rules.size() == 2);
+  CHECK(count_of(report, CheckRule::kNoRule) == 1);
+  const auto note = std::ranges::find(report.findings, CheckRule::kUnproved, &check::Finding::rule);
+  REQUIRE(note != report.findings.end());
+  CHECK(note->message.starts_with("the shapes of 2 of 3 tensors fit the mapping"));
+}
+
 TEST_CASE("only a pickle of the model's own name may be a copy of the weights") {
   const TempFolder folder;
   const std::string model = copy_sample(folder);
