@@ -18,6 +18,7 @@ Service service_of(const ServiceLoad& load, i64 running, const PassTimes& times,
   service.tpot_us = service.step_us + service.host_us + service.others_us;
   service.request_us = overheads.request_us;
   service.prompt_us = overheads.prompt_factor * times.prompts_us;
+  if (times.has_experts) service.prompt_us *= overheads.experts_factor;
   service.turn_us = times.step_us / 2 + overheads.burst * (sequences - 1) / 2 * each;
   service.ttft_us = service.request_us + service.prompt_us + service.turn_us;
   service.tokens_per_s = sequences * tokens / service.answer_us() * kUsPerSecond;

@@ -19,6 +19,7 @@ struct PassTimes {
   double prompts_us = 0;  ///< a pass over the prompts that run together
   i64 together = 1;       ///< prompts of that pass: one per group of devices with own tokens
   i64 stages = 1;         ///< of a pipeline: each works on another part of the sequences
+  bool has_experts = false;
 };
 
 /// Time that an engine adds to its passes. Fitted to the seen groups of tests/costs/README.md:
@@ -26,11 +27,14 @@ struct PassTimes {
 /// engine were better on seen groups and worse on unseen ones.
 struct EngineOverheads {
   double sequence_us = 8;       ///< per step and sequence: scheduling, sampling, detokenising
-  double request_us = 20'000;   ///< per request: from the client to its prompt and back
-  double prompt_factor = 3.5;   ///< time to a client's own first token, in passes over its prompt
-  double burst = 0.15;          ///< prompts that arrive together, as a fraction of all clients'
+  double request_us = 10'000;   ///< per request: from the client to its prompt and back
+  double prompt_factor = 2;     ///< time to a client's own first token, in passes over its prompt
+  double burst = 0.2;           ///< prompts that arrive together, as a fraction of all clients'
   double others_factor = 1.15;  ///< time that others' prompts take from an answer, in their passes
   double launch_factor = 1.2;   ///< gaps between the kernels of a step, in the profile's launches
+  /// Own prompt with experts, in those without: a single prompt gives each expert few tokens, and
+  /// kernels that distribute and gather them are not in its pass.
+  double experts_factor = 1.5;
 };
 
 /// Fraction of Service::tpot_us by which it differs from the measured time in four of five measured
@@ -59,6 +63,7 @@ struct Service {
 ///
 ///     tpot = step + sequence running / stages + others_factor (running - 1) p / answer_len
 ///     ttft = request + prompt_factor prompts + step / 2 + burst p (running - 1) / 2 + queue
+///            (with experts prompt_factor experts_factor)
 ///     with p = prompts / (together stages)
 ///
 /// `times` has launch_factor already. In the time of an answer every other running client sends one

@@ -78,3 +78,14 @@ TEST_CASE("stages and groups of a pass share its prompts") {
   CHECK(service_of({1024, 256, 17}, 17, {10'000, 32'000, 1, 2}, kNone).others_us == alone / 2);
   CHECK(service_of({1024, 256, 17}, 17, {10'000, 32'000, 4, 2}, kNone).others_us == alone / 8);
 }
+
+TEST_CASE("an own prompt takes longer with experts, and those of others do not") {
+  const PassTimes dense{10'000, 30'000};
+  PassTimes experts = dense;
+  experts.has_experts = true;
+  const ServiceLoad load{1024, 256, 8};
+  const double more = EngineOverheads().experts_factor;
+  CHECK(service_of(load, 8, experts).prompt_us ==
+        Approx(more * service_of(load, 8, dense).prompt_us));
+  CHECK(service_of(load, 8, experts).tpot_us == service_of(load, 8, dense).tpot_us);
+}

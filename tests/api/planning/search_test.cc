@@ -63,7 +63,8 @@ PlanReport planned(const std::string& path, const ServingLayout& layout, i64 bat
 }
 
 /// Offer of a layout from two plans of the command `plan`.
-plan::Offer offer_of(const std::string& path, const ServingLayout& layout, i64 clients) {
+plan::Offer offer_of(const std::string& path, const ServingLayout& layout, i64 clients,
+                     bool has_experts) {
   const i64 each = ceil_div(clients, layout.dp);
   const i64 together = std::min(layout.ep, each);
   const PlanReport step =
@@ -72,7 +73,7 @@ plan::Offer offer_of(const std::string& path, const ServingLayout& layout, i64 c
   const plan::Service service = plan::service_of(
       {kPrompt, kAnswer, each}, each,
       {step_in_engine(step.cost->price->decode, *options_for(path).plan.hardware).step_us,
-       prompt.cost->price->prefill.roofline->step_us, together, layout.pp});
+       prompt.cost->price->prefill.roofline->step_us, together, layout.pp, has_experts});
   plan::Offer offer;
   offer.devices = layout.devices();
   offer.ttft_us = service.ttft_us;
@@ -99,7 +100,7 @@ Offers all_offers(const std::string& path, bool has_experts) {
       for (const i64 clients : {1, 5, 16}) {
         if (clients < layout.dp) continue;
         const auto offer = testing::error_of([&] { return planned(path, layout, 1, 1, 1); });
-        if (!offer) offers[clients].push_back(offer_of(path, layout, clients));
+        if (!offer) offers[clients].push_back(offer_of(path, layout, clients, has_experts));
       }
     }
   }

@@ -42,8 +42,8 @@ AnswerParts parts_of(const plan::Service& service, const model::Roofline& step,
 class ReplicaPrices {
  public:
   ReplicaPrices(const SearchOptions& options, const PlacedReplica& replica,
-                const model::ReplicaWorkload& workload)
-      : options_(options), replica_(replica), workload_(workload) {}
+                const model::ReplicaWorkload& workload, bool has_experts)
+      : options_(options), replica_(replica), workload_(workload), has_experts_(has_experts) {}
 
   /// Sets the row's service, offer and parts for `clients` of a replica, of which `places` fit.
   void price(i64 clients, i64 places, ServingRow& row) {
@@ -53,7 +53,8 @@ class ReplicaPrices {
     const model::Roofline prompts = prefill(std::min(together, running), row.sequence_parallel);
     const plan::ServiceLoad load{options_.prompt_len, options_.answer_len, clients};
     row.service = plan::service_of(
-        load, running, {step.step_us, prompts.step_us, std::min(together, running), row.layout.pp});
+        load, running,
+        {step.step_us, prompts.step_us, std::min(together, running), row.layout.pp, has_experts_});
     row.parts = parts_of(row.service, step, prompts);
     row.offer = {row.layout.devices(),
                  row.service.ttft_us,
@@ -88,6 +89,7 @@ class ReplicaPrices {
   const SearchOptions& options_;
   const PlacedReplica& replica_;
   model::ReplicaWorkload workload_;
+  bool has_experts_;
   std::map<i64, std::optional<model::Roofline>> steps_;
   std::map<std::pair<i64, bool>, std::optional<model::Roofline>> prompts_;
 };
@@ -144,7 +146,8 @@ class ReplicaSearch {
       return refuse(layouts, "memory",
                     fmt::format("a device needs {} for one sequence", format_bytes(memory.total)));
     }
-    ReplicaPrices prices(options_, replica, model_.workload(replica, kv_dtype));
+    ReplicaPrices prices(options_, replica, model_.workload(replica, kv_dtype),
+                         model_.limits().experts > 0);
     for (const ServingLayout& layout : layouts) {
       ServingRow row;
       row.source = source_;
