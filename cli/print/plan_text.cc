@@ -69,8 +69,12 @@ void print_cache(Session& session, const api::MemoryReport& memory) {
     room = std::min(room.value_or(*other.kv_capacity_tokens), *other.kv_capacity_tokens);
   }
   auto text = fmt::format("{} per token", format_bytes(device.kv_per_token));
-  if (memory.devices.size() > 1)
-    text += fmt::format(" on this device, {} on all", format_bytes(all));
+  const i64 devices = std::ssize(memory.devices) / memory.sequence_groups;
+  if (devices > 1) {
+    const bool is_group = memory.sequence_groups > 1;
+    text += fmt::format(" on this device, {} on {}", format_bytes(all / memory.sequence_groups),
+                        is_group ? fmt::format("the {} devices of a sequence", devices) : "all");
+  }
   if (room) text += fmt::format("; the budget leaves room for {} tokens", format_count(*room));
   session.out().write(labelled(session.out_style(), "cache", text));
 }

@@ -141,6 +141,9 @@ struct MemoryReport {
   std::vector<std::string> classes;
   std::vector<PlanDevice> devices;
   i64 checkpoint_bytes = 0;  ///< all tensors, each once
+  /// Groups of devices with sequences of their own: along axes of role "fsdp" and along those that
+  /// distribute experts alone. Caches and activations are those of ceil(batch / groups) sequences.
+  i64 sequence_groups = 1;
   size_t fullest = 0;        ///< index of the device with the largest total
   std::string largest_part;  ///< largest part of that device: "weights", "kv cache", ...
   i64 largest_bytes = 0;     ///< size of that part

@@ -378,12 +378,12 @@ void set_layers(const AppliedMapping& applied, const PlannedModel& model,
   }
 }
 
-/// Returns the workload of a device: along axes of role "fsdp" each has its own sequences.
-Workload workload_of_device(const Workload& all, const mapping::Resolution& resolution) {
-  Workload mine = all;
-  for (const std::string& axis : resolution.gathered)
-    mine.batch = ceil_div(mine.batch, resolution.mesh.axis(axis).size);
-  return mine;
+/// Returns the number of groups of devices with sequences of their own: along axes of role "fsdp",
+/// and along those that distribute experts alone.
+i64 sequence_groups(const PlannedModel& model, const mapping::Resolution& resolution) {
+  i64 groups = mesh::extent(resolution.mesh, token_axes_of(model, resolution));
+  for (const std::string& axis : resolution.gathered) groups *= resolution.mesh.axis(axis).size;
+  return groups;
 }
 
 }  // namespace
@@ -415,7 +415,9 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const PlannedMode
     return report;
   }
   const Kept kept = kept_of(config, model, options.workload.kv_dtype, report.mesh.size(), notes);
-  const Workload workload = workload_of_device(options.workload, applied.resolution);
+  report.sequence_groups = sequence_groups(model, applied.resolution);
+  Workload workload = options.workload;  // of a device
+  workload.batch = ceil_div(workload.batch, report.sequence_groups);
   set_cache(model, kept, workload, report, notes);
   set_states(kept, workload, report);
   set_activations(model, kept, workload, report);

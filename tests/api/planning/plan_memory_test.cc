@@ -13,7 +13,7 @@
 #include "lib/mapping/quantization.h"
 #include "lib/mapping/resolve/resolve.h"
 #include "lib/store/local/file.h"
-#include "tests/api/published_models.h"
+#include "tests/api/planning/published_memory.h"
 #include "tests/golden/models.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"
@@ -24,42 +24,6 @@ namespace {
 using test::PublishedModel;
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
-
-AppliedMapping applied_to(const PublishedModel& model, const mapping::ModelConfig& config,
-                          const std::string& mesh) {
-  const auto preset = mapping::load_preset(mapping::detect_preset(config, model.tensors).value());
-  AppliedMapping applied{mapping::with_quantization(preset, &config), {}, model.tensors};
-  mapping::ResolveOptions resolve;
-  resolve.mesh = mesh::parse_mesh(mesh);
-  applied.resolution = mapping::resolve(applied.mapping, applied.specs, &config, resolve);
-  return applied;
-}
-
-MemoryReport memory(const PublishedModel& model, const std::string& mesh,
-                    const PlanOptions& options = {}, std::vector<std::string>* told = nullptr) {
-  const auto config = mapping::parse_config(model.config, "config.json");
-  const AppliedMapping applied = applied_to(model, config, mesh);
-  std::vector<std::string> notes;
-  MemoryReport report = device_memory(&config, applied, options, notes);
-  if (told != nullptr) {
-    *told = std::move(notes);
-  } else {
-    CHECK(notes.empty());
-  }
-  return report;
-}
-
-i64 of_class(const MemoryReport& report, size_t rank, const std::string& name) {
-  const auto found = std::find(report.classes.begin(), report.classes.end(), name);
-  REQUIRE(found != report.classes.end());
-  return report.devices[rank].by_class[static_cast<size_t>(found - report.classes.begin())];
-}
-
-i64 parameters(const PublishedModel& model) {
-  return std::accumulate(
-      model.tensors.begin(), model.tensors.end(), i64{0},
-      [](i64 sum, const TensorSpec& spec) { return sum + element_count(spec.shape).value(); });
-}
 
 double weights_gib(const MemoryReport& report) {
   return static_cast<double>(report.devices.front().weights) / kGib;
@@ -329,15 +293,6 @@ TEST_CASE("the first Mamba keeps a state for every feature, short convolutions a
   CHECK(memory(lfm2, "tp=2", options, &notes).devices[1].states == 3 * two_before);
 }
 
-PublishedModel golden_model(const std::string& name) {
-  const std::string& folder = golden::model_folder(name);
-  PublishedModel model;
-  model.config = store::read_text(folder + "/config.json", 1 << 20);
-  for (const auto& [tensor, content] : test::read_tensors(folder, "model"))
-    model.tensors.push_back(content.spec);
-  return model;
-}
-
 TEST_CASE("states are those of all heads, whatever axis of a rate counts them") {
   PlanOptions options;
   options.workload.context = 10;
@@ -394,31 +349,6 @@ TEST_CASE("heads that a fused projection has in groups are counted where their g
   const i64 all = memory(golden_model("codegen"), "tp=1").devices[0].kv_per_token;
   for (const PlanDevice& device : memory(golden_model("codegen"), "tp=2").devices)
     CHECK(2 * device.kv_per_token == all);
-}
-
-TEST_CASE("training counts layers whose number config.json says as a pattern alone") {
-  PlanOptions options;
-  options.training = TrainingPlan{};
-  options.training->sequence = 16;
-  CHECK(memory(golden_model("nemotron_h"), "tp=1", options).devices[0].activations > 0);
-}
-
-TEST_CASE("activations of training count the experts that tokens choose, on their devices") {
-  PlanOptions options;
-  options.training = TrainingPlan{};
-  options.training->sequence = 100;
-  options.training->recompute = plan::Recompute::kSelective;
-  const auto kept = [&](const char* mesh) {
-    return memory(golden_model("mixtral"), mesh, options).devices.front().activations;
-  };
-  // 48 features of the stream. 64, 32 and 32 of q, k and v, and 64 of o's input; scores of 8
-  // experts; 3 chosen experts with an input of 48, and 12 of gate, of up and of down's input.
-  constexpr i64 kWhole = 10 * 48 + 2 * (192 + 8 + 3 * (48 + 3 * 12));
-  CHECK(kept("tp=1") == 100 * 2 * kWhole);
-  CHECK(kept("ep=2") == 100 * 2 * kWhole);
-  CHECK(kept("tp=2") == 100 * 2 * (10 * 48 + 2 * (96 + 8 + 3 * (48 + 3 * 6))));
-  // The first of two stages has one layer, and two micro-batches.
-  CHECK(kept("pp=2") == 2 * 100 * kWhole);
 }
 
 TEST_CASE("a class of one's own is asked before the built-in ones, and may add to one") {
@@ -485,21 +415,6 @@ TEST_CASE("the total of a device is the sum of its parts, and the budget decides
   }
   options.device.bytes = 20'000'000'000;
   CHECK(memory(test::llama_3_70b(), "tp=8", options).fits == false);
-}
-
-TEST_CASE("training: weights, gradients and Adam of one device's parameters, by stage") {
-  PlanOptions options;
-  options.training = TrainingPlan{};
-  const PublishedModel model = test::llama_3_8b();
-  CHECK(memory(model, "tp=1", options).devices[0].total == 16 * parameters(model));
-  options.training->zero_stage = 3;
-  options.training->data_parallel = 8;
-  const PlanDevice device = memory(model, "tp=1", options).devices[0];
-  CHECK(device.training == 2 * parameters(model));
-  // The head and the last norm, with gradients: 4 bytes of each parameter that others hold.
-  constexpr i64 kHead = 128256 * 4096 + 4096;
-  CHECK(device.gathered == 4 * (kHead - kHead / 8));
-  CHECK(device.total == device.training + device.gathered);
 }
 
 TEST_CASE("a type of cache that is not known is refused") {
