@@ -24,7 +24,7 @@ const std::vector<const char*>& patterns() {
       R"((?:.*[-_.])?rank[-_]?(\d+)()()\.safetensors)",
       R"(model(\d+)()-mp(\d+)\.safetensors)",
       R"(.*[-_]TP-(\d+)()()\.safetensors)",
-      R"(consolidated\.(\d+)()()\.safetensors)",
+      R"(consolidated\.(\d+)()()\.(?:safetensors|pth))",
       R"((?:mp_|tp_)?rank[-_]?(\d+)()())",
   };
   return kPatterns;

@@ -6,6 +6,7 @@
 #include "tests/layouts/tables.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
+#include "tests/support/torch_files.h"
 
 /// Files of ranks without a manifest, as the engines' own scripts write them.
 namespace shardtool::layouts {
@@ -52,7 +53,6 @@ TEST_CASE("files that an engine's own script wrote are merged by the layout's ta
     for (const fs::path& path : test::tables(layout)) {
       const json table = json::parse(std::ifstream(path));
       for (const json& mesh : table.at("meshes")) {
-        if (mesh.at("flags").size() > 2) continue;  // --axes is not in the files
         CAPTURE(path.string());
         const TempFolder folder;
         const Tensors whole = split_without_manifest(folder, table, mesh);
@@ -92,6 +92,28 @@ TEST_CASE("files that are no complete parts of the layout are refused") {
   CHECK_NOTHROW(merge_parts(folder, "deepseek"));
   fs::remove(last);
   CHECK_ERROR(kCoverage, merge_parts(folder, "deepseek"));
+}
+
+TEST_CASE("Meta's own .pth files are read, without their table of rotations") {
+  const json table = table_of("meta@3");
+  const TempFolder folder;
+  const Tensors whole = split_without_manifest(folder, table, table.at("meshes").back());
+  for (const auto& entry : fs::directory_iterator(folder / "parts")) {
+    const fs::path path = entry.path();
+    if (path.extension() != ".safetensors") continue;
+    Tensors part = test::read_tensors(folder / "parts", path.stem().string());
+    part["rope.freqs"] = test::numbered_tensor("rope.freqs", Dtype::kF32, {4});
+    folder.write("parts/" + path.stem().string() + ".pth", test::torch_zip(part));
+    fs::remove(path);
+  }
+  api::MergeOptions options;
+  options.sources = {folder / "parts"};
+  options.from_layout = "meta";
+  options.write.output = folder / "merged";
+  const api::TransformReport report = api::merge(options);
+  CHECK(test::rows_of(test::read_tensors(folder / "merged", "model")) == test::rows_of(whole));
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings[0].find("rope.freqs") != std::string::npos);
 }
 
 TEST_CASE("a manifest says more than --from-layout, and fused tensors need one") {

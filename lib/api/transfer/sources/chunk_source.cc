@@ -137,6 +137,15 @@ class Unstacking {
 
 }  // namespace
 
+void warn_of_left_out(const std::vector<std::string>& names, LogicalCheckpoint& read) {
+  if (names.empty()) return;
+  read.parts.front().warnings.push_back(
+      {fmt::format("{} of the checkpoint {} no weights and left out: {}",
+                   plural(std::ssize(names), "tensor"), names.size() == 1 ? "is" : "are",
+                   format::list_for_message(names)),
+       "", format::Oddity::kOtherEntry});
+}
+
 LogicalCheckpoint unstacked(LogicalCheckpoint stored, const layouts::EngineLayout& layout,
                             const mapping::ModelConfig* config) {
   std::vector<std::string> left_out;
@@ -144,13 +153,7 @@ LogicalCheckpoint unstacked(LogicalCheckpoint stored, const layouts::EngineLayou
   std::erase_if(stored.parts.front().side_files, [&layout](const std::string& name) {
     return std::ranges::find(layout.own_files, name) != layout.own_files.end();
   });
-  if (!left_out.empty()) {
-    stored.parts.front().warnings.push_back(
-        {fmt::format("{} of the checkpoint {} no weights and left out: {}",
-                     plural(std::ssize(left_out), "tensor"), left_out.size() == 1 ? "is" : "are",
-                     format::list_for_message(left_out)),
-         "", format::Oddity::kOtherEntry});
-  }
+  warn_of_left_out(left_out, stored);
   return stored;
 }
 

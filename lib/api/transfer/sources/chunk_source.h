@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/layouts/engine_layout.h"
 
@@ -12,5 +15,9 @@ namespace shardtool::api {
 /// that the layout has no rules for, and the errors of parts_at.
 LogicalCheckpoint unstacked(LogicalCheckpoint stored, const layouts::EngineLayout& layout,
                             const mapping::ModelConfig* config);
+
+/// Adds a warning to the first part that names stored tensors which are no weights, if there are
+/// any.
+void warn_of_left_out(const std::vector<std::string>& names, LogicalCheckpoint& read);
 
 }  // namespace shardtool::api

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "lib/api/mapping/mapping_choice.h"
@@ -15,6 +17,7 @@
 #include "lib/base/error.h"
 #include "lib/check/model.h"
 #include "lib/layouts/engine_layout.h"
+#include "lib/mapping/document/glob.h"
 #include "lib/mapping/resolve/output_tensors.h"
 #include "lib/mapping/resolve/resolve.h"
 #include "lib/mapping/resolve/stored_names.h"
@@ -61,6 +64,20 @@ void require_readable(const layouts::EngineLayout& layout) {
       .help(layout.form.has_chunks
                 ? "leave out --from-layout: the files say themselves which rows they have"
                 : "merge the output of `shardtool split`, which has a manifest");
+}
+
+/// Removes the tensors of the files that are no weights. Returns their names, each once.
+std::set<std::string> take_out(check::ForeignShards& shards, const layouts::EngineLayout& layout) {
+  std::set<std::string> names;
+  for (const std::string& glob : layout.left_out) {
+    const auto takes = mapping::glob_filter(glob);
+    for (const check::RankTensor& tensor : shards.tensors) {
+      if (takes(tensor.spec.name)) names.insert(tensor.spec.name);
+    }
+  }
+  std::erase_if(shards.tensors,
+                [&](const check::RankTensor& tensor) { return names.contains(tensor.spec.name); });
+  return names;
 }
 
 /// Gives every tensor the checkpoint's name and leaves constants out.
@@ -188,6 +205,58 @@ LogicalCheckpoint open_by_read_rules(const LayoutSource& source,
   return read;
 }
 
+/// Ways in which a layout cuts a model: its own, then the entries of "layouts" in its documents.
+std::vector<std::string> ways_to_cut(const mapping::Mapping& of_layout) {
+  std::vector<std::string> ways{""};
+  for (const mapping::Document& document : of_layout.documents()) {
+    for (const auto& [name, axes] : document.layouts) ways.push_back(name);
+  }
+  return ways;
+}
+
+/// Whole tensors that one way of cutting makes the parts of, and the sizes of its axes.
+struct Fitted {
+  std::vector<check::DataTensor> data;
+  std::map<std::string, i64> axis_sizes;
+};
+
+Fitted fit(const check::ForeignShards& shards, const mapping::Mapping& mapping,
+           const mapping::ModelConfig* model, const mapping::ResolveOptions& options) {
+  Fitted fitted;
+  check::Findings findings{check::Profile("")};
+  const auto resolve_and_note = [&](std::span<const TensorSpec> specs) {
+    mapping::Resolution resolution = resolve(mapping, specs, model, options);
+    fitted.axis_sizes = resolution.axis_sizes;
+    return resolution;
+  };
+  try {
+    fitted.data = check::check_foreign_shards(shards, resolve_and_note, findings);
+  } catch (const Error&) {
+    throw_first(findings);  // such as a missing rank, which is why experts are missing
+    throw;
+  }
+  throw_first(findings);
+  return fitted;
+}
+
+/// Takes the first of the ways that makes the shapes of the parts. Throws the error of the first
+/// way if none does.
+Fitted fit_any(const check::ForeignShards& shards, const mapping::Mapping& mapping,
+               const mapping::ModelConfig* model, mapping::ResolveOptions options,
+               const std::vector<std::string>& ways) {
+  std::optional<Error> of_first;
+  for (const std::string& way : ways) {
+    options.layout = way;
+    try {
+      return fit(shards, mapping, model, options);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kShapeMismatch) throw;
+      if (!of_first) of_first = error;
+    }
+  }
+  throw *std::move(of_first);
+}
+
 }  // namespace
 
 LogicalCheckpoint open_in_layout(const LayoutSource& source) {
@@ -203,6 +272,7 @@ LogicalCheckpoint open_in_layout(const LayoutSource& source) {
   const mapping::ModelConfig* model = config ? &*config : nullptr;
   const auto documents = layouts::documents_for(layout, model);
   const mapping::Mapping of_layout(documents);
+  const std::set<std::string> left_out = take_out(files.shards, layout);
   rename(files.shards, mapping::StoredNames(of_layout, model));
   mapping::ResolveOptions options;
   options.mesh = mesh_of(layout, files.shards);
@@ -211,27 +281,14 @@ LogicalCheckpoint open_in_layout(const LayoutSource& source) {
   check::ForeignShards shards = files.shards;
   if (config) shards.extents = check::extents_of_model(*config);
   LogicalCheckpoint opened = without_shapes(files);
+  warn_of_left_out({left_out.begin(), left_out.end()}, opened);
   const mapping::Mapping mapping = with_layout(choose_mapping(choice, opened), documents);
-  check::Findings findings{check::Profile("")};
-  std::map<std::string, i64> axis_sizes;
-  const auto resolve_and_note = [&](std::span<const TensorSpec> specs) {
-    mapping::Resolution resolution = resolve(mapping, specs, model, options);
-    axis_sizes = resolution.axis_sizes;
-    return resolution;
-  };
-  std::vector<check::DataTensor> data;
-  try {
-    data = check::check_foreign_shards(shards, resolve_and_note, findings);
-  } catch (const Error&) {
-    throw_first(findings);  // such as a missing rank, which is why experts are missing
-    throw;
-  }
-  throw_first(findings);
+  const Fitted fitted = fit_any(shards, mapping, model, options, ways_to_cut(of_layout));
   opened.tensors.clear();
-  for (const check::DataTensor& tensor : data) {
+  for (const check::DataTensor& tensor : fitted.data) {
     opened.tensors.push_back({tensor.spec, tensor.side, tensor.ranks, {}, nullptr, {}});
   }
-  interleave_rows(mapping, model, axis_sizes, opened.tensors);
+  interleave_rows(mapping, model, fitted.axis_sizes, opened.tensors);
   return opened;
 }
 
