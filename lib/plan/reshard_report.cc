@@ -92,7 +92,9 @@ Action choose_or_advise(const Solver& solver, const ActionSet& set) {
       const Action free = GreedyReshard(AllowedMoves::all()).choose(set);
       std::vector<std::string> transfers;
       for (const OperandMove& move : moves_of(set, free)) transfers.push_back(to_string(move, set));
-      refusal.help(fmt::format("insert before it: {}", fmt::join(transfers, ", ")));
+      if (!transfers.empty()) {
+        refusal.help(fmt::format("insert before it: {}", fmt::join(transfers, ", ")));
+      }
     } catch (const Error&) {
       // no moves make it legal: the refusal stands as it is
     }

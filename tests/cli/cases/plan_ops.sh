@@ -53,3 +53,4 @@ for generation in exact A B C D; do
   test "$told" = "$(total --generation $generation) $(total --generation $generation --allow-partial-to-sharded)" ||
     echo "the manual is wrong about $generation"
 done
+shardtool plan "$samples/tiny-llama" --tp 4 --ops --prompt-len 64 --operand-budget 1kB; echo "exit $?"
