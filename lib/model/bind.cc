@@ -16,6 +16,7 @@
 #include "lib/model/graph/layer_number.h"
 #include "lib/model/graph/requirement.h"
 #include "lib/model/graph/value_order.h"
+#include "lib/model/missing_tensors.h"
 #include "lib/ops/spelling.h"
 
 namespace shardtool::model {
@@ -182,27 +183,12 @@ const Way& Binder::chosen(const Alternatives& ways, i64 layer) {
   return *last;
 }
 
-/// Throws with the spelling that shares the longest prefix with an existing tensor.
 void Binder::fail_missing(const std::string& name, i64 layer) const {
-  std::string likeliest;
-  size_t most = 0;
-  const ops::Spelling spellings(name);
   const auto numbers = [&](const std::string& word) { return number_of(word, layer, 0); };
-  for (size_t choice = 0; choice < spellings.count(); ++choice) {
-    const std::string spelling = spellings.text(choice, numbers);
-    for (const TensorSpec& tensor : tensors_) {
-      const auto differs =
-          std::mismatch(spelling.begin(), spelling.end(), tensor.name.begin(), tensor.name.end());
-      const auto shared = static_cast<size_t>(differs.first - spelling.begin());
-      if (!likeliest.empty() && shared <= most) continue;
-      likeliest = spelling;
-      most = shared;
-    }
-  }
   throw Error(
       ErrorCode::kUnsupported,
       fmt::format("the graph of {} reads a tensor that the checkpoint lacks", model_.graph->family))
-      .tensor(likeliest)
+      .tensor(likeliest_name(name, numbers, tensors_))
       .note("stored as", stored_as_)
       .help("weights that are packed in a way that is not known have other names");
 }

@@ -10,9 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "lib/api/transform.h"
+#include "lib/api/transfer/sources/layout_source.h"
 #include "lib/format/checkpoint.h"
 #include "lib/format/torch/megatron_ranks.h"
+#include "tests/layouts/model_parts.h"
 #include "tests/support/generators.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -228,11 +229,7 @@ void write_ranks(const TempFolder& folder, const Tensors& whole, const RankedMod
 }
 
 Tensors merged_ranks(const TempFolder& folder) {
-  MergeOptions options;
-  options.sources = {folder / "iter"};
-  options.from_layout = "megatron";
-  options.write.output = folder / "merged";
-  merge(options);
+  test::write_parts(open_in_layout({{folder / "iter"}, "megatron", ""}), folder / "merged");
   return test::read_tensors(folder / "merged", "");
 }
 

@@ -8,9 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "lib/api/transform.h"
+#include "lib/api/transfer/sources/layout_source.h"
 #include "lib/layouts/engine_layout.h"
 #include "lib/mapping/document/glob_matcher.h"
+#include "tests/layouts/model_parts.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/generators.h"
 #include "tests/support/safetensors_text.h"
@@ -68,12 +69,9 @@ test::Tensors merged_from(const TempFolder& folder, const json& config,
                           std::vector<std::string>* warnings = nullptr) {
   folder.write("config.json", config.dump());
   const TempFolder output;
-  api::MergeOptions options;
-  options.sources = {folder.path()};
-  options.from_layout = "megatron";
-  options.write.output = output / "merged";
-  const api::TransformReport report = api::merge(options);
-  if (warnings != nullptr) *warnings = report.warnings;
+  const auto said =
+      test::write_parts(api::open_in_layout({{folder.path()}, "megatron", ""}), output / "merged");
+  if (warnings != nullptr) *warnings = said;
   return test::read_tensors(output / "merged", "model");
 }
 

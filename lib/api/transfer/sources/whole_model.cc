@@ -1,0 +1,35 @@
+#include "lib/api/transfer/sources/whole_model.h"
+
+#include <fmt/format.h>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/model/graph/graph_list.h"
+#include "lib/model/missing_tensors.h"
+
+namespace shardtool::api {
+
+void require_whole_model(LogicalCheckpoint& read, const mapping::ModelConfig& config) {
+  const std::vector<TensorSpec> specs = read.specs();
+  std::string why_not;
+  const auto graph = model::find_graph(config, why_not);
+  if (graph == nullptr) {
+    read.parts.front().warnings.push_back(
+        {fmt::format("tensors may be missing: which ones the model has is not known, {}", why_not),
+         "", format::Oddity::kOtherEntry});
+    return;
+  }
+  const model::Model bound = model::bind_model(graph, config, specs, model::Misfits::kLeaveOut);
+  const model::MissingTensors missing = model::missing_tensors(bound, specs);
+  if (missing.count == 0) return;
+  throw Error(ErrorCode::kCoverage, "the files lack tensors of the model")
+      .at({config.file(), 0, 0, {}})
+      .tensor(quote_for_message(missing.first))
+      .note("found", fmt::format("{} of the model", plural(std::ssize(specs), "tensor")))
+      .note("expected",
+            fmt::format("{} more, of which this is the first", plural(missing.count, "tensor")))
+      .help("look for the files of the other ranks and pipeline stages")
+      .help("take the config.json of this model: it says how many layers there are");
+}
+
+}  // namespace shardtool::api

@@ -1,0 +1,134 @@
+// Files of another tool hold the whole model of their config.json, or are refused.
+#include "lib/api/transfer/sources/whole_model.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "lib/api/transform.h"
+#include "tests/support/checkpoint_files.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::api {
+namespace {
+
+using nlohmann::json;
+using test::TempFolder;
+using test::Tensors;
+
+json llama_config() {
+  return {{"model_type", "llama"},    {"architectures", {"LlamaForCausalLM"}},
+          {"hidden_size", 8},         {"intermediate_size", 6},
+          {"num_hidden_layers", 2},   {"num_attention_heads", 4},
+          {"num_key_value_heads", 4}, {"head_dim", 2},
+          {"vocab_size", 5},          {"tie_word_embeddings", false}};
+}
+
+/// A Llama of two layers under Megatron's names, with padded tables.
+Tensors megatron_llama() {
+  Tensors tensors;
+  const auto add = [&tensors](const std::string& name, const Shape& shape) {
+    tensors[name] = test::numbered_tensor(name, Dtype::kBF16, shape);
+  };
+  add("embedding.word_embeddings.weight", {6, 8});
+  add("output_layer.weight", {6, 8});
+  add("decoder.final_layernorm.weight", {8});
+  for (int layer = 0; layer < 2; ++layer) {
+    const std::string at = fmt::format("decoder.layers.{}.", layer);
+    add(at + "self_attention.linear_qkv.weight", {24, 8});
+    add(at + "self_attention.linear_qkv.layer_norm_weight", {8});
+    add(at + "self_attention.linear_proj.weight", {8, 8});
+    add(at + "mlp.linear_fc1.weight", {12, 8});
+    add(at + "mlp.linear_fc1.layer_norm_weight", {8});
+    add(at + "mlp.linear_fc2.weight", {8, 6});
+  }
+  return tensors;
+}
+
+TransformReport merged(const Tensors& tensors, const json& config) {
+  const TempFolder folder;
+  test::write_checkpoint(folder / "files", tensors);
+  std::ofstream(folder / "files/config.json") << config.dump();
+  MergeOptions options;
+  options.sources = {folder / "files"};
+  options.from_layout = "megatron";
+  options.write.output = folder / "merged";
+  return merge(options);
+}
+
+/// Error of merging the model without the tensors that begin so.
+Error error_without(const std::string& beginning) {
+  Tensors tensors = megatron_llama();
+  std::erase_if(tensors, [&](const auto& entry) { return entry.first.starts_with(beginning); });
+  const auto error = testing::error_of([&] { merged(tensors, llama_config()); });
+  REQUIRE(error);
+  return *error;
+}
+
+/// Error of merging the model with another value in config.json; null leaves the key out.
+Error error_with(const std::string& key, const json& value) {
+  json config = llama_config();
+  config[key] = value;
+  if (value.is_null()) config.erase(key);
+  const auto error = testing::error_of([&] { merged(megatron_llama(), config); });
+  REQUIRE(error);
+  return *error;
+}
+
+}  // namespace
+
+TEST_CASE("a whole model of another tool is merged without a warning") {
+  const TransformReport report = merged(megatron_llama(), llama_config());
+  CHECK(report.plan.tensors == 3 + 2 * 9);
+  CHECK(report.warnings.empty());
+}
+
+TEST_CASE("a tensor that the model has and no file holds is named") {
+  const std::pair<std::string, std::string> cases[] = {
+      {"decoder.layers.1.", "model.layers.1"},
+      {"decoder.layers.1.mlp.linear_fc2", "model.layers.1.mlp.down_proj.weight"},
+      {"decoder.final_layernorm", "model.norm.weight"},
+      {"output_layer", "lm_head.weight"},
+      {"embedding", "model.embed_tokens.weight"}};
+  for (const auto& [removed, missing] : cases) {
+    CAPTURE(removed);
+    const Error error = error_without(removed);
+    CHECK(error.code() == ErrorCode::kCoverage);
+    CHECK(error.tensor_name().substr(0, missing.size()) == missing);
+    CHECK_FALSE(error.help_lines().empty());
+  }
+}
+
+TEST_CASE("a tensor that all layers lack is named, too") {
+  Tensors tensors = megatron_llama();
+  std::erase_if(tensors, [](const auto& entry) { return entry.first.ends_with("fc2.weight"); });
+  const auto error = testing::error_of([&] { merged(tensors, llama_config()); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kCoverage);
+  CHECK(error->tensor_name() == "model.layers.0.mlp.down_proj.weight");
+}
+
+TEST_CASE("a config.json of more layers asks for tensors that are missing") {
+  const Error error = error_with("num_hidden_layers", 3);
+  CHECK(error.code() == ErrorCode::kCoverage);
+  CHECK(error.tensor_name().starts_with("model.layers.2"));
+  CHECK(error_with("num_hidden_layers", nullptr).code() == ErrorCode::kConfig);
+}
+
+TEST_CASE("fused heads are not cut by a config.json that contradicts their width") {
+  // 24 rows are 12 heads of 2, and would be 8 heads of 3.
+  const Error error = error_with("num_key_value_heads", 2);
+  CHECK(error.code() == ErrorCode::kShapeMismatch);
+  CHECK(error.tensor_name() == "model.layers.0.self_attn.q_proj.weight");
+  json config = llama_config();
+  config["num_key_value_heads"] = 2;
+  config.erase("head_dim");
+  CHECK_ERROR(kShapeMismatch, merged(megatron_llama(), config));
+  CHECK(error_with("hidden_size", 16).code() == ErrorCode::kShapeMismatch);
+  CHECK(error_with("intermediate_size", 8).code() == ErrorCode::kShapeMismatch);
+}
+
+}  // namespace shardtool::api
