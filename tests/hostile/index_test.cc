@@ -120,7 +120,8 @@ TEST_CASE("D08 D09 D10 index and headers must say the same") {
   const std::vector<Row> rows = {
       {map(kGood + R"(,"c":"2.safetensors")"), "found: c (2.safetensors)"},
       {map(R"("a":"2.safetensors","b":"1.safetensors")"),
-       "found: a (2.safetensors), b (1.safetensors)"},
+       "found: a (2.safetensors; 1.safetensors holds it), b (1.safetensors; 2.safetensors holds "
+       "it)"},
       {map(kGood + R"(,"c":"3.safetensors")"), "found: d (3.safetensors)"},
       {map(kGood + R"(,"x":"4.safetensors")"), "found: 1.safetensors, 4.safetensors"},
   };
