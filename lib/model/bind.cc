@@ -39,7 +39,7 @@ class Binder {
   Layer layer(Layer::Part part, const std::string& block,
               const std::vector<Alternatives>& stretches, i64 number);
   Layer layer(const std::vector<Block>& blocks, i64 number);
-  void check_layers(const Stack& stack, i64 layers) const;
+  i64 count_of(const ops::Dim& number, std::string_view what) const;
   void add(const Stack& stack);
   std::vector<std::string> unread() const;
 
@@ -258,12 +258,12 @@ BoundOp Binder::bound(const Op& op, i64 layer) {
   const auto* experts = std::get_if<Experts>(&op.kind);
   if (experts == nullptr) {
     for (const WeightRef& ref : op.weights) {
-      found.weights.push_back(bound(op, ref, layer, ref.heads ? model_.size(*ref.heads) : 1));
+      found.weights.push_back(bound(op, ref, layer, ref.heads ? count_of(*ref.heads, "heads") : 1));
     }
     return found;
   }
   found.form = &form_of(*experts, layer);
-  const i64 count = found.form->per_expert ? model_.size(experts->experts) : 1;
+  const i64 count = found.form->per_expert ? count_of(experts->experts, "experts") : 1;
   for (const WeightRef& ref : found.form->weights) {
     found.weights.push_back(bound(op, ref, layer, count));
   }
@@ -291,15 +291,17 @@ Layer Binder::layer(const std::vector<Block>& blocks, i64 number) {
   return layer(Layer::Part::kBlock, used.name, used.stretches, number);
 }
 
-/// Limits the number of layers: binding layers without tensors would take time without bound.
-void Binder::check_layers(const Stack& stack, i64 layers) const {
-  constexpr i64 kMostLayers = 1 << 16;
-  if (layers <= kMostLayers) return;
+/// Returns a number of layers, experts or heads, which has a limit: binding those without tensors
+/// would take time without bound. Throws kConfig.
+i64 Binder::count_of(const ops::Dim& number, std::string_view what) const {
+  constexpr i64 kMost = 1 << 16;
+  const i64 count = model_.size(number);
+  if (count <= kMost) return count;
   throw Error(ErrorCode::kConfig,
-              fmt::format("a stack of {} layers is more than a graph may have", layers))
-      .note("found", fmt::format("{} = {}", stack.layers.text, layers))
-      .note("expected", fmt::format("at most {}", kMostLayers))
-      .help(fmt::format("correct the number of layers in {}", model_.config.file()));
+              fmt::format("a stack of {} {} is more than a graph may have", count, what))
+      .note("found", fmt::format("{} = {}", number.text, count))
+      .note("expected", fmt::format("at most {}", kMost))
+      .help(fmt::format("correct the number of {} in {}", what, model_.config.file()));
 }
 
 void Binder::add(const Stack& stack) {
@@ -307,8 +309,7 @@ void Binder::add(const Stack& stack) {
   const size_t first = model_.layers.size();
   model_.layers.push_back(
       layer(Layer::Part::kStart, stack.name.empty() ? "start" : stack.name, stack.start, -1));
-  const i64 layers = model_.size(stack.layers);
-  check_layers(stack, layers);
+  const i64 layers = count_of(stack.layers, "layers");
   for (i64 number = 0; number < layers; ++number) {
     model_.layers.push_back(layer(stack.blocks, number));
   }

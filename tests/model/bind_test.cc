@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "lib/model/graph/graph_list.h"
 #include "tests/presets/fixture.h"
@@ -134,4 +135,18 @@ TEST_CASE("a tensor that no op reads is told, and buffers are not") {
   std::string why_not;
   const auto found = model::bind_model(model::find_graph(f.config, why_not), f.config, tensors);
   CHECK(found.unread == std::vector<std::string>{"model.layers.0.extra.weight"});
+}
+
+TEST_CASE("a number of experts that no checkpoint has is refused at once") {
+  const Fixture& f = fixture("mixtral");
+  auto text = nlohmann::json::parse(f.config_text);
+  text["num_local_experts"] = 9'000'000'000'000;
+  const auto config = mapping::parse_config(text.dump(), "config.json");
+  std::string why_not;
+  const auto graph = model::find_graph(config, why_not);
+  const auto error =
+      error_of([&] { model::bind_model(graph, config, f.tensors, model::Misfits::kLeaveOut); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kConfig);
+  CHECK(error->message().find("experts") != std::string::npos);
 }
