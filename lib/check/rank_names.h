@@ -18,7 +18,8 @@ struct RankName {
 
 /// Parses "model-rank-3-part-0.safetensors" (vLLM, ours), "rank3.safetensors" (TensorRT-LLM),
 /// "model3-mp8.safetensors" (DeepSeek), "pytorch_model-TP-003.safetensors",
-/// "consolidated.03.safetensors", also .pth (Meta), "rank_3", "mp_rank_03"; nullopt for other names.
+/// "consolidated.03.safetensors", also .pth (Meta), "rank_3", "mp_rank_03"; nullopt for other
+/// names.
 std::optional<RankName> parse_rank_name(std::string_view name);
 
 /// Parses a numbered part, "model-00001-of-00003", into stem and count. A rank in front of it, as

@@ -8,6 +8,7 @@
 #include "lib/mapping/resolve/resolution.h"
 #include "lib/model/bind.h"
 #include "lib/model/flow/flow.h"
+#include "lib/model/weight_gathers.h"
 
 /// Published models at full size: tensors derived from config.json and the graph.
 namespace shardtool::model {

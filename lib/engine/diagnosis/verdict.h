@@ -101,8 +101,8 @@ struct Verdict {
   std::vector<OddWeight> odd_weights;
   ComparedBytes bytes;
   RecordedBytes recorded;
-  /// Of the whole model's results in the field, which the shards have if they pass: the same for
-  /// all layouts of a model, seeds and number maps being equal.
+  /// Digest of the whole model's results in the field, which the shards have if they pass: the same
+  /// for all layouts of a model, seeds and number maps being equal.
   std::uint64_t digest = 0;
   std::set<size_t> tested;  ///< tensors of the shards that a result depends on
   std::string ran;          ///< layers of the share: "decoder 3 to decoder 9"; may be empty

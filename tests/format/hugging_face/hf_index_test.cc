@@ -26,7 +26,7 @@ ErrorCode code_of(const std::vector<StoredTensor>& tensors) {
   return ErrorCode::kInternal;
 }
 
-/// What check_index reports, as "kind: found".
+/// Problems that check_index reports, as "kind: found".
 std::vector<std::string> reported(const std::vector<StoredTensor>& tensors) {
   std::vector<std::string> lines;
   const auto add = [&](const Problem& problem) {
