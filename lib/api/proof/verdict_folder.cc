@@ -14,8 +14,7 @@
 #include "lib/base/error.h"
 #include "lib/engine/diagnosis/verdict_json.h"
 #include "lib/store/local/failure.h"
-#include "lib/store/local/file.h"
-#include "lib/store/local/syscalls.h"
+#include "lib/store/local/shared_folder.h"
 #include "lib/store/reader.h"
 #include "lib/store/s3/upload.h"
 
@@ -137,17 +136,6 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-/// Makes a file appear whole and durable, in place of one at that path.
-void replace_file(const std::string& folder, const std::string& path, std::string_view text) {
-  const std::string unfinished =
-      fmt::format("{}/.unfinished.{:08x}", folder, std::random_device()());
-  store::write_new_file(unfinished, text);
-  if (store::syscalls().rename(unfinished.c_str(), path.c_str()) != 0) {
-    throw store::write_failure("rename a finished file to", path, errno);
-  }
-  store::sync_folder(folder);
-}
-
 }  // namespace
 
 std::string VerdictFolder::path_of(const Share& share) const {
@@ -176,7 +164,8 @@ void VerdictFolder::put(const VerdictRecord& record) const {
   if (store::is_remote(path_)) {
     put_object(store::s3::shared_client(), store::s3::parse_url(path), to_text(record));
   } else {
-    replace_file(path_, path, to_text(record));
+    store::put_whole(fmt::format("{}/.unfinished.{:08x}", path_, std::random_device()()), path,
+                     path_, to_text(record));
   }
 }
 

@@ -35,13 +35,17 @@ SharedFolder::SharedFolder(OutputClaim claim, const std::string& id)
 }
 
 void SharedFolder::put_beside(const std::string& path, std::string_view text) const {
-  const std::string unfinished =
-      files_.path_of(fmt::format(".unfinished.{:08x}", std::random_device()()));
+  put_whole(files_.path_of(fmt::format(".unfinished.{:08x}", std::random_device()())), path,
+            place().parent, text);
+}
+
+void put_whole(const std::string& unfinished, const std::string& path, const std::string& folder,
+               std::string_view text) {
   write_new_file(unfinished, text);
   if (syscalls().rename(unfinished.c_str(), path.c_str()) != 0) {
     throw write_failure("rename a finished file to", path, errno);
   }
-  sync_folder(place().parent);
+  sync_folder(folder);
 }
 
 }  // namespace shardtool::store

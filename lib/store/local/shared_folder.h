@@ -9,6 +9,11 @@
 
 namespace shardtool::store {
 
+/// Makes a file appear whole and durable in `folder`, in place of one at that path. The text is
+/// first written to `unfinished`, on the same file system. Throws kWriteFailed.
+void put_whole(const std::string& unfinished, const std::string& path, const std::string& folder,
+               std::string_view text);
+
 /// Hidden folder of a run that several processes fill at the same time, on any machines that see
 /// it. None of them deletes it. OutputFolder continues and publishes it when all have ended.
 class SharedFolder {
