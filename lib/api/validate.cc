@@ -194,9 +194,7 @@ void Validating::add_coverage(const engine::Verdict& verdict) {
     if (!verdict.tested.contains(t))
       report_.untested.push_back(inputs_.proved().tensors[t].spec.name);
   }
-  report_.coverage =
-      all == 0 ? 100
-               : 100.0 * static_cast<double>(verdict.tested.size()) / static_cast<double>(all);
+  report_.coverage = coverage_of(report_);
 }
 
 void Validating::add_verdict(const engine::Verdict& verdict) {

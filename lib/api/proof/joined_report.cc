@@ -144,11 +144,15 @@ void add_share(ValidateReport& all, const ValidateReport& share) {
   all.seconds = std::max(all.seconds, share.seconds);
 }
 
+double coverage_of(const ValidateReport& report) {
+  const i64 tested = report.tensors - std::ssize(report.untested);
+  return report.tensors == 0
+             ? 100
+             : 100.0 * static_cast<double>(tested) / static_cast<double>(report.tensors);
+}
+
 void judge_shares(ValidateReport& all, double require_coverage) {
-  const i64 tested = all.tensors - std::ssize(all.untested);
-  all.coverage = all.tensors == 0
-                     ? 100
-                     : 100.0 * static_cast<double>(tested) / static_cast<double>(all.tensors);
+  all.coverage = coverage_of(all);
   all.outcome = outcome_of(all, require_coverage);
 }
 

@@ -9,6 +9,9 @@ namespace shardtool::api {
 /// that are no numbers are kUndecided.
 engine::Outcome outcome_of(const ValidateReport& report, double require_coverage);
 
+/// Percentage of the tensors that are not untested.
+double coverage_of(const ValidateReport& report);
+
 /// Adds a share to the report of those before it. Counts, bytes and digests add up; a tensor is
 /// untested if it is in every share; seconds are those of the longest share.
 void add_share(ValidateReport& all, const ValidateReport& share);
