@@ -130,6 +130,15 @@ void compare_data(const LogicalCheckpoint& a, const LogicalCheckpoint& b, const 
   for (const auto& [name, change] : differing_copies) report.changed.push_back(change);
 }
 
+/// Says which of the changed tensors were rounded before their last cast.
+void explain_casts(const TensorsByName& in_a, const TensorsByName& in_b, DiffReport& report) {
+  for (DiffChange& change : report.changed) {
+    const std::string casts = rounded_before(*in_a.at(change.name), *in_b.at(change.name));
+    if (!casts.empty())
+      change.what += fmt::format("; cast {}: compare with the input of the last cast", casts);
+  }
+}
+
 /// Throws kCoverage if some element of the tensor is in no file.
 void require_covered(const LogicalTensor& tensor) {
   if (index::covers(*tensor.side.holders)) return;
@@ -186,6 +195,7 @@ DiffReport diff(const DiffOptions& options) {
   } else {
     compare_data(a, b, in_a, std::move(moves), options, report);
   }
+  if (options.values) explain_casts(in_a, in_b, report);
   std::sort(report.changed.begin(), report.changed.end(),
             [](const auto& x, const auto& y) { return x.name < y.name; });
   report.equal = report.changed.empty() && report.only_a.empty() && report.only_b.empty();

@@ -11,6 +11,7 @@
 
 #include "kernels/encode/encode.h"
 #include "lib/api/check.h"
+#include "lib/api/dequantize/recorded_values.h"
 #include "lib/api/proof/bound_side.h"
 #include "lib/api/proof/golden_file.h"
 #include "lib/api/proof/joined_report.h"
@@ -337,6 +338,10 @@ void Validating::decide() {
     report_.notes.push_back("weights with NaN or infinities have no value to compare in f64");
   }
   report_.outcome = outcome_of(report_, options_.share ? 0 : options_.require_coverage);
+  if (!report_.passes() && options_.compares_values && inputs_.reference) {
+    const auto note = note_on_rounded(*inputs_.reference, inputs_.proved());
+    if (!note.empty()) report_.notes.push_back(note);
+  }
 }
 
 /// Names the run that this share is of.

@@ -254,6 +254,26 @@ TEST_CASE("diff --values proves a cast, and names the tensor and the element of 
   CHECK(wrong.changed[0].bytes_differing == 1);
 }
 
+TEST_CASE("diff --values says that a tensor was cast twice, and compares exact steps as one") {
+  const Checkpoints files(Dtype::kBF16);
+  files.split_to(files.folder / "once", files.source, true);
+  const auto reshard_to = [](const std::string& from, const std::string& to, Dtype dtype) {
+    ReshardOptions options;
+    options.sources = {from};
+    options.write.output = to;
+    options.write.dtype = dtype;
+    reshard(options);
+  };
+  reshard_to(files.folder / "once", files.folder / "exact", Dtype::kF32);
+  CHECK(diff_of(files.folder / "once", files.folder / "exact", true).equal);
+  reshard_to(files.folder / "exact", files.folder / "twice", Dtype::kF16);
+  const DiffReport twice = diff_of(files.source, files.folder / "twice", true);
+  const auto rows = std::ranges::find(twice.changed, "rows.f32", &DiffChange::name);
+  REQUIRE(rows != twice.changed.end());
+  CHECK(rows->what.ends_with(
+      "; cast F32 -> BF16 -> F32 -> F16: compare with the input of the last cast"));
+}
+
 TEST_CASE(
     "a cast that failed is resumed with the counts of all values, and by the same cast only") {
   const Checkpoints files(Dtype::kBF16);

@@ -1,12 +1,15 @@
 #include "lib/api/dequantize/recorded_values.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <iterator>
+#include <span>
 
 #include "kernels/cast/cast.h"
 #include "kernels/encode/encode.h"
 #include "lib/api/dequantize/dequantize.h"
 #include "lib/api/dequantize/unpacked_tensor.h"
+#include "lib/base/text.h"
 
 namespace shardtool::api {
 namespace {
@@ -16,22 +19,33 @@ bool is_exact(const format::CastRecord& cast) {
   return bits(cast.to) > bits(cast.from) && bits(cast.to) >= 32;
 }
 
+std::span<const format::CastRecord> casts_of(const LogicalTensor& output) {
+  if (output.record == nullptr) return {};
+  return output.record->casts;
+}
+
+/// The recorded casts from the last one on whose input has this type.
+std::span<const format::CastRecord> last_casts_from(Dtype type, const LogicalTensor& output) {
+  const auto casts = casts_of(output);
+  for (size_t first = casts.size(); first-- > 0;) {
+    if (casts[first].from == type) return casts.subspan(first);
+  }
+  return {};
+}
+
+/// True if a cast before the last one can have rounded.
+bool rounds_before_last(std::span<const format::CastRecord> casts) {
+  return !casts.empty() && !std::ranges::all_of(casts.first(casts.size() - 1), is_exact);
+}
+
 /// True if the output's tensor was cast from the type that the source's has: by one cast, after
 /// others that changed no number.
 bool is_cast_from(const LogicalTensor& source, const LogicalTensor& output) {
-  if (output.record == nullptr) return false;
-  const auto& casts = output.record->casts;
-  auto first = casts.rbegin();
-  while (first != casts.rend() && first->from != source.spec.dtype &&
-         std::next(first) != casts.rend() && is_exact(*std::next(first))) {
-    ++first;
-  }
-  if (first == casts.rend()) return false;
-  const Dtype from = first->from;
-  const bool is_possible =
-      kernels::is_castable(from) && kernels::is_float_storage(output.spec.dtype);
-  return is_possible && source.spec.dtype == from && source.spec.shape == output.spec.shape &&
-         from != output.spec.dtype;
+  const Dtype from = source.spec.dtype;
+  const auto casts = last_casts_from(from, output);
+  return !casts.empty() && !rounds_before_last(casts) && kernels::is_castable(from) &&
+         kernels::is_float_storage(output.spec.dtype) && from != output.spec.dtype &&
+         source.spec.shape == output.spec.shape;
 }
 
 /// Type of an output's tensor after it was unpacked, before its casts.
@@ -91,6 +105,35 @@ void show_as_recorded(LogicalCheckpoint& source, const LogicalCheckpoint& output
     tensor.cast_from = tensor.spec.dtype;
     tensor.spec.dtype = other->second->spec.dtype;
   }
+}
+
+std::string rounded_before(const LogicalTensor& source, const LogicalTensor& output) {
+  const auto all = casts_of(output);
+  const Dtype type = source.cast_from.value_or(source.spec.dtype);
+  const auto first = std::ranges::find(all, type, &format::CastRecord::from);
+  const std::span<const format::CastRecord> casts{first, all.end()};
+  if (!rounds_before_last(casts)) return "";
+  std::string steps(to_string(casts.front().from));
+  for (const format::CastRecord& cast : casts) steps += fmt::format(" -> {}", to_string(cast.to));
+  return steps;
+}
+
+std::string note_on_rounded(const LogicalCheckpoint& source, const LogicalCheckpoint& output) {
+  const TensorsByName names = tensors_by_name(source);
+  std::string example;
+  i64 count = 0;
+  for (const LogicalTensor& tensor : output.tensors) {
+    const auto found = names.find(tensor.spec.name);
+    const std::string casts = found == names.end() ? "" : rounded_before(*found->second, tensor);
+    if (casts.empty()) continue;
+    if (example.empty()) example = fmt::format("{} ({})", tensor.spec.name, casts);
+    ++count;
+  }
+  if (count == 0) return "";
+  return fmt::format(
+      "more than one cast changed values of {}, such as {}: compare with the input of the last "
+      "cast",
+      plural(count, "tensor"), example);
 }
 
 std::string unpacking_change(const LogicalTensor& source, const LogicalTensor& output) {
