@@ -255,7 +255,10 @@ AxisExpr scale(AxisExpr of, i64 unit) {
   return AxisExpr(Scale{std::make_shared<const AxisExpr>(std::move(of)), unit});
 }
 AxisExpr product(AxisExpr outer, AxisExpr inner) {
-  if (!inner.is_sharded() && inner.size() > 0) return scale(std::move(outer), inner.size());
+  // An axis that no device cuts may still have padding, or another order.
+  const bool is_whole = inner.size() > 0 && !inner.is_sharded() &&
+                        evaluate(inner, Mesh(), 0) == AxisMap::identity(inner.size());
+  if (is_whole) return scale(std::move(outer), inner.size());
   return AxisExpr(Product{std::make_shared<const AxisExpr>(std::move(outer)),
                           std::make_shared<const AxisExpr>(std::move(inner))});
 }

@@ -20,35 +20,42 @@ Over left_of(Over over, const Axes& axes) {
   return over;
 }
 
-/// Joins the parts of one node.
+/// Joins the parts of one node. An axis that is cut again keeps the padding that one part has.
 struct Join {
   const AxisExpr& expr;
   const Axes& axes;
+  bool is_cut_again = false;
 
   AxisExpr operator()(const Whole&) const { return expr; }
   AxisExpr operator()(const Split& e) const {
     Over left = left_of(e.over, axes);
-    return left.empty() ? whole(e.n) : split(e.n, std::move(left), e.rule);
+    return is_left(left, e.rule) ? split(e.n, std::move(left), e.rule) : whole(e.n);
   }
   AxisExpr operator()(const Cuts& e) const { return listed(e.over); }
   AxisExpr operator()(const Owners& e) const { return listed(e.over); }
-  AxisExpr operator()(const Scale& e) const { return scale(gathered(*e.of, axes), e.unit); }
+  AxisExpr operator()(const Scale& e) const { return scale(joined(*e.of), e.unit); }
   AxisExpr operator()(const Product& e) const {
-    return product(gathered(*e.outer, axes), gathered(*e.inner, axes));
+    return product(joined(*e.outer), joined(*e.inner));
   }
   AxisExpr operator()(const Concat& e) const {
     std::vector<AxisExpr> sections;
-    for (const AxisExpr& section : e.sections) sections.push_back(gathered(section, axes));
+    for (const AxisExpr& section : e.sections) sections.push_back(joined(section));
     return concat(std::move(sections));
   }
   AxisExpr operator()(const Nest& e) const {
     Over left = left_of(e.over, axes);
-    AxisExpr of = gathered(*e.of, axes);
-    return left.empty() ? of : nest(std::move(of), std::move(left), e.rule);
+    if (!is_left(left, e.rule)) return joined(*e.of);
+    return nest(joined(*e.of, true), std::move(left), e.rule);
   }
-  AxisExpr operator()(const Pad& e) const { return pad(gathered(*e.of, axes)); }
+  AxisExpr operator()(const Pad& e) const { return pad(joined(*e.of)); }
 
  private:
+  AxisExpr joined(const AxisExpr& of, bool is_cut = false) const {
+    return std::visit(Join{of, axes, is_cut || is_cut_again}, of.node());
+  }
+  bool is_left(const Over& left, const SplitRule& rule) const {
+    return !left.empty() || (is_cut_again && rule.kind == SplitRule::Kind::kPadded);
+  }
   AxisExpr listed(const Over& over) const {
     const Over left = left_of(over, axes);
     if (left == over) return expr;

@@ -59,6 +59,14 @@ TEST_CASE("nest cuts the local axis, sections and all") {
              "nothing"});
 }
 
+TEST_CASE("a product with an inner axis that is padded or reordered is no scale") {
+  CHECK(to_string(product(split(2, kTp), whole(3))) == "Scale(Split(2, tp), 3)");
+  CHECK(held(product(split(2, kTp), split(3, {}, padded(4))), tp(2)) ==
+        Held{"[0, 3) pad 1", "[3, 6) pad 1"});
+  CHECK(held(product(split(2, kTp), owners(2, {{1, 0}}, {})), tp(2)) ==
+        Held{"[1, 2) [0, 1)", "[3, 4) [2, 3)"});
+}
+
 TEST_CASE("cuts and owners say what each part has") {
   CHECK(held(cuts({0, 5, 5, 7}, kTp), tp(3)) == Held{"[0, 5)", "nothing", "[5, 7)"});
   CHECK(held(owners(4, {{0, 2}, {1, 3}}, kTp), tp(2)) == Held{"[0, 1) [2, 3)", "[1, 2) [3, 4)"});

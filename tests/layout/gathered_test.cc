@@ -25,6 +25,14 @@ TEST_CASE("a gather leaves a mesh axis out of every cut") {
   CHECK(joined(nest(split(8, kTp), {{"dp"}}), "tp") == "Nest(Whole(8), dp)");
 }
 
+TEST_CASE("an axis that is cut again after a gather keeps the padding of one part") {
+  // One device along tp has 2 indices and 1 of padding, so that the first part over dp is 2 long.
+  const auto expr = nest(split(2, kTp, padded(3)), {{"dp"}}, padded(1));
+  CHECK(joined(expr, "tp") == "Nest(Split(2, nothing, padded(3)), dp, padded(1))");
+  CHECK(joined(split(2, kTp, padded(3)), "tp") == "Whole(2)");
+  CHECK(joined(nest(expr, {{"dp"}}, padded(5)), "dp") == joined(split(2, kTp, padded(3)), "dp"));
+}
+
 TEST_CASE("a gather joins listed parts along all of their mesh axes or none") {
   CHECK(joined(cuts({0, 5, 7}, kTp), "tp") == "Whole(7)");
   CHECK(joined(cuts({0, 5, 7}, kTp), "dp") == "Cuts([0, 5, 7], tp)");
