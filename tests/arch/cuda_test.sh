@@ -18,6 +18,6 @@ cmake_minimum_required(VERSION 3.25)
 project(kernels CXX)
 include($1/lib/cmake/ShardtoolCuda.cmake)
 EOF
-cmake -S "$scratch" -B "$scratch/build" -DCMAKE_CUDA_COMPILER="$scratch/nvcc" \
+cmake -G Ninja -S "$scratch" -B "$scratch/build" -DCMAKE_CUDA_COMPILER="$scratch/nvcc" \
   -DSHARDTOOL_CUDA_ARCH="80-real;133" >"$scratch/said" 2>&1 || { cat "$scratch/said"; exit 1; }
 grep -q "Without kernels for GPUs: nvcc fatal .*'compute_133'" "$scratch/said"
