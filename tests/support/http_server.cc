@@ -244,6 +244,10 @@ PlayedAnswer PlayedBucket::take(const ReceivedRequest& request) {
   }
   if (request.method == "POST") return complete(key, query.at("uploadId"), request.body);
   if (request.method != "DELETE") return answer(request);
+  const auto condition = request.headers.find("if-match");
+  const bool conflicts = condition != request.headers.end() && objects.contains(key) &&
+                         condition->second != etag_of(objects.at(key));
+  if (conflicts) return {412, "", "<Error><Code>PreconditionFailed</Code></Error>"};
   const bool was_there =
       query.contains("uploadId") ? uploads.erase(query.at("uploadId")) > 0 : objects.erase(key) > 0;
   return {was_there ? 204 : 404, "", ""};

@@ -29,6 +29,7 @@ void ServedStore::clear() {
   bucket_ = {};
   disturbance_ = nullptr;
   change_ = nullptr;
+  before_ = nullptr;
   requests_ = 0;
 }
 
@@ -48,6 +49,12 @@ void ServedStore::disturb(std::function<void(int number, PlayedAnswer& answer)> 
   const std::lock_guard lock(mutex_);
   disturbance_ = std::move(disturbance);
   requests_ = 0;
+}
+
+void ServedStore::delay(std::function<void(int number)> before) {
+  const std::lock_guard lock(mutex_);
+  before_ = std::move(before);
+  delayed_ = 0;
 }
 
 void ServedStore::change(std::function<void(const ReceivedRequest&, PlayedAnswer&)> change) {
@@ -82,6 +89,14 @@ bool ServedStore::has_hidden(const std::string& prefix, const std::string& name)
 }
 
 PlayedAnswer ServedStore::answer(const ReceivedRequest& request) {
+  std::function<void(int)> before;
+  int number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    before = before_;
+    number = ++delayed_;
+  }
+  if (before) before(number);
   const std::lock_guard lock(mutex_);
   ++requests_;
   PlayedAnswer answer = bucket_.take(request);

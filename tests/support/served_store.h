@@ -23,6 +23,9 @@ class ServedStore {
   void disturb(std::function<void(int number, PlayedAnswer& answer)> disturbance);
   /// Changes answers, or only looks at them, by their requests; until `clear`.
   void change(std::function<void(const ReceivedRequest& request, PlayedAnswer& answer)> change);
+  /// Called before a request is taken, with its number since then, from 1; it may wait, or send
+  /// requests itself. Null: no more.
+  void delay(std::function<void(int number)> before);
   int requests() const;
   /// Objects below a prefix, by their names, and the number of open uploads.
   std::map<std::string, std::string> below(const std::string& prefix) const;
@@ -39,6 +42,8 @@ class ServedStore {
   std::function<void(int, PlayedAnswer&)> disturbance_;
   std::function<void(const ReceivedRequest&, PlayedAnswer&)> change_;
   int requests_ = 0;
+  std::function<void(int)> before_;
+  int delayed_ = 0;  ///< requests since before_ was set
   HttpServer server_;
 };
 

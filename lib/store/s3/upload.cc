@@ -17,6 +17,7 @@ constexpr i64 kMaxPartBytes = i64{5} << 30;
 constexpr i64 kMaxParts = 10'000;
 constexpr i64 kPartsAtOnce = 8;
 constexpr int kCompletions = 5;
+constexpr int kSuccess = 2;
 constexpr int kAbsent = 404;
 
 i64 part_bytes_for(const Url& url, i64 bytes) {
@@ -140,6 +141,17 @@ void put_file(Client& client, const std::string& path, const Url& url, i64 memor
     upload.send(std::vector<std::string_view>(parts.begin(), parts.end()));
   }
   upload.finish();
+}
+
+bool put_new_file(Client& client, const std::string& path, const Url& url) {
+  const File file = open_read(path);
+  const i64 size = identity(file).size;
+  if (size > kMinPartBytes) return false;
+  std::string bytes(static_cast<size_t>(size), '\0');
+  read_exact(file, std::as_writable_bytes(std::span(bytes)), 0);
+  PlainRequest request{"PUT", url, {}, bytes, true, {{"if-none-match", "*"}}, true};
+  request.may_be_refused = true;
+  return client.ask(request).status / 100 == kSuccess;
 }
 
 void remove_object(Client& client, const Url& url) {

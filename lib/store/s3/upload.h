@@ -45,6 +45,10 @@ void put_object(Client& client, const Url& url, std::string_view bytes);
 /// `between` before each batch. Throws the errors of reading and of the client.
 void put_file(Client& client, const std::string& path, const Url& url, i64 memory,
               const std::function<void()>& between);
+/// Writes a file of at most 16 MiB unless the object exists; returns false if the service refuses
+/// it. A hint only: services that do not know If-None-Match write it all the same. Larger files are
+/// not written: false.
+bool put_new_file(Client& client, const std::string& path, const Url& url);
 /// Deletes an object; it may be absent.
 void remove_object(Client& client, const Url& url);
 

@@ -99,6 +99,7 @@ FinishReport publish(const FinishOptions& options, const StorePlace& place, cons
   store::s3::PartedOutput output(store::s3::shared_client(), table->objects, place.fragments(id),
                                  options.resources.store_memory / 2);
   take_up_parts(output, place);
+  place.require_own(id);
   complete_objects(output, place, manifest);
   FinishReport report = report_of(manifest, place);
   report.shares = shares;
@@ -108,9 +109,9 @@ FinishReport publish(const FinishOptions& options, const StorePlace& place, cons
   if (options.verify) {
     report.bytes_verified = verify_shards(manifest, place.prefix(), options.resources);
   }
-  put_manifest(place, manifest, manifest.tensors.size(),
+  put_manifest(place, id, manifest, manifest.tensors.size(),
                [&](size_t t) { return manifest.tensors[t]; });
-  place.publish(id);
+  place.publish(id, id);
   return report;
 }
 
@@ -129,8 +130,7 @@ FinishReport finish_shares(const FinishOptions& options, std::optional<int> shar
 /// True if the prefix has a manifest and no mark.
 bool is_published(const StorePlace& place) {
   const StorePlace::Found found = place.look();
-  return !found.is_unfinished &&
-         std::ranges::find(found.names, format::kManifestName) != found.names.end();
+  return !found.is_unfinished && found.has_manifest();
 }
 
 }  // namespace
@@ -148,13 +148,13 @@ void put_share_record(const StorePlace& place, const std::string& id, const Shar
                         to_text(record));
 }
 
-void put_manifest(const StorePlace& place, const format::Manifest& head, size_t count,
-                  const RecordOf& record) {
+void put_manifest(const StorePlace& place, std::string_view owner, const format::Manifest& head,
+                  size_t count, const RecordOf& record) {
   const ScratchFolder scratch(std::filesystem::temp_directory_path().string(), "upload");
   store::OutputFiles files(scratch / ".");
   write_manifest(head, count, record, files.create(format::kManifestName), exec::IoMode::kBuffered);
-  store::s3::put_file(store::s3::shared_client(), scratch / format::kManifestName,
-                      place.url(format::kManifestName), store::s3::kLeastPartBytes, [] {});
+  place.put_file(scratch / format::kManifestName, format::kManifestName, owner,
+                 store::s3::kLeastPartBytes, [] {});
 }
 
 void complete_objects(store::s3::PartedOutput& output, const StorePlace& place,

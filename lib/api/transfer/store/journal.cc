@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 
 #include "lib/store/s3/upload.h"
 
@@ -11,11 +10,6 @@ namespace shardtool::api {
 namespace {
 
 constexpr std::string_view kJournalFront = "journal-";
-
-std::string random_name() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}", random(), random());
-}
 
 }  // namespace
 
@@ -25,7 +19,7 @@ StoreJournal::StoreJournal(const StorePlace& place, std::string id, exec::Journa
       id_(std::move(id)),
       limits_(limits),
       is_durable_(std::move(is_durable)),
-      process_(random_name()) {}
+      process_(random_word()) {}
 
 void StoreJournal::finished(size_t tensor, const exec::CopiedTensor& copied, i64 bytes) {
   if (!copied.unhashed.empty()) return;  // a later run writes it again, and then hashes it

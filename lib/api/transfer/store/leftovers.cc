@@ -87,7 +87,7 @@ InterruptedRuns discard_on_store(const std::string& output) {
   const bool is_whole = std::ranges::find(there.names, format::kManifestName) != there.names.end();
   if (!is_whole) place.remove(there.names);
   place.abort_all_uploads();
-  place.unmark();
+  if (const auto owner = place.owner()) place.unmark(*owner);
   return discarded;
 }
 

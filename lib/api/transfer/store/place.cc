@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 
 #include "lib/api/transfer/output_checks.h"
 #include "lib/base/json_reader.h"
@@ -22,9 +23,11 @@ constexpr std::string_view kHiddenFront = ".shardtool-";
 constexpr std::string_view kUploadsName = "uploads";
 constexpr std::string_view kFragmentsName = "fragments/";
 constexpr std::string_view kMarkText =
-    "shardtool deletes this object when the output is complete\n";
+    "shardtool deletes this object when the output is complete\nowner ";
 constexpr int kTableDepth = 6;
 constexpr int kSuccess = 2;
+constexpr int kAbsent = 404;
+constexpr int kConditionFails = 412;
 constexpr size_t kAtOnce = 16;
 
 /// Sends requests, some at a time.
@@ -39,6 +42,12 @@ std::optional<std::string> text_of(store::s3::Client& client, const Url& url) {
   const auto answer = client.ask({"GET", url, {}, {}, true});
   if (answer.status / 100 != kSuccess) return std::nullopt;
   return answer.text;
+}
+
+std::string_view owner_in(std::string_view mark) {
+  if (!mark.starts_with(kMarkText)) return {};
+  mark.remove_prefix(kMarkText.size());
+  return mark.substr(0, mark.find('\n'));
 }
 
 /// Parts as [bytes, count] of those that follow each other with one size.
@@ -147,15 +156,49 @@ StorePlace::Found StorePlace::look() const {
   return found;
 }
 
+bool StorePlace::Found::has_manifest() const {
+  return std::ranges::find(names, format::kManifestName) != names.end();
+}
+
 void StorePlace::require_writable(const Found& found, bool force) const {
   if (found.is_empty() || found.is_unfinished) return;
   if (!force) throw store::output_exists(prefix_);
-  const bool is_ours = std::ranges::find(found.names, format::kManifestName) != found.names.end();
-  if (!is_ours) throw not_replaceable(prefix_);
+  if (!found.has_manifest()) throw not_replaceable(prefix_);
 }
 
-void StorePlace::mark() const {
-  store::s3::put_object(client_, url(store::kUnfinishedName), kMarkText);
+void StorePlace::mark(std::string_view owner) const {
+  store::s3::put_object(client_, url(store::kUnfinishedName),
+                        fmt::format("{}{}\n", kMarkText, owner));
+}
+
+StorePlace::Found StorePlace::take(const Found& found, std::string_view owner) const {
+  mark(owner);
+  Found now = look();
+  if (now.has_manifest() && !found.has_manifest()) {
+    if (this->owner() == owner) {
+      for (const std::string& id : now.runs) discard(id);
+      unmark(owner);
+    }
+    throw store::output_exists(prefix_);
+  }
+  require_own(owner);
+  return now;
+}
+
+std::optional<std::string> StorePlace::owner() const {
+  const auto text = text_of(client_, url(store::kUnfinishedName));
+  return text ? std::optional(std::string(owner_in(*text))) : std::nullopt;
+}
+
+void StorePlace::require_own(std::string_view owner) const {
+  if (this->owner() != owner) throw lost();
+}
+
+Error StorePlace::lost() const {
+  return Error(ErrorCode::kOtherRun,
+               "another run has begun to write this output, or has written it")
+      .at({prefix_, 0, 0, {}})
+      .help("have each run write a prefix of its own, or start them one after the other");
 }
 
 void StorePlace::clear(const Found& found) const {
@@ -165,8 +208,18 @@ void StorePlace::clear(const Found& found) const {
   remove(others);
 }
 
-void StorePlace::unmark() const {
-  store::s3::remove_object(client_, url(store::kUnfinishedName));
+void StorePlace::unmark(std::string_view owner) const {
+  const Url mark = url(store::kUnfinishedName);
+  const auto found = client_.ask({"GET", mark, {}, {}, true});
+  if (found.status / 100 != kSuccess || owner_in(found.text) != owner) throw lost();
+  // The condition is a hint only: not every store knows it.
+  store::s3::PlainRequest request{
+      "DELETE", mark, {}, {}, true, {{"if-match", found.header("etag")}}, true};
+  request.may_be_refused = true;
+  const i64 status = client_.ask(request).status;
+  if (status == kConditionFails && this->owner()) throw lost();
+  const bool is_over = status / 100 == kSuccess || status == kConditionFails || status == kAbsent;
+  if (!is_over) store::s3::remove_object(client_, mark);
   store::look_again(prefix_);
 }
 
@@ -194,6 +247,17 @@ UploadTable StorePlace::begin_uploads(const std::string& id, UploadTable own,
   return known;
 }
 
+void StorePlace::put_file(const std::string& path, std::string_view name, std::string_view owner,
+                          i64 memory, const std::function<void()>& between) const {
+  require_own(owner);
+  if (store::s3::put_new_file(client_, path, url(name))) return;
+  // The file is large, or an object is there: this run's, or that of another one.
+  store::s3::put_file(client_, path, url(name), memory, [&] {
+    between();
+    require_own(owner);
+  });
+}
+
 void StorePlace::remove(const std::vector<std::string>& names) const {
   std::vector<store::s3::PlainRequest> requests;
   for (const std::string& name : names) requests.push_back({"DELETE", url(name), {}, {}, true});
@@ -219,10 +283,11 @@ void StorePlace::discard(const std::string& id) const {
   ask_all(client_, requests);
 }
 
-void StorePlace::publish(const std::string& id) const {
+void StorePlace::publish(const std::string& id, std::string_view owner) const {
+  require_own(owner);
   abort_all_uploads();
   discard(id);
-  unmark();
+  unmark(owner);
 }
 
 void StorePlace::abort_all_uploads() const {
@@ -251,6 +316,11 @@ std::vector<std::pair<std::string, std::string>> StorePlace::hidden_texts(
     if (auto text = text_of(client_, hidden(id, name))) texts.emplace_back(name, std::move(*text));
   }
   return texts;
+}
+
+std::string random_word() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
 }
 
 void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place) {

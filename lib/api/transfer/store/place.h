@@ -29,13 +29,18 @@ UploadTable parse_uploads(const std::string& text, const class StorePlace& place
 
 /// Objects below PREFIX while an output s3://bucket/PREFIX is written:
 ///
-///     PREFIX/.shardtool-unfinished              has readers refuse the prefix
+///     PREFIX/.shardtool-unfinished              has readers refuse the prefix, and names its owner
 ///     PREFIX/.shardtool-<id>/uploads            UploadTable of the run `id` (RunIdentity::id)
 ///     PREFIX/.shardtool-<id>/journal-...        finished tensors (exec::to_lines)
 ///     PREFIX/.shardtool-<id>/<i>-of-<n>.share   a share that has ended (share_record.h)
 ///     PREFIX/.shardtool-<id>/fragments/...     fragments of parts (store/s3/parted_output.h)
 ///
 /// An output is published by the deletion of the first, after its manifest was written.
+///
+/// A store has no locks. Its owner is the run that wrote the mark last: the others fail before they
+/// make, replace or delete what readers can see. A run can lose the prefix between its look at the
+/// mark and the request that relies on it. Stores that know If-None-Match and If-Match refuse the
+/// request then; with others the output of two such runs may be damaged.
 class StorePlace {
  public:
   /// Throws kUsage for a whole bucket.
@@ -51,16 +56,27 @@ class StorePlace {
     std::vector<std::string> runs;
     bool is_unfinished = false;  ///< there is the mark
     bool has_others = false;     ///< there are other folders
+    bool has_manifest() const;
     bool is_empty() const { return names.empty() && runs.empty() && !has_others; }
   };
   Found look() const;
   /// Throws kOutputExists unless an output may be written there.
   void require_writable(const Found& found, bool force) const;
 
-  void mark() const;
+  /// Makes `owner`, a word that no other run has, the owner of the prefix.
+  void mark(std::string_view owner) const;
+  /// Does mark(), and returns what is there now: what the runs have left that have lost the prefix.
+  /// Throws kOutputExists, and takes the mark away, if an output has appeared since `found`, and
+  /// kOtherRun if the prefix is another run's already.
+  Found take(const Found& found, std::string_view owner) const;
+  /// Nullopt if there is no mark.
+  std::optional<std::string> owner() const;
+  /// Throws kOtherRun unless the prefix has this owner.
+  void require_own(std::string_view owner) const;
   /// Deletes what an earlier output or an unfinished run has left, the manifest first.
   void clear(const Found& found) const;
-  void unmark() const;
+  /// Deletes the mark. Throws kOtherRun unless the prefix has this owner.
+  void unmark(std::string_view owner) const;
   /// Uploads of a run; nullopt if it has none yet.
   std::optional<UploadTable> uploads(const std::string& id) const;
   /// Begins the uploads of a run, unless another process has meanwhile; returns those that count.
@@ -68,6 +84,10 @@ class StorePlace {
   /// decides what else is in the table.
   UploadTable begin_uploads(const std::string& id, UploadTable own,
                             const std::function<void(UploadTable& own)>& settle) const;
+  /// Sends a local file to the object `name` with so much memory. Throws kOtherRun unless the prefix
+  /// has this owner, and the errors of store::s3::put_file.
+  void put_file(const std::string& path, std::string_view name, std::string_view owner, i64 memory,
+                const std::function<void()>& between) const;
   /// Prefix of the fragments of a run.
   store::s3::Url fragments(const std::string& id) const;
   /// Deletes the objects of `names` that are there.
@@ -75,8 +95,8 @@ class StorePlace {
   /// Ends the uploads of a run and deletes its hidden objects.
   void discard(const std::string& id) const;
   /// Publishes a prefix that has its manifest: ends forgotten uploads of its objects, deletes the
-  /// hidden objects of `id` and the mark.
-  void publish(const std::string& id) const;
+  /// hidden objects of `id` and the mark. Throws kOtherRun unless the prefix has this owner.
+  void publish(const std::string& id, std::string_view owner) const;
   /// Ends every upload of an object directly below the prefix.
   void abort_all_uploads() const;
 
@@ -87,9 +107,14 @@ class StorePlace {
                                                                 std::string_view front) const;
 
  private:
+  Error lost() const;
+
   std::string prefix_;
   store::s3::Client& client_;
 };
+
+/// A word that no other process makes.
+std::string random_word();
 
 /// Takes up what the store has of an output: parts, fragments and objects that were made. Throws
 /// kOtherRun if it has neither an upload nor the object.

@@ -49,6 +49,11 @@ void for_each_range(const WriteRun& run, size_t t, Visit visit) {
   }
 }
 
+/// Name of the owner of an output while it is written: the same for all shares of a run.
+std::string owner_of(const std::string& id, const WriteOptions& options) {
+  return options.share ? id : id + "-" + random_word();
+}
+
 /// Work of one process for an output, or for a share of it.
 class StoreRun {
  public:
@@ -57,6 +62,7 @@ class StoreRun {
         options_(options),
         is_mine_(is_mine),
         identity_(run_identity(run.source, run.target, run.plan)),
+        owner_(owner_of(identity_.id(), options)),
         place_(options.output),
         sources_(exec::open_sources(run.source.files, options.io)),
         copying_(run, options, sources_),
@@ -79,7 +85,10 @@ class StoreRun {
       move(report);
       options_.share ? end_share(report) : complete(report);
     } catch (Error& error) {
-      leave(error);
+      const auto next = next_owner();
+      leave(error, next);
+      // What the store says of uploads that another run has ended would mislead.
+      if (next && !options_.share) place_.require_own(owner_);
       throw;
     }
   }
@@ -104,16 +113,39 @@ class StoreRun {
     }
   }
 
+  void own() {
+    if (place_.owner() != owner_) place_.mark(owner_);
+    is_marked_ = true;
+  }
+
+  /// Owner of the prefix that this run has lost; empty if there is none by now. Nullopt if it is
+  /// still this run's, or if the store does not tell.
+  std::optional<std::string> next_owner() const {
+    try {
+      const auto owner = place_.owner();
+      return is_marked_ && owner != owner_ ? std::optional(owner.value_or("")) : std::nullopt;
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  }
+
   /// Takes up the uploads of this run, or begins them.
   void begin(const StorePlace::Found& found) {
     if (continues() && found.is_unfinished) {
       if (const auto table = place_.uploads(identity_.id())) {
+        own();
         open(*table);
         return take_up();
       }
     }
-    place_.mark();
-    place_.clear(found);
+    if (options_.share) {
+      own();
+      place_.clear(found);  // without what other shares have begun since
+    } else {
+      const StorePlace::Found now = place_.take(found, owner_);
+      is_marked_ = true;
+      place_.clear(now);
+    }
     // Another share may have begun uploads and not told yet; what is left over ends in the end.
     if (found.is_unfinished && !options_.share) place_.abort_all_uploads();
     const UploadTable known =
@@ -228,6 +260,7 @@ class StoreRun {
           .at({place_.prefix(), 0, 0, {}})
           .help("please report this with the command line that led to it");
     }
+    place_.require_own(owner_);
     output_->complete();
     store::look_again(place_.prefix());
     hash_rest();
@@ -243,9 +276,9 @@ class StoreRun {
     const auto record = [&](size_t t) {
       return tensor_record(run_.source, run_.target, run_.plan, t, copied_[t]);
     };
-    put_manifest(place_, manifest, copied_.size(), record);
+    put_manifest(place_, owner_, manifest, copied_.size(), record);
     is_whole_ = true;
-    place_.publish(identity_.id());
+    place_.publish(identity_.id(), owner_);
     report.written.emplace().files =
         std::ssize(run_.plan.files) + std::ssize(others) - (run_.plan.summary_name.empty() ? 0 : 1);
     report.written->copied_by_store = copying_.copied_bytes();
@@ -273,9 +306,8 @@ class StoreRun {
       return files.create(name);
     });
     for (const store::WrittenFile& file : others) {
-      store::s3::put_file(store::s3::shared_client(), scratch / file.name, place_.url(file.name),
-                          memory_of_parts(options_.resources),
-                          [this] { exec::check_cancelled(options_.resources.cancel); });
+      place_.put_file(scratch / file.name, file.name, owner_, memory_of_parts(options_.resources),
+                      [this] { exec::check_cancelled(options_.resources.cancel); });
     }
     return others;
   }
@@ -315,19 +347,25 @@ class StoreRun {
 
   /// After a failure: keeps what is worth it for a later run, else ends the uploads and deletes
   /// what was sent. A whole output stays, since it may be published already: the failed request may
-  /// have deleted the mark. Never throws.
-  void leave(Error& error) noexcept {
+  /// have deleted the mark. A prefix that is another run's by now stays as it is. Never throws.
+  void leave(Error& error, const std::optional<std::string>& next) noexcept {
     try {
-      if (is_whole_) return static_cast<void>(error.resumable());
-      if (keeps(error)) return;
+      if (is_whole_ && !next) return static_cast<void>(error.resumable());
+      // Without a mark the output is published, this one or that of another run.
+      if (is_whole_ && next->empty()) return place_.discard(identity_.id());
+      if (is_whole_ || (!next && keeps(error))) return;
+      if (!is_marked_) return;
       const auto table = place_.uploads(identity_.id());
-      // Another run may have begun meanwhile; it has its own uploads.
       const bool is_listed = table && table->has_same_uploads(table_);
-      if (output_ && !is_listed) output_->abort();
+      const bool is_continued = next && next->starts_with(identity_.id()) && is_listed;
+      if (is_continued) return;
+      if (output_) output_->abort();
+      // Another run of the same job may have begun meanwhile; it has its own uploads.
       if (output_ && table && !is_listed) return;
+      if (next) return place_.discard(identity_.id());
       place_.discard(identity_.id());
       place_.remove(place_.look().names);
-      place_.publish(identity_.id());
+      place_.publish(identity_.id(), owner_);
     } catch (const std::exception&) {
       // The mark stays: readers refuse the prefix, and the next run discards what is there.
     }
@@ -364,6 +402,8 @@ class StoreRun {
   const WriteOptions& options_;
   const std::vector<bool>& is_mine_;
   RunIdentity identity_;
+  std::string owner_;
+  bool is_marked_ = false;
   StorePlace place_;
   std::vector<exec::SourceFile> sources_;
   StoreCopying copying_;
@@ -386,7 +426,11 @@ void tidy_up(const WriteRun& run, const WriteOptions& options) {
   const StorePlace place(options.output);
   const std::string id = run_identity(run.source, run.target, run.plan).id();
   const StorePlace::Found found = place.look();
-  if (found.is_unfinished) return place.publish(id);
+  if (found.is_unfinished) {
+    const std::string owner = owner_of(id, options);
+    if (place.owner() != owner) place.mark(owner);
+    return place.publish(id, owner);
+  }
   // A share that ran twice may have told of itself after the other had published.
   if (std::ranges::find(found.runs, id) != found.runs.end()) place.discard(id);
 }

@@ -18,7 +18,7 @@ bool can_stream(const TargetLayout& target);
 ///
 /// A failed run keeps what it has sent for --resume if it is worth that, else it ends its uploads
 /// and deletes its objects. A share keeps it always. A store has no locks: the later of two runs
-/// that write one prefix at once discards what the other has sent, and the other fails.
+/// that write one prefix at once discards what the other has sent, and the other fails (place.h).
 ///
 /// Throws kOutputExists, kOutputAliasesInput, kOtherRun, and the errors of the store and of moving.
 void run_to_store(const WriteRun& run, const WriteOptions& options,

@@ -39,8 +39,9 @@ class SentOutput {
   ~SentOutput() {
     if (is_published_ || !is_marked_) return;
     try {
+      place_.require_own(owner_);
       place_.remove(place_.look().names);
-      place_.unmark();
+      place_.unmark(owner_);
     } catch (const std::exception&) {
       // The mark stays: readers refuse the prefix.
     }
@@ -51,16 +52,15 @@ class SentOutput {
   const StorePlace& place() const { return place_; }
 
   void publish(const std::string& folder) {
-    place_.mark();
+    const StorePlace::Found now = place_.take(found_, owner_);
     is_marked_ = true;
-    place_.clear(found_);
-    if (found_.is_unfinished) place_.abort_all_uploads();
+    place_.clear(now);
+    if (now.is_unfinished) place_.abort_all_uploads();
     for (const std::string& name : names_in_order(folder)) {
-      store::s3::put_file(store::s3::shared_client(), folder + "/" + name, place_.url(name),
-                          options_.resources.store_memory,
-                          [this] { exec::check_cancelled(options_.resources.cancel); });
+      place_.put_file(folder + "/" + name, name, owner_, options_.resources.store_memory,
+                      [this] { exec::check_cancelled(options_.resources.cancel); });
     }
-    place_.unmark();
+    place_.unmark(owner_);
     is_published_ = true;
   }
 
@@ -68,6 +68,7 @@ class SentOutput {
   const WriteOptions& options_;
   StorePlace place_;
   StorePlace::Found found_;
+  std::string owner_ = random_word();
   bool is_marked_ = false;
   bool is_published_ = false;
 };

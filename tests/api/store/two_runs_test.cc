@@ -1,0 +1,178 @@
+// Two runs that write one prefix of a store at the same time.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "tests/api/store/stored_model.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::api {
+namespace {
+
+/// A run stops before one of its requests, another one goes on until one of its own or to its end;
+/// then the first ends, and then the other.
+class Schedule {
+ public:
+  Schedule(int first_stops, int other_stops)
+      : first_stops_(first_stops), other_stops_(other_stops) {}
+
+  /// Returns which of the runs succeeded.
+  std::pair<bool, bool> go(ServedStore& store, const std::function<void()>& first,
+                           const std::function<void()>& other) {
+    store.delay([this](int) { arrive(); });
+    std::jthread first_thread([&] {
+      succeeded_.first = !testing::error_of(first);
+      set(Turn::kOther, true);
+    });
+    wait_until([this] { return turn_ != Turn::kFirst; });
+    std::jthread other_thread([&] {
+      succeeded_.second = !testing::error_of(other);
+      set(Turn::kFirstAgain, true);
+    });
+    first_thread.join();
+    set(Turn::kFree, true);
+    other_thread.join();
+    store.delay(nullptr);
+    return succeeded_;
+  }
+
+ private:
+  enum class Turn { kFirst, kOther, kFirstAgain, kFree };
+
+  void set(Turn turn, bool only_forward = false) {
+    const std::lock_guard lock(mutex_);
+    if (!only_forward || turn > turn_) turn_ = turn;
+    changed_.notify_all();
+  }
+  void wait_until(const std::function<bool()>& is_reached) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, is_reached);
+  }
+
+  /// Holds the request before which its run stops, until it is that run's turn again.
+  void arrive() {
+    std::unique_lock lock(mutex_);
+    if (turn_ == Turn::kFirst && ++first_requests_ == first_stops_) {
+      turn_ = Turn::kOther;
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return turn_ >= Turn::kFirstAgain; });
+    } else if (turn_ == Turn::kOther && ++other_requests_ == other_stops_) {
+      turn_ = Turn::kFirstAgain;
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return turn_ >= Turn::kFree; });
+    }
+  }
+
+  const int first_stops_;
+  const int other_stops_;
+  std::mutex mutex_;  ///< guards the members below
+  std::condition_variable changed_;
+  Turn turn_ = Turn::kFirst;
+  int first_requests_ = 0;
+  int other_requests_ = 0;
+  std::pair<bool, bool> succeeded_;
+};
+
+/// Outputs with padding that repeats elements are made on this machine before they are sent.
+constexpr const char* kRepeatedPadding =
+    R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
+    "axes": {"long": {"mesh": "tp", "uneven": "pad", "pad_to": 4, "padding": "repeat_last"}},
+    "rules": [{"match": "**", "dims": ["long", null]}]})";
+
+/// Two models with the same names and shapes, and what their splits write.
+class TwoModels {
+ public:
+  explicit TwoModels(const char* mapping) {
+    for (const int model : {0, 1}) {
+      test::Tensors tensors;
+      for (const std::string name : {"rows.a", "columns.a", "same.a"}) {
+        tensors[name] = test::numbered_tensor(name, Dtype::kF32, {33, 41});
+        if (model == 1) std::ranges::reverse(tensors[name].bytes);
+      }
+      test::write_checkpoint(folder_ / ("model" + std::to_string(model)), tensors, 1);
+    }
+    folder_.write("mapping.json", mapping);
+    for (const int model : {0, 1}) {
+      store.clear();
+      run(model)();
+      expected.push_back(store.below("out"));
+    }
+  }
+
+  /// A run of one model, on one thread and without --force or --resume.
+  std::function<void()> run(int model) const {
+    SplitOptions options;
+    options.source = folder_ / ("model" + std::to_string(model));
+    options.mapping.path = folder_ / "mapping.json";
+    options.write.output = kOutput;
+    options.write.resources.threads = 1;
+    return [options] { split(options); };
+  }
+  /// Requests of a run that nothing disturbs.
+  int requests() {
+    store.clear();
+    store.disturb([](int, test::PlayedAnswer&) {});
+    run(0)();
+    return store.requests();
+  }
+  /// True for the whole output of either model.
+  bool is_published() {
+    const auto found = store.below("out");
+    return found == expected[0] || found == expected[1];
+  }
+
+  ServedStore& store = ServedStore::instance();
+  std::vector<std::map<std::string, std::string>> expected;
+
+ private:
+  TempFolder folder_;
+};
+
+}  // namespace
+
+TEST_CASE("a run that succeeds leaves a whole output, whenever another one writes its prefix") {
+  for (const char* mapping : {kThreeRanks, kRepeatedPadding}) {
+    TwoModels models(mapping);
+    const int requests = models.requests();
+    for (const int other : {0, 1}) {
+      for (int stops = 1; stops <= requests; ++stops) {
+        models.store.clear();
+        const auto [first, second] =
+            Schedule(stops, 1 << 20).go(models.store, models.run(0), models.run(other));
+        INFO(mapping, ", other model: ", other, ", first stops: ", stops, ", succeeded: ", first);
+        CHECK(second);
+        CHECK(models.is_published());
+        CHECK(models.store.open_uploads() == 0);
+      }
+    }
+    MESSAGE("schedules: ", 2 * requests);
+  }
+}
+
+TEST_CASE("of two runs whose requests interleave one succeeds with a whole output, or none does") {
+  TwoModels models(kThreeRanks);
+  const int requests = models.requests();
+  int neither = 0;
+  int schedules = 0;
+  for (int first_stops = 1; first_stops <= requests; ++first_stops) {
+    for (int other_stops = 1; other_stops <= requests; ++other_stops) {
+      models.store.clear();
+      const auto [first, second] =
+          Schedule(first_stops, other_stops).go(models.store, models.run(0), models.run(1));
+      INFO("stops: ", first_stops, " and ", other_stops, ", succeeded: ", first, second);
+      ++schedules;
+      neither += first || second ? 0 : 1;
+      if (first || second) CHECK(models.is_published());
+      // What is left of two failures is refused by readers, or nothing.
+      const auto left = models.store.below("out");
+      CHECK((left.empty() || left.contains(".shardtool-unfinished") || models.is_published()));
+    }
+  }
+  MESSAGE("schedules: ", schedules, ", neither succeeded: ", neither);
+}
+
+}  // namespace shardtool::api
