@@ -1,5 +1,7 @@
 #include "lib/plan/service.h"
 
+#include <algorithm>
+
 namespace shardtool::plan {
 
 Service service_of(const ServiceLoad& load, i64 running, const PassTimes& times,
@@ -19,7 +21,9 @@ Service service_of(const ServiceLoad& load, i64 running, const PassTimes& times,
   service.request_us = overheads.request_us;
   service.prompt_us = overheads.prompt_factor * times.prompts_us;
   if (times.has_experts) service.prompt_us *= overheads.experts_factor;
-  service.turn_us = times.step_us / 2 + overheads.burst * (sequences - 1) / 2 * each;
+  // The later tokens of a short answer meet few of the prompts that it must wait for.
+  const double before = std::max(overheads.burst / 2, overheads.others_factor / tokens);
+  service.turn_us = times.step_us / 2 + before * (sequences - 1) * each;
   service.ttft_us = service.request_us + service.prompt_us + service.turn_us;
   service.tokens_per_s = sequences * tokens / service.answer_us() * kUsPerSecond;
   const auto waiting = static_cast<double>(load.concurrency - running);

@@ -62,12 +62,13 @@ struct Service {
 /// Computes the service of `running` sequences, at most load.concurrency, for which `times` holds.
 ///
 ///     tpot = step + sequence running / stages + others_factor (running - 1) p / answer_len
-///     ttft = request + prompt_factor prompts + step / 2 + burst p (running - 1) / 2 + queue
+///     ttft = request + prompt_factor prompts + step / 2 + before p (running - 1) + queue
 ///            (with experts prompt_factor experts_factor)
-///     with p = prompts / (together stages)
+///     with p = prompts / (together stages), before = max(burst / 2, others_factor / answer_len)
 ///
 /// `times` has launch_factor already. In the time of an answer every other running client sends one
-/// prompt. A prompt meets half a step on average, and half of the prompts that arrive with it.
+/// prompt: of n tokens n - 1 wait for their part of these, and the first one waits for the rest. A
+/// prompt meets half a step on average, and half of the prompts that arrive with it.
 /// Clients without a place in the cache wait as long as Little's law says. Requires positive times.
 Service service_of(const ServiceLoad& load, i64 running, const PassTimes& times,
                    const EngineOverheads& overheads = {});

@@ -62,6 +62,20 @@ TEST_CASE(
   }));
 }
 
+TEST_CASE("a replica does not take more prompts than it can read, however short the answers are") {
+  CHECK(rc::check("prompts per second", [] {
+    const i64 running = *gen::between(1, 64);
+    const PassTimes passes = times();
+    const ServiceLoad load{1024, *gen::between(1, 16), running};
+    const Service service = service_of(load, running, passes);
+    const double prompts_per_us = static_cast<double>(running) / service.answer_us();
+    const double each = passes.prompts_us / static_cast<double>(passes.together * passes.stages);
+    RC_ASSERT(prompts_per_us * each <= 1);
+  }));
+  const PassTimes passes{10'000, 1'400'000};
+  CHECK(service_of({32768, 1, 64}, 64, passes, kNone).answer_us() == Approx(64 * 1.4e6 + 5'000));
+}
+
 TEST_CASE("clients without a place change nothing but the time to the first token") {
   const PassTimes times{10'000, 30'000};
   const Service served = service_of({1024, 256, 16}, 16, times);
