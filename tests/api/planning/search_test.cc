@@ -132,6 +132,20 @@ TEST_CASE("the optimum of a search is that of all layouts, and below its bound")
   }));
 }
 
+TEST_CASE("activations that are cut by tokens are tried beside those that are not") {
+  SearchOptions options = options_for(dense());
+  const SearchReport plain = search_layouts(options);
+  options.plan.workload.sequence_parallel = true;
+  const SearchReport both = search_layouts(options);
+  CHECK(both.value >= plain.value);
+  const auto count = [&](bool is_cut) {
+    return std::ranges::count(both.rows, is_cut, &ServingRow::sequence_parallel);
+  };
+  CHECK(count(false) == std::ssize(plain.rows));
+  CHECK(count(true) ==
+        std::ranges::count_if(plain.rows, [](const auto& row) { return row.layout.tp > 1; }));
+}
+
 TEST_CASE("a layout that split refuses is excluded with the words of split") {
   const StoredModel few_heads(mapping::tiny_llama({.kv_heads = 2}));
   SearchOptions options = options_for(few_heads.path());

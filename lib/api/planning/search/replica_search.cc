@@ -171,12 +171,13 @@ class ReplicaSearch {
       return refuse({row.layout}, "survival", reason);
     }
     const i64 each = ceil_div(clients, row.layout.dp);
-    prices.price(each, places, row);
-    if (options_.plan.workload.sequence_parallel && row.layout.tp > 1) {
-      row.sequence_parallel = true;
+    const bool is_cut = options_.plan.workload.sequence_parallel && row.layout.tp > 1;
+    for (const bool cut : {false, true}) {
+      if (cut && !is_cut) continue;
+      row.sequence_parallel = cut;
       prices.price(each, places, row);
+      found_.rows.push_back(row);
     }
-    found_.rows.push_back(row);
   }
 
   /// Sets the cost of the move to every layout that has rows.
