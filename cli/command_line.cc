@@ -207,15 +207,20 @@ void check_choice(const Argument& argument, const std::string& value) {
   throw error;
 }
 
+std::string value_in_environment(const Argument& argument) {
+  if (argument.environment.empty()) return "";
+  const char* const set = std::getenv(argument.environment.c_str());
+  return set == nullptr ? "" : set;
+}
+
 /// Values of an argument: those typed, else that of its environment variable.
 std::vector<std::string> values_of(const Argument& argument, const CommandLine& line) {
   std::vector<std::string> values;
   for (const TypedArgument& typed : line.arguments) {
     if (typed.argument == &argument) values.push_back(typed.text);
   }
-  if (!values.empty() || argument.environment.empty()) return values;
-  const char* const set = std::getenv(argument.environment.c_str());
-  if (set != nullptr && *set != '\0') values.emplace_back(set);
+  std::string set = value_in_environment(argument);
+  if (values.empty() && !set.empty()) values.push_back(std::move(set));
   return values;
 }
 
@@ -241,6 +246,21 @@ void fill_targets(const CommandLine& line, const CommandTree& tree) {
   for (const Argument& argument : tree.global) fill(argument, line);
   if (line.command == nullptr) return;
   for (const Argument& argument : line.command->arguments) fill(argument, line);
+}
+
+std::string source_of(const std::string& flag, const CommandLine& line, const CommandTree& tree) {
+  const auto is_typed = [&](const TypedArgument& typed) { return typed.argument->name == flag; };
+  if (std::any_of(line.arguments.begin(), line.arguments.end(), is_typed)) return "";
+  const auto find = [&](const std::vector<Argument>& arguments) -> std::string {
+    for (const Argument& argument : arguments) {
+      if (argument.name == flag && !value_in_environment(argument).empty()) {
+        return argument.environment;
+      }
+    }
+    return "";
+  };
+  const std::string global = find(tree.global);
+  return global.empty() && line.command != nullptr ? find(line.command->arguments) : global;
 }
 
 }  // namespace shardtool::cli

@@ -81,12 +81,26 @@ void add_ways_on(Error& error, const Commands& commands, const std::vector<std::
   }
 }
 
+/// Names the environment variable that gave the value of the flag with which the message begins.
+void add_source(Error& error, const Commands& commands, const std::vector<std::string>& words) {
+  if (error.code() != ErrorCode::kUsage || !error.message().starts_with("--")) return;
+  const std::string flag = error.message().substr(0, error.message().find(' '));
+  try {
+    const CommandLine line = parse_words(words, commands.tree());
+    const std::string variable = source_of(flag, line, commands.tree());
+    if (!variable.empty()) error.note("set by", variable);
+  } catch (const Error&) {
+    // The words are no command line, which the error says.
+  }
+}
+
 int run(const std::vector<std::string>& words) {
   const Commands commands;
   try {
     return static_cast<int>(run_app(commands, words));
   } catch (Error& error) {
     if (error.is_leaderless()) speak();
+    add_source(error, commands, words);
     if (error.is_resumable()) add_ways_on(error, commands, words);
     return report(error, commands, words);
   } catch (const std::filesystem::filesystem_error& error) {
