@@ -25,7 +25,7 @@ std::vector<Argument> run_arguments(WriteArgs& args) {
   return {
       {.name = "--dry-run",
        .short_name = "-n",
-       .help = "check everything, write nothing",
+       .help = "check everything but the values, write nothing",
        .target = &args.dry_run},
       {.name = "--force", .help = "replace an output that exists", .target = &args.force},
       {.name = "--resume",

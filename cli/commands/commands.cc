@@ -34,7 +34,7 @@ std::vector<Argument> global_arguments(GlobalArgs& args) {
        .target = &args.json},
       {.name = "--quiet",
        .short_name = "-q",
-       .help = "print the output's path only",
+       .help = "print no report, only the path of an output",
        .target = &args.quiet},
       {.name = "--verbose",
        .short_name = "-v",

@@ -92,10 +92,11 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
      "else."},
     {kFileMissing, "E0306", 4, "a file of the checkpoint is missing",
      "The index, the manifest or the path names a file that is not there."},
-    {kUnsupported, "E0307", 4, "the format is not supported",
-     "Safetensors files and files of torch.save (.bin, .pt, .pth) are read. The pickle inside a "
-     "torch file is read as data and never executed, so that only tensors in dicts and lists are "
-     "found."},
+    {kUnsupported, "E0307", 4, "this is not supported",
+     "The message names what this version does not do: a file format, a layout of an engine, a "
+     "quantisation, or a model whose computation it does not know. Of torch's files (.bin, .pt, "
+     ".pth) the pickle is read as data and never executed, so that only tensors in dicts and lists "
+     "are found."},
     {kManifestInvalid, "E0308", 4, "the manifest is invalid",
      "manifest.json is damaged, was edited, or was written by a newer version."},
     {kInputChanged, "E0309", 4, "the input changed while it was read",
@@ -123,12 +124,14 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
      "that the message names, each with its command line of before; what they finished is kept."},
     {kOutputExists, "E0401", 5, "the output exists", "Nothing is overwritten without --force."},
     {kWriteFailed, "E0402", 5, "writing failed",
-     "The system refused to write, sync or rename. Nothing was published under the final name."},
+     "The system refused to write, sync or rename. An output appears whole or not at all: it is "
+     "there if only the report could not be written."},
     {kNoSpace, "E0403", 5, "not enough space", "The output does not fit on its file system."},
     {kOutputLocked, "E0404", 5, "another run writes this output",
      "Two runs cannot write one output. Wait for the other, or choose another folder."},
     {kOutputAliasesInput, "E0405", 5, "the output is inside the input",
-     "Input and output must be different folders, and no output goes through a symbolic link."},
+     "Input and output must be different folders, and the output's own name must not be a symbolic "
+     "link."},
     {kLimit, "E0501", 6, "a limit was reached",
      "The system refused memory, threads or descriptors, or a header is larger than the format "
      "allows."},
