@@ -24,11 +24,17 @@ api::OwnClass own_class(const std::string& text) {
 }
 
 std::optional<api::TrainingPlan> to_training(const TrainingArgs& args) {
-  const bool any =
-      args.zero || args.dp || args.optimizer || args.micro_batch || args.sequence || args.recompute;
   if (!args.train) {
-    if (!any) return std::nullopt;
-    throw Error(ErrorCode::kUsage, "flags of training are given without --train");
+    const std::pair<const char*, bool> kGiven[] = {{"--zero", args.zero.has_value()},
+                                                   {"--dp", args.dp.has_value()},
+                                                   {"--optimizer", args.optimizer.has_value()},
+                                                   {"--micro-batch", args.micro_batch.has_value()},
+                                                   {"--sequence", args.sequence.has_value()},
+                                                   {"--recompute", args.recompute.has_value()}};
+    for (const auto& [flag, is_given] : kGiven) {
+      if (is_given) throw Error(ErrorCode::kUsage, fmt::format("{} is a flag of --train", flag));
+    }
+    return std::nullopt;
   }
   constexpr i64 kLastStage = 3;
   api::TrainingPlan training;
@@ -88,28 +94,28 @@ std::vector<Argument> training_arguments(TrainingArgs& args) {
        .target = &args.train},
       {.name = "--zero",
        .value = "STAGE",
-       .help = "ZeRO stage 0 to 3 over --dp, and over ep for all weights but experts",
+       .help = "of --train: ZeRO stage 0 to 3 over --dp, and over ep for all weights but experts",
        .target = &args.zero,
        .advanced = true},
       {.name = "--dp",
        .value = "N",
-       .help = "replicas of the layout, each on devices of its own, default 1",
+       .help = "of --train: replicas of the layout, each on devices of its own, default 1",
        .target = &args.dp,
        .advanced = true},
       {.name = "--optimizer",
        .value = "NAME",
-       .help = "12, 8 or 4 bytes of state per parameter; default adam",
+       .help = "of --train: 12, 8 or 4 bytes of state per parameter; default adam",
        .target = &args.optimizer,
        .choices = {"adam", "momentum", "sgd"},
        .advanced = true},
       {.name = "--micro-batch",
        .value = "N",
-       .help = "sequences of one micro-batch, default 1",
+       .help = "of --train: sequences of one micro-batch, default 1",
        .target = &args.micro_batch,
        .advanced = true},
       {.name = "--sequence",
        .value = "N",
-       .help = "tokens of a sequence; without it no activations are counted",
+       .help = "of --train: tokens of a sequence; without it no activations are counted",
        .target = &args.sequence,
        .advanced = true},
       {.name = "--sequence-parallel",
@@ -120,7 +126,7 @@ std::vector<Argument> training_arguments(TrainingArgs& args) {
        .advanced = true},
       {.name = "--recompute",
        .value = "WHAT",
-       .help = "activations that the backward pass computes again, default none",
+       .help = "of --train: activations that the backward pass computes again, default none",
        .target = &args.recompute,
        .choices = {"none", "selective", "full"},
        .advanced = true},
