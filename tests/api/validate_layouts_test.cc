@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -98,6 +100,37 @@ TEST_CASE("a whole checkpoint has no shards that a mapping could place") {
   options.reference = kReference;
   options.mapping.layout = "compute";
   CHECK_ERROR(kUsage, validate(options));
+}
+
+TEST_CASE("a tensor that the model does not use is compared by its bytes, in every form") {
+  const TempFolder folder;
+  const auto write = [&](const std::string& name, float frequency) {
+    test::Tensors tensors = test::read_tensors(kReference, "model-");
+    auto& unused = tensors["model.layers.0.self_attn.rotary_emb.inv_freq"];
+    unused.spec = {"model.layers.0.self_attn.rotary_emb.inv_freq", Dtype::kF32, {1}};
+    unused.bytes.resize(sizeof frequency);
+    std::memcpy(unused.bytes.data(), &frequency, sizeof frequency);
+    test::write_checkpoint(folder / name, tensors, 1);
+    std::filesystem::copy(kReference + "/config.json", folder / name);
+  };
+  write("model", 0.5F);
+  write("other", 0.25F);
+  CHECK(proved(folder / "model", folder / "model").passes());
+  CHECK_FALSE(proved(folder / "other", folder / "model").passes());
+  for (const std::string layout : {"plain", "dcp", "dcp-hf"}) {
+    CAPTURE(layout);
+    SplitOptions options;
+    options.source = folder / "other";
+    options.mapping.mesh = mesh::parse_mesh("tp=2");
+    options.write.layout = layout;
+    options.write.output = folder / layout;
+    split(options);
+    CHECK(proved(folder / layout, folder / "other").passes());
+    const ValidateReport report = proved(folder / layout, folder / "model");
+    CHECK_FALSE(report.passes());
+    REQUIRE(report.bytes);
+    CHECK(report.bytes->different.front().tensor == "model.layers.0.self_attn.rotary_emb.inv_freq");
+  }
 }
 
 }  // namespace

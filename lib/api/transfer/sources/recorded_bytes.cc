@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "lib/api/dequantize/unpacked_tensor.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/transfer/sources/stored_data.h"
 #include "lib/check/data.h"
@@ -70,21 +71,37 @@ void keep_one_each(std::vector<DifferentPart>& sorted) {
   });
 }
 
+/// Parts of a tensor that are judged: its shards, or all of one that no device cuts.
+i64 parts_of(const LogicalTensor& tensor) {
+  return std::max<i64>(std::ssize(tensor.ranks), 1);
+}
+
 /// One move per part, from the reference to the part's region.
 struct PartMoves {
   std::vector<exec::TensorMove> moves;
   std::vector<i64> ranks;
 
   void add(const LogicalTensor& whole, const LogicalTensor& tensor) {
+    if (tensor.ranks.empty()) return add(whole, tensor.side, 0);
     for (size_t part = 0; part < tensor.ranks.size(); ++part) {
       index::HolderSet region(tensor.spec.shape);
       region.add(tensor.side.holders->region(static_cast<int>(part)));
-      const exec::MoveSide side{std::make_shared<index::HolderSet>(std::move(region)),
-                                {tensor.side.slots[part]}};
-      moves.push_back(
-          {tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, whole.side, side, {}});
-      ranks.push_back(tensor.ranks[part]);
+      add(whole, {std::make_shared<index::HolderSet>(std::move(region)), {tensor.side.slots[part]}},
+          tensor.ranks[part]);
     }
+  }
+
+ private:
+  void add(const LogicalTensor& whole, exec::MoveSide to, i64 rank) {
+    moves.push_back({whole.spec.name,
+                     whole.stored_dtype(),
+                     whole.spec.shape,
+                     whole.side,
+                     std::move(to),
+                     {},
+                     whole.cast_from ? std::optional(whole.spec.dtype) : std::nullopt,
+                     whole.unpacked});
+    ranks.push_back(rank);
   }
 };
 
@@ -148,9 +165,10 @@ i64 compare_unread(const LogicalCheckpoint& shards, const LogicalCheckpoint& ref
     const bool is_proved = compared.tensors.contains(t) || verdict.tested.contains(t);
     if (is_proved || whole == wholes.end()) continue;
     const TensorSpec& spec = whole->second->spec;
-    const bool is_shifted = !tensor.shifts.empty() || !whole->second->shifts.empty();
-    if (spec.dtype != tensor.spec.dtype || spec.shape != tensor.spec.shape || is_shifted) continue;
-    parts += std::ssize(tensor.ranks);
+    const bool is_computed =
+        !tensor.shifts.empty() || !whole->second->shifts.empty() || tensor.unpacked;
+    if (spec.dtype != tensor.spec.dtype || spec.shape != tensor.spec.shape || is_computed) continue;
+    parts += parts_of(tensor);
     if (number++ % comm.size() == comm.rank()) own.add(*whole->second, tensor);
   }
   if (parts == 0) return 0;
