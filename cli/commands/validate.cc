@@ -35,13 +35,9 @@ ExitCode run_demo(const ValidateArgs& args, Session& session) {
   return passed ? ExitCode::kSuccess : ExitCode::kNegative;
 }
 
-/// Runs the validation, or a share. The share that finds all others ended reports on all of them.
 api::ValidateReport validated(api::ValidateOptions& options, Session& session) {
   const Watch watch(session, options.resources, "reading");
-  api::ValidateReport report = api::validate(options);
-  if (!report.share) return report;
-  report.missing = api::missing_verdicts(options.verdicts);
-  return report.missing.empty() ? api::joined_verdict(options.verdicts) : report;
+  return api::validate_and_join(options);
 }
 
 ExitCode run_validate(const ValidateArgs& args, Session& session) {

@@ -417,4 +417,11 @@ ValidateReport validate(const ValidateOptions& options) {
   return Validating(options).run();
 }
 
+ValidateReport validate_and_join(const ValidateOptions& options) {
+  ValidateReport report = validate(options);
+  if (!report.share) return report;
+  report.missing = missing_verdicts(options.verdicts);
+  return report.missing.empty() ? joined_verdict(options.verdicts) : report;
+}
+
 }  // namespace shardtool::api

@@ -117,6 +117,9 @@ struct ValidateReport {
 /// `verdicts` has a share of another validation. It leaves no record if the shards could not be
 /// opened or run; the report says why.
 ValidateReport validate(const ValidateOptions& options);
+/// Does the same. A share that finds the records of all others returns joined_verdict, the report
+/// on all layers; the reports of those before it say which shares are missing.
+ValidateReport validate_and_join(const ValidateOptions& options);
 
 /// True if shares of a validation have left records in this folder, or below s3://bucket/prefix.
 bool has_verdicts(const std::string& folder);

@@ -3,6 +3,7 @@
 #include "cli/print/validate.h"
 #include "lib/api/check.h"
 #include "lib/api/diff.h"
+#include "lib/api/finish.h"
 #include "lib/api/inspect.h"
 #include "lib/api/transform.h"
 #include "lib/api/validate.h"
@@ -31,6 +32,10 @@ std::string run(std::string_view command, Options& options, exec::Resources& res
 template <class Report>
 bool always(const Report&) {
   return true;
+}
+
+bool passes(const api::ValidateReport& report) {
+  return report.passes();
 }
 
 std::string split(std::string source, std::string output, nb::dict given, nb::handle progress) {
@@ -90,10 +95,30 @@ std::string validate(Paths sources, nb::dict given, nb::handle progress) {
   keywords.set("quick", options.quick);
   keywords.set("values", options.compares_values);
   keywords.set("require_coverage", options.require_coverage);
+  options.share = share_of(keywords);
+  keywords.set("verdicts", options.verdicts);
+  if (options.share.has_value() == options.verdicts.empty()) {
+    throw Error(ErrorCode::kUsage, "share and verdicts belong together")
+        .help("give every share the same folder, such as share=\"3/8\", verdicts=\"verdicts\"");
+  }
   set_resources(keywords, options.resources);
-  return run(
-      "validate", options, options.resources, progress, api::validate,
-      +[](const api::ValidateReport& report) { return report.passes(); });
+  return run("validate", options, options.resources, progress, api::validate_and_join, passes);
+}
+
+std::string finish(std::string output, nb::dict given, nb::handle progress) {
+  if (api::has_verdicts(output)) {
+    const nb::gil_scoped_release release;
+    const api::ValidateReport report = api::joined_verdict(output);
+    return document("validate", report.passes(),
+                    [&](JsonWriter& json) { cli::write_fields(json, report); });
+  }
+  const Keywords keywords(std::move(given));
+  api::FinishOptions options;
+  options.output = std::move(output);
+  keywords.set("force", options.force);
+  keywords.set("verify", options.verify);
+  set_resources(keywords, options.resources);
+  return run("finish", options, options.resources, progress, api::finish, always);
 }
 
 std::string diff(std::string a, std::string b, nb::dict given, nb::handle progress) {
@@ -129,6 +154,7 @@ void bind_commands(nb::module_& module) {
   module.def("reshard", reshard, nb::arg(), nb::arg(), nb::arg(), progress);
   module.def("check", check, nb::arg(), nb::arg(), progress);
   module.def("validate", validate, nb::arg(), nb::arg(), progress);
+  module.def("finish", finish, nb::arg(), nb::arg(), progress);
   module.def("diff", diff, nb::arg(), nb::arg(), nb::arg(), progress);
   module.def("inspect", inspect);
 }

@@ -5,6 +5,8 @@
 #include <array>
 #include <string_view>
 
+#include "cli/args/share_args.h"
+#include "cli/launch.h"
 #include "lib/base/error.h"
 
 namespace nb = nanobind;
@@ -63,6 +65,12 @@ void set_resources(const Keywords& keywords, exec::Resources& resources) {
   keywords.set("threads", resources.threads);
 }
 
+std::optional<api::Share> share_of(const Keywords& keywords) {
+  const nb::object share = keywords.find("share");
+  if (share.is_none()) return std::nullopt;
+  return cli::to_share(nb::cast<std::string>(share), cli::process_variables());
+}
+
 api::WriteOptions write_options(std::string output, const Keywords& keywords) {
   api::WriteOptions options;
   options.output = std::move(output);
@@ -77,6 +85,7 @@ api::WriteOptions write_options(std::string output, const Keywords& keywords) {
   keywords.set("copy_side_files", options.copy_side_files);
   const nb::object dtype = keywords.find("dtype");
   if (!dtype.is_none()) options.dtype = cast_type(nb::cast<std::string>(dtype));
+  options.share = share_of(keywords);
   set_resources(keywords, options.resources);
   return options;
 }

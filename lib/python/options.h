@@ -14,8 +14,10 @@ api::MappingChoice mapping_choice(const Keywords& keywords);
 std::optional<api::MappingChoice> given_mapping(const Keywords& keywords);
 /// Keywords max_memory, in bytes, and threads.
 void set_resources(const Keywords& keywords, exec::Resources& resources);
-/// Keywords layout, dtype, dequantize, max_file_size, force, resume, verify, dry_run, sha256 and
-/// copy_side_files, and the resources. Throws kUsage for a dtype that is no cast.
+/// Keyword share, "3/8" or as a scheduler numbers this process, "auto". Throws kUsage.
+std::optional<api::Share> share_of(const Keywords& keywords);
+/// Keywords layout, dtype, dequantize, max_file_size, force, resume, verify, dry_run, sha256,
+/// copy_side_files and share, and the resources. Throws kUsage for a dtype that is no cast.
 api::WriteOptions write_options(std::string output, const Keywords& keywords);
 
 }  // namespace shardtool::python

@@ -33,6 +33,32 @@ def test_merge_gives_back_what_split_cut(tmp_path):
     assert st.diff(tmp_path / "whole", SAMPLE).equal
 
 
+def test_shares_write_the_bytes_of_one_run(tmp_path):
+    one, shared, whole = tmp_path / "one", tmp_path / "shared", tmp_path / "whole"
+    st.split(SAMPLE, one, mesh={"tp": 4})
+    for number in (2, 0, 1):
+        report = st.split(SAMPLE, shared, mesh={"tp": 4}, share=f"{number}/3")
+        assert report.share.published == (shared / "manifest.json").exists() == (number == 1)
+    assert st.finish(shared).was_complete
+    for file in one.iterdir():
+        assert (shared / file.name).read_bytes() == file.read_bytes()
+    st.merge(shared, whole, share="0/2")
+    with pytest.raises(st.InputError) as caught:
+        st.finish(whole)
+    assert caught.value.id == "E0315"
+    st.merge(shared, whole, share="1/2")
+    assert content(whole) == content(SAMPLE)
+
+
+def test_shares_of_a_validation_leave_verdicts(tmp_path):
+    st.split(SAMPLE, tmp_path / "tp2", mesh={"tp": 2})
+    one = st.validate(tmp_path / "tp2", reference=SAMPLE)
+    first = st.validate(tmp_path / "tp2", reference=SAMPLE, share="0/2", verdicts=tmp_path / "verdicts")
+    last = st.validate(tmp_path / "tp2", reference=SAMPLE, share="1/2", verdicts=tmp_path / "verdicts")
+    assert first.share.missing == [1] and last.ok
+    assert st.finish(tmp_path / "verdicts").digest == last.digest == one.digest
+
+
 def test_reports_are_the_documents_of_the_command_line(tmp_path, program):
     st.split(SAMPLE, tmp_path / "tp2", mesh={"tp": 2})
     for command in (["inspect"], ["check"]):
@@ -61,6 +87,9 @@ def test_findings_and_differences_are_reports(tmp_path):
     (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, dtype="u8"), st.UsageError, 2, None),
     (lambda: st.split(SAMPLE, "none", mesh={"tp": 7}, require_even=True), st.MappingError, 3, None),
     (lambda: st.split(SAMPLE, SAMPLE, mesh={"tp": 2}), st.OutputError, 5, None),
+    (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, share="3/3"), st.UsageError, 2, None),
+    (lambda: st.validate(SAMPLE, share="0/3"), st.UsageError, 2, None),
+    (lambda: st.validate(SAMPLE, verdicts="none"), st.UsageError, 2, None),
     (lambda: st.open(SAMPLE)["model.norm.weight"].layout, st.UsageError, 2, None),
     (lambda: st.open(SAMPLE)["model.norm.weights"], st.MappingError, 3, None),
     (lambda: st.open(SAMPLE).get_tensor("model.norm.weight", framework="jax"), st.UsageError, 2, None),

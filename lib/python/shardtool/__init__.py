@@ -21,7 +21,7 @@ from ._reports import Plan, Report, Transfer, Transfers, parse as _parse
 __all__ = [
     "Checkpoint", "Error", "Inexpressible", "InputError", "InternalError", "Interrupted", "Layout", "MappingError",
     "OutputError", "Plan", "Rank", "Report", "ResourceError", "Slice", "Tensor", "TensorInfo", "TensorSlice", "Transfer",
-    "Transfers", "UsageError", "check", "diff", "inspect", "merge", "open", "plan", "reshard", "split", "validate",
+    "Transfers", "UsageError", "check", "diff", "finish", "inspect", "merge", "open", "plan", "reshard", "split", "validate",
 ]
 
 Path = Union[str, os.PathLike]
@@ -210,10 +210,12 @@ def split(source: Path, output: Path, *, mesh: Optional[Mesh] = None, mapping: O
           require_even: bool = False, allow_empty_shards: bool = False, dtype: Optional[str] = None,
           dequantize: bool = False, max_file_size: Optional[int] = None, max_memory: Optional[int] = None,
           threads: Optional[int] = None, force: bool = False, resume: bool = False, verify: bool = False,
-          dry_run: bool = False, sha256: bool = False, copy_side_files: bool = True,
+          dry_run: bool = False, sha256: bool = False, copy_side_files: bool = True, share: Optional[str] = None,
           progress: Optional[Progress] = None) -> Report:
     """Cuts a whole checkpoint into one part per rank. progress(bytes_done, bytes_total, tensor) is called on this thread;
-    an exception that it raises ends the run, and `resume` continues it."""
+    an exception that it raises ends the run, and `resume` continues it. share="3/8" moves one of 8 shares of the bytes,
+    numbered from 0, and "auto" the one of this process in its scheduler's count: the share that ends last publishes the
+    output, or `finish` does."""
     if ranks is not None:
         ranks = list(ranks)
     return _parse(_core.split(os.fspath(source), os.fspath(output), _keywords(locals()), progress))
@@ -224,7 +226,7 @@ def merge(sources: Union[Path, Iterable[Path]], output: Path, *, from_layout: Op
           dtype: Optional[str] = None, dequantize: bool = False, max_file_size: Optional[int] = None,
           max_memory: Optional[int] = None, threads: Optional[int] = None, force: bool = False, resume: bool = False,
           verify: bool = False, dry_run: bool = False, sha256: bool = False, copy_side_files: bool = True,
-          progress: Optional[Progress] = None) -> Report:
+          share: Optional[str] = None, progress: Optional[Progress] = None) -> Report:
     """Makes one checkpoint of shards: merge(split(x)) is x, byte for byte."""
     return _parse(_core.merge(_paths(sources), os.fspath(output), _keywords(locals()), progress))
 
@@ -236,7 +238,7 @@ def reshard(sources: Union[Path, Iterable[Path]], output: Path, *, mesh: Optiona
             compare_replicas: bool = True, dtype: Optional[str] = None, dequantize: bool = False,
             max_file_size: Optional[int] = None, max_memory: Optional[int] = None, threads: Optional[int] = None,
             force: bool = False, resume: bool = False, verify: bool = False, dry_run: bool = False, sha256: bool = False,
-            copy_side_files: bool = True, progress: Optional[Progress] = None) -> Report:
+            copy_side_files: bool = True, share: Optional[str] = None, progress: Optional[Progress] = None) -> Report:
     """Moves shards to another mesh or mapping, without a merged copy."""
     if ranks is not None:
         ranks = list(ranks)
@@ -265,11 +267,19 @@ def check(sources: Union[Path, Iterable[Path]], *, read_data: bool = False, prof
 
 def validate(sources: Union[Path, Iterable[Path]], *, reference: Optional[Path] = None, mesh: Optional[Mesh] = None,
              mapping: Optional[Path] = None, preset: Optional[str] = None, quick: bool = False, values: bool = False,
-             require_coverage: Optional[float] = None, max_memory: Optional[int] = None, threads: Optional[int] = None,
+             require_coverage: Optional[float] = None, share: Optional[str] = None, verdicts: Optional[Path] = None,
+             max_memory: Optional[int] = None, threads: Optional[int] = None,
              progress: Optional[Progress] = None) -> Report:
     """Runs the model on the shards and whole, in exact arithmetic, and compares. A difference is a report that is not
-    `ok`, not an exception."""
+    `ok`, not an exception. A share runs some of the layers and leaves its verdict in the folder `verdicts`; the one that
+    ends last, and `finish(verdicts)`, report on all layers."""
     return _parse(_core.validate(_paths(sources), _keywords(locals()), progress))
+
+
+def finish(output: Path, *, force: bool = False, verify: bool = False, max_memory: Optional[int] = None,
+           threads: Optional[int] = None, progress: Optional[Progress] = None) -> Report:
+    """Publishes an output whose shares have all ended, or reports on all layers from a folder of verdicts."""
+    return _parse(_core.finish(os.fspath(output), _keywords(locals()), progress))
 
 
 def diff(a: Path, b: Path, *, metadata_only: bool = False, values: bool = False, max_memory: Optional[int] = None,
