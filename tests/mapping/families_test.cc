@@ -406,6 +406,58 @@ TEST_CASE("refine makes blocks of the greatest common divisor, each with a copy 
   CHECK(cut_in_blocks(1536, 128, 4, "refine").tensors[1].layout->refinement()[0] == 1);
 }
 
+/// Expects that no policy but refine accepts the cut, because a smaller block would be a part of
+/// the tensor's bytes.
+void check_has_no_copies(const std::vector<TensorSpec>& tensors, const std::string& quantization,
+                         const std::string& mesh, const std::string& tensor) {
+  const auto by = [&](const std::string& policy) {
+    return resolved(tensors, quantization, mesh, fmt::format(R"(, "straddle": "{}")", policy));
+  };
+  CAPTURE(tensor);
+  const auto e = error_of([&] { by("refine"); });
+  REQUIRE(e);
+  CHECK(e->code() == ErrorCode::kBlockStraddle);
+  CHECK(e->tensor_name() == tensor);
+  const auto notes = e->notes();
+  CHECK(std::any_of(notes.begin(), notes.end(), [](const auto& note) {
+    return note.second.find("a part of its bytes") != std::string::npos;
+  }));
+  CHECK(by("uneven-aligned").tensors.size() == tensors.size());
+}
+
+TEST_CASE("refine is refused inside of blocks that hold weights or zeros: they have no copies") {
+  const std::vector<TensorSpec> mxfp4 = {
+      spec("mlp.experts.down_proj_blocks", {4, 96, 3, 16}, Dtype::kU8),
+      spec("mlp.experts.down_proj_scales", {4, 96, 3}, Dtype::kU8)};
+  check_has_no_copies(mxfp4, R"({"quant_method": "mxfp4"})", "tp=2",
+                      "mlp.experts.down_proj_blocks");
+  auto words = gptq("up", 24, 128, 1);
+  words.pop_back();  // g_idx refuses to be refined, too
+  check_has_no_copies(words, kGptq, "tp=2", "up.qzeros");
+  words = gptq("down", 24, 24, 1);
+  words.pop_back();
+  check_has_no_copies(words, kActOrder, "tp=2", "down.qweight");
+  check_has_no_copies(awq("up", 24, 128, 1), kAwq, "tp=2", "up.qweight");
+  check_has_no_copies(packed("up", 24, 128, 1), kPack, "tp=2", "up.weight_zero_point");
+  check_has_no_copies({spec("down.weight_packed", {8, 15}, Dtype::kU8)},
+                      R"({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"})",
+                      "tp=2", "down.weight_packed");
+  check_has_no_copies({spec("down.weight", {8, 15}, Dtype::kI8)}, kFp8Blocks, "tp=2",
+                      "down.weight");
+}
+
+TEST_CASE("refine keeps whole words and copies the scales and zeros of a group of inputs") {
+  const std::string refine = R"(, "straddle": "refine")";
+  const auto words = awq("down", 16, 256, 2);
+  const auto result = resolved(words, kAwq, "tp=4", refine);
+  CHECK(held_of(result, words, "down.qweight", 0)[1] == "[64, 128)");
+  CHECK(at(result, words, "down.qzeros").layout->refinement() == std::vector<i64>{2, 1});
+  CHECK(at(result, words, "down.scales").layout->refinement() == std::vector<i64>{2, 1});
+  const auto zeros = packed("down", 16, 256, 2);
+  CHECK(at(resolved(zeros, kPack, "tp=4", refine), zeros, "down.weight_zero_point")
+            .layout->refinement() == std::vector<i64>{1, 2});
+}
+
 TEST_CASE("whole KV groups stay together where blocks span heads") {
   std::vector<TensorSpec> tensors = fp8("q", {512, 128}, {4, 1});
   const auto kv = fp8("k", {128, 128}, {1, 1});

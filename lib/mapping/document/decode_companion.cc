@@ -35,10 +35,12 @@ MemberAxisSpec decode_member_axis(const JsonValue& value) {
   value.object({
       {"axis", leader_axis},
       {"per", [&](const JsonValue& v) { axis.per = decode_size(v); }},
+      {"packed", [&](const JsonValue& v) { axis.is_packed = v.boolean(); }},
       {"size", [&](const JsonValue& v) { axis.size = v.integer(1); }},
   });
   if (axis.axis.has_value() == axis.size.has_value() || (axis.per && !axis.axis))
     value.refuse("an axis of the leader with or without \"per\", or a \"size\"");
+  if (value.has("packed") && !axis.per) value.refuse("\"packed\" together with \"per\"");
   return axis;
 }
 

@@ -129,6 +129,7 @@ struct MemberAxisSpec {
   /// Number of the leader's indices per stored index; nullopt: 1.
   std::optional<SizeExpression> per;
   std::optional<i64> size;  ///< extent of an axis that follows none; nullopt: any
+  bool is_packed = false;   ///< a stored index holds a value of each of the leader's indices
 };
 
 /// Meaning of a companion's values, if they are not plain data.

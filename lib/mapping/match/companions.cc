@@ -96,7 +96,7 @@ layout::BundleMember member_of_form(const CompanionSpec& spec, const Shape& lead
   layout::BundleMember member{shape, {}};
   for (const MemberAxisSpec& axis : *form) {
     const i64 granularity = axis.axis ? granularity_of(axis, leader[*axis.axis], sizes) : i64{1};
-    member.axes.push_back({axis.axis, granularity});
+    member.axes.push_back({axis.axis, granularity, axis.is_packed || spec.leads});
   }
   return member;
 }

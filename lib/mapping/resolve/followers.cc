@@ -24,10 +24,15 @@ layout::Straddling straddling_of(Straddle straddle) {
 
 /// Adds the companion and both tensors to the error.
 Error& explain(Error& e, const PlacedCompanion& placed, const TensorSpec& tensor,
-               const TensorSpec& leader) {
+               const TensorSpec& leader, Straddle straddle) {
   if (!e.place()) e.at(placed.spec->place);
   if (e.code() == ErrorCode::kShapeMismatch)
     e.help("take the tensor, the one that it follows and config.json from one model");
+  if (e.code() == ErrorCode::kBlockStraddle && straddle == Straddle::kRefine) {
+    e.note("refine",
+           "a block holds several values, so that a smaller one would be a part of its bytes; only "
+           "one value of a whole block, such as a scale, can have copies");
+  }
   return e.tensor(tensor.name).note("tensor", describe(tensor)).note("follows", describe(leader));
 }
 
@@ -65,7 +70,7 @@ ResolvedTensor Followers::follow(size_t companion, size_t tensor, const Resolved
     const auto member = companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
     followed = decide(placed, member, *leader.layout, spec.dtype);
   } catch (Error& e) {
-    throw explain(e, placed, spec, tensors[leader.tensor]);
+    throw explain(e, placed, spec, tensors[leader.tensor], straddle_);
   }
   return {tensor, followed.layout, followed.by, leader.numbers};
 }

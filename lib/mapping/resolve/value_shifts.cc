@@ -41,7 +41,7 @@ std::vector<index::ValueShift> value_shifts(const CompanionSpec& spec, const lay
       shifts.push_back(shape_of_part(leader, rank));
       continue;
     }
-    const MemberAxisSpec axis{std::nullopt, spec.group, std::nullopt};
+    const MemberAxisSpec axis{std::nullopt, spec.group, std::nullopt, false};
     const index::AxisMap map = member.region(rank)->front();
     shifts.push_back(groups_from_zero(map, granularity_of(axis, member.shape()[0], sizes)));
   }
