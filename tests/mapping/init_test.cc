@@ -1,6 +1,7 @@
 #include "lib/mapping/init.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "tests/mapping/fixtures.h"
 #include "tests/mapping/models.h"
@@ -130,6 +131,30 @@ TEST_CASE("the hidden size in config.json tells how the matrices of an MLP are s
   CHECK(dims_of({80, 48}, {48, 80}, "down_proj") == R"([null,"mlp"])");
   CHECK(dims_of({4, 48, 80}, {4, 80, 48}, "up_proj") == R"(["experts",null,"mlp"])");
   CHECK(dims_of({4, 80, 48}, {4, 48, 80}, "down_proj") == R"(["experts",null,"mlp"])");
+}
+
+TEST_CASE("a vector of unknown use in an attention lets its cut be checked, as it may pair heads") {
+  const ModelConfig config = config_of(
+      R"({"model_type": "own", "hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 4})");
+  const auto note_of = [&](const std::string& other, const std::string& name) {
+    std::vector<TensorSpec> tensors = {spec("h.0.attn." + other, {8})};
+    for (const auto& [role, rows] : {std::pair{"q", 64}, {"k", 32}, {"v", 32}, {"o", 64}})
+      tensors.push_back(spec(fmt::format("h.0.attn.{}_proj.weight", role), {rows, 64}));
+    const std::string text = init_mapping(&config, "", mesh::parse_mesh("tp=2"), tensors).text;
+    const size_t at = text.find("\"note\":\"", text.find(name));
+    REQUIRE(at != text.npos);
+    return text.substr(at + 8, text.find(':', at + 8) - at - 8);
+  };
+  for (const std::string name : {"q_proj", "k_proj", "v_proj", "o_proj"}) {
+    CAPTURE(name);
+    CHECK(note_of("lambda_q1", name) == "guess");
+    for (const std::string known : {"q_norm.weight", "v_bias", "k_scale"}) {
+      CAPTURE(known);
+      CHECK(note_of(known, name) == "sure");
+    }
+  }
+  CHECK(note_of("lambda_q1", "lambda_q1") == "unknown");
+  CHECK(note_of("q_norm.weight", "q_norm") == "likely");
 }
 
 TEST_CASE("init of an unknown preset is refused") {

@@ -231,7 +231,12 @@ class Proposer {
     if (!counts) return;
     const HeadAxes axes = head_axes(*counts, attention.out->form);
     Certainty certainty = counts->is_stated ? Certainty::kSure : Certainty::kLikely;
-    if (attention.has_others) certainty = Certainty::kGuess;
+    if (!attention.others.empty()) certainty = Certainty::kGuess;
+    for (const TensorKind* kind : attention.others) {
+      rules_[kind->form] = {
+          kind->form, Role::kUnknown,      {},
+          false,      Certainty::kUnknown, "use in attention not known, whole on every rank"};
+    }
     const std::string heads = described(*counts);
     for (const TensorKind* kind : attention.in)
       propose_input(*kind, order, *counts, axes, certainty, heads);

@@ -1,6 +1,8 @@
 #include "lib/mapping/propose/sublayers.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -68,8 +70,15 @@ const TensorKind* output_of(const Groups& groups, const Groups::value_type& own,
   return nullptr;
 }
 
-bool is_matrix(const TensorKind& kind) {
-  return kind.shape().size() >= 2;
+/// True for a tensor whose name tells no use; norms, biases and scales of quantised values have
+/// names that do.
+bool has_unknown_use(const TensorKind& kind) {
+  if (kind.role != Role::kUnknown) return false;
+  if (kind.shape().size() >= 2) return true;
+  constexpr auto kUses = std::to_array<std::string_view>({"norm", "ln", "bias", "scale"});
+  const std::string& word = kind.path.back();
+  return std::ranges::none_of(
+      kUses, [&](std::string_view use) { return word.find(use) != std::string::npos; });
 }
 
 /// Completes an attention layer with its output; nullopt if there is none.
@@ -84,9 +93,8 @@ std::optional<AttentionKinds> attention_of(const Groups& groups, const Groups::v
     });
   }
   if (found.out == nullptr) return std::nullopt;
-  found.has_others = std::any_of(own.second.begin(), own.second.end(), [](const TensorKind* kind) {
-    return is_matrix(*kind) && kind->role == Role::kUnknown;
-  });
+  std::ranges::copy_if(own.second, std::back_inserter(found.others),
+                       [](const TensorKind* kind) { return has_unknown_use(*kind); });
   return found;
 }
 

@@ -18,7 +18,8 @@ struct MlpKinds {
 struct AttentionKinds {
   std::vector<const TensorKind*> in;  ///< q, k and v, separate or fused
   const TensorKind* out = nullptr;
-  bool has_others = false;  ///< further matrices, whose use is not known
+  /// Further tensors, whose use is not known; they may tie heads to each other.
+  std::vector<const TensorKind*> others;
 
   /// The weight with this role, or null.
   const TensorKind* find(Role role) const;
