@@ -157,6 +157,14 @@ TEST_CASE("a vector of unknown use in an attention lets its cut be checked, as i
   CHECK(note_of("q_norm.weight", "q_norm") == "likely");
 }
 
+TEST_CASE("of several vocabularies in config.json the nearest one names the rows of a table") {
+  const ModelConfig config =
+      config_of(R"({"model_type": "own", "type_vocab_size": 2, "vocab_size": 131})");
+  const std::vector<TensorSpec> tensors = {spec("x.word_embeddings.weight", {131, 4})};
+  const std::string text = init_mapping(&config, "", mesh::parse_mesh("tp=2"), tensors).text;
+  CHECK(text.find("131 rows of the vocabulary (config.vocab_size)") != text.npos);
+}
+
 TEST_CASE("init of an unknown preset is refused") {
   CHECK_ERROR(kUnknownName, init_mapping(nullptr, "lama", mesh::parse_mesh("tp=2"), {}));
 }

@@ -154,15 +154,17 @@ bool states_other_heads(const ModelConfig* config, i64 heads) {
 std::optional<ConfigNumber> find_vocabulary(const ModelConfig* config, i64 rows) {
   constexpr i64 kMostPadding = 1024;
   if (config == nullptr) return std::nullopt;
+  std::optional<ConfigNumber> nearest;
   for (const std::string& path : config->size_paths()) {
     const std::string_view key = key_of(path);
     if (!key.ends_with("vocab_size") && key != "vocab" && key != "n_vocab") continue;
     const nlohmann::json* value = config->find(path);
     if (value == nullptr || !value->is_number_integer()) continue;
     const i64 size = value->get<i64>();
-    if (size <= rows && rows - size < kMostPadding && size > 0) return ConfigNumber{size, path};
+    const bool fits = size <= rows && rows - size < kMostPadding && size > 0;
+    if (fits && (!nearest || size > nearest->value)) nearest = ConfigNumber{size, path};
   }
-  return std::nullopt;
+  return nearest;
 }
 
 }  // namespace shardtool::mapping

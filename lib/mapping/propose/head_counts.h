@@ -45,8 +45,8 @@ std::optional<i64> find_hidden_width(const ModelConfig* config);
 /// such as "linear_num_key_heads". `config` may be null.
 bool states_other_heads(const ModelConfig* config, i64 heads);
 
-/// Returns the size of the vocabulary in config.json that fits a tensor of `rows` rows, which may
-/// be padded. Returns nullopt if none does.
+/// Returns the size of a vocabulary in config.json that fits a tensor of `rows` rows, which may be
+/// padded; of several ("type_vocab_size") the nearest one. Returns nullopt if none does.
 std::optional<ConfigNumber> find_vocabulary(const ModelConfig* config, i64 rows);
 
 }  // namespace shardtool::mapping
