@@ -12,6 +12,7 @@
 #include "lib/base/text.h"
 #include "lib/mapping/propose/head_counts.h"
 #include "lib/mapping/propose/propose.h"
+#include "lib/mapping/propose/sublayers.h"
 
 namespace shardtool::api {
 namespace {
@@ -55,6 +56,8 @@ class Skeleton {
   std::string text(const mapping::ModelConfig* config) {
     const std::string attention = attention_ops();
     const std::string mlp = mlp_ops();
+    const std::string first = start();
+    const std::string last = end();
     const std::string type = config == nullptr ? "" : config->model_type();
     return fmt::format(
         "{{\n  \"version\": 1,\n  \"family\": {},\n  \"description\": {},\n"
@@ -65,17 +68,21 @@ class Skeleton {
         "  \"start\": [{}],\n"
         "  \"blocks\": [{{\"name\": \"decoder\", \"ops\": [\"attention\", \"mlp\"]}}],\n"
         "  \"end\": [\n{}\n  ]\n}}\n",
-        json_text(type.empty() ? "mine" : type), json_text(description()),
+        json_text(type.empty() ? "mine" : type),
+        json_text(description() + left_out(attention + mlp + first + last)),
         type.empty() ? "" : json_text(type), json_text(name_of_block()), sizes(), attention, mlp,
-        start(), end());
+        first, last);
   }
 
  private:
+  bool is_cut(const TensorKind& kind) const {
+    const auto rule = rules_.find(kind.form);
+    return rule != rules_.end() && !rule->second->dims.empty();
+  }
+
   const TensorKind* with_role(Role role) const {
     for (const auto& [form, kind] : kinds_) {
-      const auto rule = rules_.find(form);
-      const bool cut = rule != rules_.end() && !rule->second->dims.empty();
-      if (!kind.is_bias && cut && kind.block == block_ && kind.role == role) return &kind;
+      if (!kind.is_bias && is_cut(kind) && kind.block == block_ && kind.role == role) return &kind;
     }
     return nullptr;
   }
@@ -103,22 +110,35 @@ class Skeleton {
     return {&kind, transposed, transposed ? shape[1] : shape[0]};
   }
 
-  Weight require(std::initializer_list<Role> roles, std::string_view what, bool is_output) const {
-    for (const Role role : roles) {
-      const TensorKind* kind = with_role(role);
-      if (kind != nullptr && kind->shape().size() == 2) return weight(*kind, is_output);
+  Weight require(Role role, std::string_view what) const {
+    const TensorKind* kind = with_role(role);
+    if (kind != nullptr && kind->shape().size() == 2) return weight(*kind, false);
+    throw unrecognised(what);
+  }
+
+  /// The output projection of the layers' attention, or of their MLP.
+  template <class Sublayer>
+  Weight output_of(const std::vector<Sublayer>& sublayers, std::string_view what) const {
+    for (const Sublayer& found : sublayers) {
+      const TensorKind& out = *found.out;
+      if (out.block == block_ && is_cut(out) && out.shape().size() == 2) return weight(out, true);
     }
+    throw unrecognised(what);
+  }
+
+  Error unrecognised(std::string_view what) const {
     std::vector<std::string> names;
     for (const auto& [form, kind] : kinds_) {
       if (kind.block == block_) names.push_back(form);
     }
-    throw missing(fmt::format("its layers have no {} that is recognised", what),
-                  quote_for_message(fmt::format("{}", fmt::join(names, ", ")), 300));
+    return missing(fmt::format("its layers have no {} that is recognised", what),
+                   quote_for_message(fmt::format("{}", fmt::join(names, ", ")), 300));
   }
 
   void find_sizes() {
-    out_ = require({Role::kOut, Role::kOutOrDown}, "attention output projection", true);
-    down_ = require({Role::kDown, Role::kOutOrDown}, "MLP output projection", true);
+    const mapping::Sublayers layers = mapping::find_sublayers(kinds_);
+    out_ = output_of(layers.attentions, "attention output projection");
+    down_ = output_of(layers.mlps, "MLP output projection");
     embed_ = out_.rows;
     mlp_ = down_.is_transposed ? down_.kind->shape()[0] : down_.kind->shape()[1];
     for (const auto& [form, kind] : kinds_) {
@@ -155,6 +175,18 @@ class Skeleton {
     if (with_role(Role::kQueryKeyValue) != nullptr || with_role(Role::kGateUp) != nullptr)
       assumed += ", and the order inside fused tensors";
     return assumed;
+  }
+
+  /// Lists the tensors of the layers and around them that the ops do not read.
+  std::string left_out(const std::string& ops) const {
+    std::vector<std::string> names;
+    for (const auto& [form, kind] : kinds_) {
+      if (!kind.block.empty() && kind.block != block_) continue;
+      const std::string name = kind.block.empty() ? form : name_in_layer(form);
+      if (ops.find(json_text(name)) == std::string::npos) names.push_back(name);
+    }
+    if (names.empty()) return "";
+    return fmt::format("; these tensors have no part in it yet: {}", fmt::join(names, ", "));
   }
 
   std::string sizes() const {
@@ -226,11 +258,10 @@ class Skeleton {
           R"(      {{"op": "split", "in": "qkv", "out": ["q", "k", "v"], "sections": ["heads*head_dim", "{}", "{}"], "order": "concat"}})",
           kv, kv));
     } else {
-      ops.push_back(linear(require({Role::kQuery}, "query projection", false), "h", "q",
-                           "heads*head_dim", "embed"));
-      ops.push_back(linear(require({Role::kKey}, "key projection", false), "h", "k", kv, "embed"));
       ops.push_back(
-          linear(require({Role::kValue}, "value projection", false), "h", "v", kv, "embed"));
+          linear(require(Role::kQuery, "query projection"), "h", "q", "heads*head_dim", "embed"));
+      ops.push_back(linear(require(Role::kKey, "key projection"), "h", "k", kv, "embed"));
+      ops.push_back(linear(require(Role::kValue, "value projection"), "h", "v", kv, "embed"));
     }
     for (const std::string_view name : {"q", "k"}) {
       ops.push_back(fmt::format(

@@ -1,0 +1,58 @@
+#include "lib/api/catalogue/graph_skeleton.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/checkpoint_files.h"
+
+namespace shardtool::test {
+namespace {
+
+using nlohmann::json;
+
+/// Starts a graph for a layer of GPT's names: attention and MLP name their outputs alike.
+json skeleton_of(const std::map<std::string, Shape>& more) {
+  std::map<std::string, Shape> shapes = more;
+  shapes.insert({{"wte.weight", {64, 16}},
+                 {"h.0.ln_1.weight", {16}},
+                 {"h.0.ln_2.weight", {16}},
+                 {"h.0.attn.c_attn.weight", {16, 48}},
+                 {"h.0.attn.c_proj.weight", {16, 16}},
+                 {"h.0.mlp.c_fc.weight", {16, 40}},
+                 {"h.0.mlp.c_proj.weight", {40, 16}}});
+  Tensors tensors;
+  for (const auto& [name, shape] : shapes)
+    tensors[name] = numbered_tensor(name, Dtype::kF32, shape);
+  const TempFolder folder;
+  write_checkpoint(folder / "own", tensors);
+  folder.write("own/config.json", R"({"model_type": "own", "n_head": 4, "n_embd": 16})");
+  return json::parse(api::graph_skeleton(folder / "own"));
+}
+
+json weight_of(const json& graph, const std::string& part, const std::string& out) {
+  for (const json& op : graph["parts"][part]) {
+    if (op["out"] == out) return op["weight"];
+  }
+  return {};
+}
+
+TEST_CASE("outputs of one name are the attention's and the MLP's by the tensors beside them") {
+  const json graph = skeleton_of({});
+  CHECK(weight_of(graph, "attention", "attended") == "layer/attn.c_proj.weight");
+  CHECK(weight_of(graph, "mlp", "fed") == "layer/mlp.c_proj.weight");
+  CHECK(graph["sizes"]["mlp"] == 40);
+  CHECK(graph["sizes"]["embed"] == 16);
+}
+
+TEST_CASE("the description of a graph lists the tensors that no op reads") {
+  const auto description = [](const std::map<std::string, Shape>& more) {
+    return skeleton_of(more)["description"].get<std::string>();
+  };
+  CHECK(description({}).find("no part") == std::string::npos);
+  const std::string listed = description({{"h.0.attn.lambda_q1", {4}}, {"scale", {1}}});
+  CHECK(listed.ends_with("these tensors have no part in it yet: layer/attn.lambda_q1, scale"));
+}
+
+}  // namespace
+}  // namespace shardtool::test
