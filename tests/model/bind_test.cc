@@ -104,6 +104,20 @@ TEST_CASE("a tied head reads the embedding") {
   CHECK(tied.layers.back().ops.back().weights[0] == tied.layers.front().ops.front().weights[0]);
 }
 
+TEST_CASE("a bias of attention's output is read where it is stored") {
+  const Fixture& f = fixture("hy_v4");
+  std::vector<TensorSpec> tensors = f.tensors;
+  const auto hidden = f.config.size("hidden_size");
+  REQUIRE(hidden);
+  const auto is_there = [](const TensorSpec& tensor) {
+    return tensor.name.ends_with("self_attn.o_proj.bias");
+  };
+  std::erase_if(tensors, is_there);
+  tensors.push_back({"model.layers.0.self_attn.o_proj.bias", Dtype::kF32, {*hidden}});
+  std::string why_not;
+  CHECK(model::bind_model(model::find_graph(f.config, why_not), f.config, tensors).unread.empty());
+}
+
 TEST_CASE("a missing tensor and one of another shape are errors that name it") {
   const Fixture& f = fixture("llama");
   auto tensors = f.tensors;

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "lib/model/bind.h"
 #include "lib/model/graph/graph_list.h"
+#include "lib/ops/body.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;
+using kernels::ActivationKind;
 using testing::error_of;
 
 namespace {
@@ -29,6 +32,30 @@ std::string graph_with(std::string_view op) {
     "blocks": [{"name": "b", "ops": [)") +
          std::string(op) + R"(]}],
     "end": [{"op": "act", "in": "x", "out": "y", "kind": "silu"}]})";
+}
+
+/// The activations of the ops that make this value, in all layers of the config's graph.
+std::set<ActivationKind> activations_of(const std::string& text, const std::string& out) {
+  const auto config = mapping::parse_config(text, "config.json");
+  std::string why_not;
+  const auto graph = model::find_graph(config, why_not);
+  REQUIRE_MESSAGE(graph != nullptr, why_not);
+  std::set<ActivationKind> found;
+  const auto add = [&](const model::Op& op) {
+    if (op.out != std::vector{out}) return;
+    if (const auto* act = std::get_if<ops::Activation>(&op.kind))
+      found.insert(ops::activation_of(act->kind, config));
+    if (const auto* experts = std::get_if<ops::Experts>(&op.kind))
+      found.insert(ops::activation_of(experts->activation, config));
+  };
+  for (const model::Stack& stack : graph->stacks) {
+    for (const model::Block& block : stack.blocks) {
+      for (const model::Alternatives& stretch : block.stretches) {
+        for (const model::Way& way : stretch) std::ranges::for_each(way.ops, add);
+      }
+    }
+  }
+  return found;
 }
 
 std::string why_no_graph(const std::string& config) {
@@ -83,13 +110,16 @@ TEST_CASE("a config that asks for another computation than the graph's is refuse
         R"({"model_type": "mpt", "attn_config": {"alibi": false}})",
         R"({"model_type": "roberta", "pad_token_id": 0})",
         R"({"model_type": "olmoe", "clip_qkv": 8.0})",
-        R"({"model_type": "phimoe", "num_experts_per_tok": 4})", R"({"model_type": "chatglm"})",
+        R"({"model_type": "phimoe", "num_experts_per_tok": 4})",
+        R"({"model_type": "chatglm"})",
         R"({"model_type": "chatglm", "multi_query_attention": true,
                                  "post_layer_norm": false})",
         R"({"model_type": "zamba2", "use_long_context": true})",
         R"({"model_type": "zamba2", "tie_word_embeddings": false})",
         R"({"model_type": "gemma3n_text", "altup_num_inputs": 3})",
         R"({"model_type": "apertus", "hidden_act": "silu"})",
+        R"({"model_type": "gemma3_text", "attn_logit_softcapping": 5.0})",
+        R"({"model_type": "falcon_h1", "rope_parameters": {"partial_rotary_factor": 0.5}})",
         R"({"model_type": "bart", "architectures": ["BartForSequenceClassification"]})",
         R"({"model_type": "internvl", "text_config": {"model_type": "gpt_oss"}})",
         R"({"model_type": "dbrx", "ffn_config":
@@ -105,6 +135,19 @@ TEST_CASE("a config that asks for another computation than the graph's is refuse
     std::string why_not;
     CHECK(model::find_graph(mapping::parse_config(config + limit + "}", "config.json"), why_not));
   }
+}
+
+TEST_CASE("an activation that the code names is SiLU, whatever hidden_act says") {
+  for (const char* config : {R"({"model_type": "qwen3_next", "hidden_act": "relu"})",
+                             R"({"model_type": "qwen3_5_text", "hidden_act": "relu"})",
+                             R"({"model_type": "qwen3_5_moe_text", "hidden_act": "relu"})"}) {
+    CAPTURE(config);
+    CHECK(activations_of(config, "lz_open") == std::set{ActivationKind::kSilu});
+    CHECK(activations_of(config, "activated") == std::set{ActivationKind::kRelu});
+  }
+  const char* config = R"({"model_type": "hy_v4", "hidden_act": "relu"})";
+  CHECK(activations_of(config, "gated") == std::set{ActivationKind::kRelu});
+  CHECK(activations_of(config, "fed") == std::set{ActivationKind::kSilu});
 }
 
 TEST_CASE("a config's part for the language model says what its graph requires") {
