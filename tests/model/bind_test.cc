@@ -104,6 +104,31 @@ TEST_CASE("a tied head reads the embedding") {
   CHECK(tied.layers.back().ops.back().weights[0] == tied.layers.front().ops.front().weights[0]);
 }
 
+TEST_CASE("a head that is not tied is read with the bias of its own name, and alone") {
+  for (const auto& [family, own] :
+       {std::pair{"bert", "cls.predictions.decoder"}, std::pair{"roberta", "lm_head.decoder"},
+        std::pair{"megatron_bert", "cls.predictions.decoder"},
+        std::pair{"deberta_v2", "cls.predictions.decoder"}}) {
+    CAPTURE(family);
+    const Fixture& f = fixture(family);
+    std::vector<TensorSpec> tensors = f.tensors;
+    const auto of_words = std::ranges::find_if(f.tensors, [](const TensorSpec& tensor) {
+      return tensor.name.ends_with("embeddings.word_embeddings.weight");
+    });
+    REQUIRE(of_words != f.tensors.end());
+    const auto is_own = [&](const TensorSpec& tensor) { return tensor.name.starts_with(own); };
+    std::erase_if(tensors, is_own);
+    tensors.push_back({std::string(own) + ".weight", Dtype::kF32, of_words->shape});
+    tensors.push_back({std::string(own) + ".bias", Dtype::kF32, {of_words->shape[0]}});
+    std::string why_not;
+    const auto all = model::bind_model(model::find_graph(f.config, why_not), f.config, tensors);
+    const auto& weights = all.layers.back().ops.back().weights;
+    REQUIRE(weights.size() == 2);
+    CHECK(weights[0] == model::BoundWeight{tensors.size() - 2});
+    CHECK(weights[1] == model::BoundWeight{tensors.size() - 1});
+  }
+}
+
 TEST_CASE("a bias of attention's output is read where it is stored") {
   const Fixture& f = fixture("hy_v4");
   std::vector<TensorSpec> tensors = f.tensors;
