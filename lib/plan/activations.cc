@@ -19,11 +19,11 @@ double training_activations_per_layer(const TrainedLayer& layer) {
   const auto h = static_cast<double>(layer.hidden);
   const auto t = static_cast<double>(layer.tensor_parallel);
   const double tokens = s * static_cast<double>(layer.batch);
-  if (layer.recompute == Recompute::kFull) return 2 * tokens * h;
+  const double stream = h / (layer.sequence_parallel ? t : 1);
+  if (layer.recompute == Recompute::kFull) return 2 * tokens * stream;
   const double scores =
       layer.recompute == Recompute::kSelective ? 0 : 5 * static_cast<double>(layer.heads) * s / t;
-  const double stream = 10 * h / (layer.sequence_parallel ? t : 1);
-  return tokens * (stream + 2 * static_cast<double>(layer.inner) + scores);
+  return tokens * (10 * stream + 2 * static_cast<double>(layer.inner) + scores);
 }
 
 }  // namespace shardtool::plan

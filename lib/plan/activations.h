@@ -36,8 +36,10 @@ struct TrainedLayer {
 
 /// Bytes of activations that one layer keeps for its backward pass in 16-bit training (table 2 of
 /// the paper, of which w generalises 12 h / t):
-///     none        s b (10 h + 2 w + 5 a s / t), with sequence parallelism 10 h / t
+///     none        s b (10 h + 2 w + 5 a s / t)
 ///     selective   without the term of a;   full   2 s b h
+/// With sequence parallelism h / t stands for h, also in the input of a layer, which is all that
+/// full recomputation keeps.
 double training_activations_per_layer(const TrainedLayer& layer);
 
 }  // namespace shardtool::plan
