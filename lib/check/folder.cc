@@ -21,7 +21,7 @@ namespace {
 
 using format::Checkpoint;
 
-constexpr i64 kHubFileBytes = 50'000'000'000;
+constexpr i64 kHubFileBytes = 500'000'000'000;
 constexpr i64 kHubFolderFiles = 10'000;
 
 bool is_portable(std::string_view name) {

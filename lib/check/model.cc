@@ -315,7 +315,8 @@ void check_layers_alike(const CheckedModel& model, std::string_view prefix, cons
                     .message = fmt::format("layer {} lacks a tensor that other layers have", layer),
                     .file = model.config_file,
                     .tensor = fmt::format("{}{}.{}", prefix, layer, name),
-                    .fix = "fetch the missing files"});
+                    .fix = "fetch the missing files, unless the model's code leaves the tensor out "
+                           "of this layer"});
     }
   }
 }

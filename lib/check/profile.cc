@@ -20,7 +20,7 @@ struct Change {
 };
 
 constexpr auto kChanges = std::to_array<Change>({
-    {"hf", CheckRule::kFramework, Severity::kError},
+    {"hf", CheckRule::kFramework, Severity::kWarning},
     {"hf", CheckRule::kNoIndex, Severity::kError},
     {"vllm", CheckRule::kUneven, Severity::kError},
     {"vllm", CheckRule::kPartialOverlap, Severity::kError},

@@ -48,7 +48,8 @@ constexpr auto kContainerRules = std::to_array<RuleInfo>({
      "be used without a copy. Writers pad the header to a multiple of 8 and order tensors by "
      "size."},
     {kFramework, "ST0116", kNote, "__metadata__ has no \"format\"",
-     "transformers refuses files whose __metadata__ does not say \"format\": \"pt\"."},
+     "Releases 4 of transformers refuse files whose __metadata__ does not say \"format\": \"pt\". "
+     "Releases 5 read them."},
     {kTorchFile, "ST0117", kError, "a torch file cannot be read as data",
      "The file of torch.save (.bin, .pt, .pth) is damaged, contradicts itself, or holds what only "
      "Python code could build. Its pickle is never executed."},
@@ -227,8 +228,9 @@ constexpr auto kModelRules = std::to_array<RuleInfo>({
 });
 
 constexpr auto kHubRules = std::to_array<RuleInfo>({
-    {kFileTooLarge, "ST0501", kOff, "a file is larger than 50 GB",
-     "The Hugging Face Hub's documented limit for one file. Use --max-file-size."},
+    {kFileTooLarge, "ST0501", kOff, "a file is larger than 500 GB",
+     "The Hugging Face Hub's documented limit for one file; it recommends less than 200 GB. Use "
+     "--max-file-size."},
     {kTooManyFiles, "ST0502", kOff, "a folder has more than 10,000 files",
      "The Hugging Face Hub's documented limit for one folder."},
     {kFileName, "ST0503", kOff, "a file name is not portable",

@@ -19,8 +19,8 @@ api::CheckOptions large_file(const TempFolder& folder) {
   const std::string path = folder.write(
       "m.safetensors",
       safetensors_bytes(
-          R"({"a":{"dtype":"U8","shape":[50000000000],"data_offsets":[0,50000000000]}})", ""));
-  fs::resize_file(path, fs::file_size(path) + 50'000'000'000);
+          R"({"a":{"dtype":"U8","shape":[500000000000],"data_offsets":[0,500000000000]}})", ""));
+  fs::resize_file(path, fs::file_size(path) + 500'000'000'000);
   return for_the_hub(path);
 }
 

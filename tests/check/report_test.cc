@@ -242,6 +242,7 @@ TEST_CASE("profiles and --ignore change what a rule weighs") {
   CHECK(strict.severity(CheckRule::kFileTooLarge) == Severity::kNote);
   CHECK(vllm.severity(CheckRule::kUneven) == Severity::kError);
   CHECK(none.severity(CheckRule::kFileTooLarge) == Severity::kOff);
+  CHECK(check::Profile("hf").severity(CheckRule::kFramework) == Severity::kWarning);
   CHECK_ERROR(kUsage, check::Profile("vlm"));
   check::Profile some("");
   some.ignore("st04");
@@ -251,6 +252,26 @@ TEST_CASE("profiles and --ignore change what a rule weighs") {
   CHECK(some.severity(CheckRule::kPartialOverlap) == Severity::kWarning);
   CHECK_ERROR(kUsage, (some.ignore("ST"), 0));
   CHECK_ERROR(kUsage, (some.ignore("ST9"), 0));
+}
+
+TEST_CASE("the hub takes files of up to 500 GB") {
+  const TempFolder folder;
+  for (const auto& [bytes, is_too_large] :
+       {std::pair{i64{200'000'000'000}, false}, std::pair{i64{500'000'000'000}, true}}) {
+    CAPTURE(bytes);
+    const std::string header =
+        fmt::format(R"({{"a":{{"dtype":"U8","shape":[{0}],"data_offsets":[0,{0}]}}}})", bytes);
+    const std::string path = folder.write("m.safetensors", safetensors_bytes(header, ""));
+    std::filesystem::resize_file(
+        path, std::filesystem::file_size(path) + static_cast<std::uintmax_t>(bytes));
+    api::CheckOptions options;
+    options.sources = {path};
+    options.profile = "hub";
+    const auto findings = api::check(options).findings;
+    CHECK(std::ranges::any_of(findings, [](const check::Finding& finding) {
+            return finding.rule == CheckRule::kFileTooLarge;
+          }) == is_too_large);
+  }
 }
 
 /// Data tensors with one holder and this many bytes.
