@@ -11,6 +11,7 @@
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/plan_reshard.h"
+#include "lib/api/planning/unpacked_tensors.h"
 #include "lib/api/transfer/placed_tensors.h"
 #include "lib/base/error.h"
 #include "lib/model/graph/graph_list.h"
@@ -306,7 +307,8 @@ OpPlanReport plan_ops(const OpPlanOptions& options) {
   const AppliedMapping applied = apply_mapping(choice, source);
   const auto config = model_config(choice, source);
   const auto graph = graph_of(config, options.graph);
-  const PlacedTensors placed = placed_tensors(applied);
+  PlacedTensors placed = placed_tensors(applied);
+  const bool has_packed = !add_unpacked(*config, placed).empty();
   const model::Model bound = model::bind_model(graph, *config, placed.specs);
   OpPlanReport report;
   report.source = source.parts.front().path;
@@ -318,6 +320,9 @@ OpPlanReport plan_ops(const OpPlanOptions& options) {
   report.generation = to_string(options.policies.policy.generation);
   if (options.hardware) report.profile = options.hardware->name;
   report.warnings = source.warnings();
+  if (has_packed)
+    report.warnings.emplace_back(
+        "weights are stored packed: where the plan moves one, it counts the bytes of its floats");
   // The planner of ops decides itself whether weights are gathered.
   const model::LayoutOf layouts = placed.stored_layouts();
   auto programs =

@@ -2,6 +2,9 @@
 shardtool plan "$samples/tiny-llama" --tp 2 --ops --prompt-len 16
 shardtool plan "$samples/tiny-llama" --tp 2 --ops --prompt-len 16 --explain y --allow-partial-to-sharded
 shardtool plan "$samples/tiny-llama" --tp 2 --ops --compare-solvers --generation D --profile h100-sxm | tail -1
+# Weights that are stored packed have the names that ops read.
+shardtool plan "$packed_models/mxfp4" --mesh ep=2 --ops --prompt-len 16 | tail -n 1
+shardtool plan "$packed_models/gptq" --tp 2 --ops --prompt-len 16 | tail -n 1
 # Policies refuse, with what to insert.
 shardtool plan "$samples/tiny-llama" --tp 2 --ops --solver none
 shardtool plan "$samples/tiny-llama" --tp 2 --ops --on-reshard error
