@@ -87,7 +87,11 @@ Command plan_search_command(SearchArgs& args) {
           "Prices every layout of a model on every number of devices: replicas, pipeline stages, "
           "tensor-parallel devices, and for experts also groups with sequences of their own. "
           "Weights and caches are exact, from headers; times are modelled from the profile. A "
-          "layout that `split` refuses, or that does not fit, is listed with the reason. The best "
+          "layout that `split` refuses, or that does not fit, is listed with the reason. Stages "
+          "of a pipeline are counted with what the mapping puts there; a preset puts embedding and "
+          "head on each, and shardtool-mapping(5) shows under \"at\" how to put them where vLLM "
+          "and "
+          "Megatron hold them. The best "
           "one is the optimum of the model, beside a bound that no layout exceeds. With --train: "
           "the "
           "best way to train, in which an exact program chooses what each layer recomputes.",

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tests/mapping/fixtures.h"
+#include "tests/mapping/models.h"
 
 /// Holds the examples of shardtool-mapping(5) against what the strategies do.
 namespace shardtool::mapping {
@@ -37,6 +38,22 @@ Shape shape_of(const std::string& text) {
   std::istringstream numbers(text);
   for (std::string number; std::getline(numbers, number, ',');) shape.push_back(std::stoll(number));
   return shape;
+}
+
+TEST_CASE("the manual's example of a pipeline has an end of the model on one stage each") {
+  const std::string text = page();
+  const size_t begin =
+      text.find("{\"version\": 1, \"extends\": \\[\"preset:llama\"\\], \"overrides\"");
+  REQUIRE(begin != std::string::npos);
+  std::string example = text.substr(begin, text.find("\n\n", begin) - begin);
+  std::erase(example, '\\');
+  const TinyModel model = tiny_llama();
+  const ModelConfig config = config_of(model.config);
+  const Resolution resolution =
+      resolve(extending("llama", example), model.tensors, &config, over("pp=2,tp=2"));
+  CHECK(at(resolution, model.tensors, "model.embed_tokens.weight").layout->ranks() ==
+        std::vector<i64>{0, 1});
+  CHECK(at(resolution, model.tensors, "lm_head.weight").layout->ranks() == std::vector<i64>{2, 3});
 }
 
 TEST_CASE("every example of a strategy in the manual resolves to what it says") {
