@@ -152,7 +152,7 @@ class Check {
     held.reserve(logical.tensors.size());
     for (const LogicalTensor& tensor : logical.tensors) {
       held.push_back({&tensor.spec.name, tensor.side.holders,
-                      tensor.record != nullptr && check::is_overlap_meant(*tensor.record)});
+                      tensor.record() != nullptr && check::is_overlap_meant(*tensor.record())});
     }
     check::check_coverage(
         held, check::path_in(logical.parts.front().folder(), format::kManifestName), findings_);
@@ -261,7 +261,7 @@ class Check {
       report_.bytes += check::stored_bytes(tensors.back());
     }
     for (const LogicalTensor& tensor : surveyed.logical.tensors) {
-      check::DataTensor data = stored_data(surveyed.logical, tensor);
+      check::DataTensor data = stored_data(tensor);
       report_.bytes += check::stored_bytes(data);
       std::vector<int> holders;
       for (int h = 0; h < data.side.holders->size(); ++h) {

@@ -55,8 +55,8 @@ void name_files(InspectTensor& tensor, const LogicalTensor& logical,
 }
 
 void describe_recorded(InspectTensor& tensor, const LogicalTensor& logical) {
-  tensor.rule = logical.record->cut->rule;
-  for (const format::AxisRecord& axis : logical.record->cut->axes) {
+  tensor.rule = logical.record()->cut->rule;
+  for (const format::AxisRecord& axis : logical.record()->cut->axes) {
     tensor.axes.push_back({axis.logical, axis.expression});
   }
   for (size_t h = 0; h < logical.ranks.size(); ++h) {

@@ -20,8 +20,8 @@ bool is_exact(const format::CastRecord& cast) {
 }
 
 std::span<const format::CastRecord> casts_of(const LogicalTensor& output) {
-  if (output.record == nullptr) return {};
-  return output.record->casts;
+  if (output.record() == nullptr) return {};
+  return output.record()->casts;
 }
 
 /// The recorded casts from the last one on whose input has this type.
@@ -50,17 +50,17 @@ bool is_cast_from(const LogicalTensor& source, const LogicalTensor& output) {
 
 /// Type of an output's tensor after it was unpacked, before its casts.
 Dtype unpacked_type(const LogicalTensor& output) {
-  return output.record->casts.empty() ? output.spec.dtype : output.record->casts.front().from;
+  return output.record()->casts.empty() ? output.spec.dtype : output.record()->casts.front().from;
 }
 
 bool has_unpacking(const LogicalTensor& output) {
-  return output.record != nullptr && output.record->dequantized.has_value();
+  return output.record() != nullptr && output.record()->dequantized.has_value();
 }
 
 /// True if the output's tensor was unpacked from codes that the source has.
 bool is_unpacked_from(const TensorsByName& source, const LogicalTensor& output) {
   if (!has_unpacking(output)) return false;
-  const auto& stored = output.record->dequantized->from;
+  const auto& stored = output.record()->dequantized->from;
   const auto codes = stored.empty() ? source.end() : source.find(stored.front().name);
   return codes != source.end() && codes->second->spec.dtype == stored.front().dtype &&
          codes->second->spec.shape == stored.front().shape &&
@@ -138,7 +138,7 @@ std::string note_on_rounded(const LogicalCheckpoint& source, const LogicalCheckp
 
 std::string unpacking_change(const LogicalTensor& source, const LogicalTensor& output) {
   if (!source.unpacked || !has_unpacking(output)) return "";
-  format::DequantizeRecord recorded = *output.record->dequantized;
+  format::DequantizeRecord recorded = *output.record()->dequantized;
   for (format::StoredRecord& stored : recorded.from) stored.digest.reset();
   return recorded == source.unpacked->record(nullptr) ? "" : "unpacked from other tensors";
 }

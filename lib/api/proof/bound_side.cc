@@ -153,7 +153,7 @@ SideFiles shard_files(const LogicalCheckpoint& shards, const MappingChoice& choi
   const Reordered reordered = reordered_by(applied, layouts.stored);
   require_stored_so(shards, layouts.stored, reordered);
   for (const LogicalTensor& tensor : shards.tensors) {
-    files.biases.push_back(tensor.record == nullptr ? "" : tensor.record->cut->bias);
+    files.biases.push_back(tensor.record() == nullptr ? "" : tensor.record()->cut->bias);
   }
   set_weights(shards, applied.resolution, std::move(layouts), reordered, files);
   return files;

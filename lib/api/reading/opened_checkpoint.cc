@@ -93,7 +93,7 @@ TensorCut OpenedCheckpoint::cut(size_t tensor) const {
         .help("open it with a mesh, for example mesh={\"tp\": 8}");
   }
   const LogicalTensor& stored = source_.tensors[tensor];
-  return {mesh(), stored.side.holders.get(), stored.ranks, stored.record->cut->rule};
+  return {mesh(), stored.side.holders.get(), stored.ranks, stored.record()->cut->rule};
 }
 
 void OpenedCheckpoint::require_rank(i64 rank) const {

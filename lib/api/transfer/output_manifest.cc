@@ -35,7 +35,7 @@ std::vector<format::ShardRecord> shard_records(const TargetTensor& tensor,
 std::vector<format::CastRecord> cast_records(const LogicalTensor& tensor,
                                              const exec::CopiedTensor& copied) {
   std::vector<format::CastRecord> casts;
-  if (tensor.record != nullptr) casts = tensor.record->casts;
+  if (tensor.record() != nullptr) casts = tensor.record()->casts;
   if (!tensor.cast_from) return casts;
   casts.push_back({*tensor.cast_from, tensor.spec.dtype, {}});
   if (copied.is_whole) casts.back().digest = copied.source_digest();
@@ -49,7 +49,7 @@ std::optional<format::DequantizeRecord> dequantize_record(const LogicalTensor& t
     const bool is_known = copied.is_whole && copied.computed;
     return tensor.unpacked->record(is_known ? &*copied.computed : nullptr);
   }
-  return tensor.record == nullptr ? std::nullopt : tensor.record->dequantized;
+  return tensor.record() == nullptr ? std::nullopt : tensor.record()->dequantized;
 }
 
 }  // namespace

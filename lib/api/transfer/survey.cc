@@ -75,8 +75,7 @@ bool are_parts_of_one(const Checkpoint& a, const Checkpoint& b) {
   const auto is_partial = [](const Checkpoint& c) {
     return c.manifest && is_folder(c) && std::ssize(c.manifest->ranks) < c.manifest->mesh.size();
   };
-  return is_partial(a) && is_partial(b) && a.manifest->mesh == b.manifest->mesh &&
-         a.manifest->tensors.size() == b.manifest->tensors.size();
+  return is_partial(a) && is_partial(b) && a.manifest->mesh == b.manifest->mesh;
 }
 
 Surveyed joined(std::vector<Checkpoint> parts) {

@@ -286,7 +286,7 @@ LogicalCheckpoint open_in_layout(const LayoutSource& source) {
   const Fitted fitted = fit_any(shards, mapping, model, options, ways_to_cut(of_layout));
   opened.tensors.clear();
   for (const check::DataTensor& tensor : fitted.data) {
-    opened.tensors.push_back({tensor.spec, tensor.side, tensor.ranks, {}, nullptr, {}});
+    opened.tensors.push_back({tensor.spec, tensor.side, tensor.ranks, {}, {}, {}});
   }
   interleave_rows(mapping, model, fitted.axis_sizes, opened.tensors);
   return opened;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "lib/api/transfer/config_text.h"
+#include "lib/api/transfer/sources/one_split.h"
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
@@ -19,7 +19,6 @@ namespace shardtool::api {
 namespace {
 
 using format::Checkpoint;
-using format::Manifest;
 using format::ShardRecord;
 using format::TensorRecord;
 
@@ -54,21 +53,6 @@ Error inconsistent(const Checkpoint& part, const std::string& message) {
       .at({part.path + "/" + format::kManifestName, 0, 0, {}});
 }
 
-void check_same_split(const Checkpoint& first, const Checkpoint& part) {
-  const Manifest& a = *first.manifest;
-  const Manifest& b = *part.manifest;
-  if (a.mesh != b.mesh) {
-    throw inconsistent(part, fmt::format("the mesh is {}, but {} has {}", to_string(b.mesh),
-                                         first.path, to_string(a.mesh)));
-  }
-  const auto same = [](const TensorRecord& x, const TensorRecord& y) {
-    return x.name == y.name && x.dtype == y.dtype && x.shape == y.shape;
-  };
-  const bool equal =
-      std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(), same);
-  if (!equal) throw inconsistent(part, "its tensors are not those of " + first.path);
-}
-
 /// Adds the shards of a tensor from another part.
 void add_part(LogicalTensor& into, const TensorRecord& record, int first_file, bool is_of_ranks) {
   if (!record.shifts.empty()) into.shifts.resize(into.ranks.size());
@@ -81,32 +65,33 @@ void add_part(LogicalTensor& into, const TensorRecord& record, int first_file, b
 }
 
 /// Joins a tensor's holders over all parts.
-std::shared_ptr<const index::HolderSet> joined_holders(const std::vector<Checkpoint>& parts,
-                                                       size_t tensor, index::HolderSetPool& pool) {
-  const TensorRecord& first = parts.front().manifest->tensors[tensor];
-  if (parts.size() == 1) return first.holders;
+std::shared_ptr<const index::HolderSet> joined_holders(const SplitTensor& tensor,
+                                                       index::HolderSetPool& pool) {
+  if (tensor.records.size() == 1) return tensor.records.front()->holders;
   std::vector<index::Region> regions;
-  for (const Checkpoint& part : parts) {
-    const index::HolderSet& holders = *part.manifest->tensors[tensor].holders;
-    for (int h = 0; h < holders.size(); ++h) regions.push_back(holders.region(h));
+  for (const TensorRecord* record : tensor.records) {
+    for (int h = 0; h < record->holders->size(); ++h) {
+      regions.push_back(record->holders->region(h));
+    }
   }
-  return pool.of(first.shape, regions);
+  return pool.of(tensor.records.front()->shape, regions);
 }
 
 void add_shards(LogicalCheckpoint& into, const std::vector<int>& first_file,
                 index::HolderSetPool& pool) {
-  const Manifest& first = *into.parts.front().manifest;
-  into.tensors.reserve(first.tensors.size());
-  for (size_t t = 0; t < first.tensors.size(); ++t) {
-    const TensorRecord& record = first.tensors[t];
+  std::vector<SplitTensor> tensors = split_tensors(into.parts);
+  into.tensors.reserve(tensors.size());
+  for (SplitTensor& tensor : tensors) {
+    const TensorRecord& first = *tensor.records.front();
     LogicalTensor& logical = into.tensors.emplace_back();
-    logical.spec = {record.name, record.dtype, record.shape};
-    logical.side.holders = joined_holders(into.parts, t, pool);
-    logical.digest = record.digest;
-    logical.record = &record;
-    for (size_t p = 0; p < into.parts.size(); ++p) {
-      add_part(logical, into.parts[p].manifest->tensors[t], first_file[p], into.is_sharded());
+    logical.spec = {first.name, first.dtype, first.shape};
+    logical.side.holders = joined_holders(tensor, pool);
+    for (size_t i = 0; i < tensor.records.size(); ++i) {
+      const TensorRecord& record = *tensor.records[i];
+      if (!logical.digest) logical.digest = record.digest;
+      add_part(logical, record, first_file[tensor.parts[i]], into.is_sharded());
     }
+    logical.records = std::move(tensor.records);
   }
 }
 
@@ -142,18 +127,6 @@ void require_digests(const Checkpoint& part) {
       .help(fmt::format("it may have been published unfinished: split the checkpoint again, or "
                         "compare the output with its source: shardtool diff SOURCE {}",
                         quote_for_message(part.path)));
-}
-
-void check_ranks_once(const LogicalCheckpoint& all) {
-  std::set<i64> seen;
-  for (const Checkpoint& part : all.parts) {
-    for (const format::RankRecord& rank : part.manifest->ranks) {
-      if (seen.insert(rank.rank).second) continue;
-      throw inconsistent(part,
-                         fmt::format("rank {} is in another of the given folders, too", rank.rank))
-          .help("give each folder once");
-    }
-  }
 }
 
 void refuse_files_of_ranks(const Checkpoint& part) {
@@ -215,20 +188,14 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
   std::vector<int> first_file;
   for (const Checkpoint& part : all.parts) {
     if (all.parts.size() > 1) refuse_files_of_ranks(part);
-    if (all.parts.size() > 1 && (!part.manifest || part.manifest->has_chunks)) {
-      throw Error(ErrorCode::kManifestInvalid,
-                  fmt::format("{} is a whole checkpoint; only outputs of one split can be joined",
-                              part.path));
-    }
     first_file.push_back(static_cast<int>(all.files.size()));
     for (const format::SourceFile& file : part.files) {
       all.files.push_back({file.path, file.identity});
     }
-    if (&part != &all.parts.front()) check_same_split(all.parts.front(), part);
   }
+  if (all.parts.size() > 1) check_one_split(all.parts);
   index::HolderSetPool pool;
   if (all.parts.front().manifest) {
-    check_ranks_once(all);
     add_shards(all, first_file, pool);
     add_constants(all, first_file);
   } else if (!all.parts.front().chunked.empty()) {

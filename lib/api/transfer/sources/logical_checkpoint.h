@@ -24,15 +24,18 @@ class UnpackedTensor;
 struct LogicalTensor {
   TensorSpec spec;
   exec::MoveSide side;
-  std::vector<i64> ranks;                        ///< of the holders; empty unless is_sharded()
-  std::optional<std::uint64_t> digest;           ///< from the manifest
-  const format::TensorRecord* record = nullptr;  ///< from the manifest, or null
-  std::vector<index::ValueShift> shifts;         ///< per holder; empty: plain values
-  std::optional<Dtype> cast_from = {};           ///< type in the files if `spec` shows another one
+  std::vector<i64> ranks;               ///< of the holders; empty unless is_sharded()
+  std::optional<std::uint64_t> digest;  ///< from the manifest
+  /// From the manifests: one of each part that has shards of it, in the order of the holders.
+  std::vector<const format::TensorRecord*> records = {};
+  std::vector<index::ValueShift> shifts;  ///< per holder; empty: plain values
+  std::optional<Dtype> cast_from = {};    ///< type in the files if `spec` shows another one
   /// Not null: computed from tensors in LogicalCheckpoint::stored; `side` is one whole holder.
   std::shared_ptr<const UnpackedTensor> unpacked = {};
 
   Dtype stored_dtype() const { return cast_from.value_or(spec.dtype); }
+  /// Record of the first part, whose cuts and casts are those of all, or null.
+  const format::TensorRecord* record() const { return records.empty() ? nullptr : records.front(); }
 };
 
 /// Constant in a file of an output (format::ConstantRecord).
@@ -73,8 +76,9 @@ TensorsByName tensors_by_name(const LogicalCheckpoint& checkpoint);
 /// (format::kFilesOfRanks): their tensors are parts, and nothing says of what.
 enum class FilesOfRanks { kRefuse, kAllow };
 
-/// Opens every location. Several locations must be outputs of one split: same mesh, same tensors,
-/// no rank in two of them. Throws the errors of open_checkpoint, kManifestInvalid, and those of
+/// Opens every location. Several locations must be outputs of one split: same mesh and source,
+/// equal dtypes, shapes and casts, no rank in two of them. Each has the tensors of its ranks, and
+/// together they have all. Throws the errors of open_checkpoint, kManifestInvalid, and those of
 /// refuse_files_of_ranks.
 LogicalCheckpoint open_logical(const std::vector<std::string>& locations,
                                FilesOfRanks files_of_ranks = FilesOfRanks::kRefuse);

@@ -15,10 +15,9 @@ namespace {
 
 using DifferentPart = engine::RecordedBytes::DifferentPart;
 
-std::optional<kernels::Hash128> recorded_hash(const LogicalCheckpoint& shards, size_t tensor,
-                                              i64 rank) {
-  for (const format::Checkpoint& part : shards.parts) {
-    for (const format::ShardRecord& shard : part.manifest->tensors[tensor].shards) {
+std::optional<kernels::Hash128> recorded_hash(const LogicalTensor& tensor, i64 rank) {
+  for (const format::TensorRecord* record : tensor.records) {
+    for (const format::ShardRecord& shard : record->shards) {
       if (shard.rank == rank) return shard.xxh3;
     }
   }
@@ -33,7 +32,7 @@ std::vector<check::DataTensor> own_share(const LogicalCheckpoint& shards,
   int number = 0;
   for (const size_t tensor : unread) {
     if (number++ % comm.size() != comm.rank()) continue;
-    own.push_back(stored_data(shards, shards.tensors[tensor]));
+    own.push_back(stored_data(shards.tensors[tensor]));
   }
   return own;
 }
@@ -126,7 +125,7 @@ engine::RecordedHashes recorded_hashes(const LogicalCheckpoint& shards,
                          size_t tensor, i64 rank) -> std::optional<kernels::Hash128> {
     const bool is_shifted = !shards.tensors[tensor].shifts.empty();  // compared as plain values
     if (is_shifted || is_gathered[tensor]) return std::nullopt;
-    return recorded_hash(shards, tensor, rank);
+    return recorded_hash(shards.tensors[tensor], rank);
   };
   recorded.of_whole = [&shards](size_t tensor) { return shards.tensors[tensor].digest; };
   return recorded;
@@ -136,7 +135,7 @@ i64 hold_unread(const LogicalCheckpoint& shards, const ValidateOptions& options,
                 comm::Communicator& comm, engine::RecordedBytes& recorded) {
   i64 bytes = 0;
   for (const size_t tensor : recorded.unread) {
-    bytes += check::stored_bytes(stored_data(shards, shards.tensors[tensor]));
+    bytes += check::stored_bytes(stored_data(shards.tensors[tensor]));
   }
   const auto own = own_share(shards, recorded.unread, comm);
   engine::RecordedBytes read;

@@ -4,12 +4,10 @@
 
 namespace shardtool::api {
 
-check::DataTensor stored_data(const LogicalCheckpoint& checkpoint, const LogicalTensor& tensor) {
+check::DataTensor stored_data(const LogicalTensor& tensor) {
   check::DataTensor data{tensor.spec, tensor.side, tensor.ranks, {}, tensor.digest, tensor.shifts};
-  if (tensor.record == nullptr) return data;
-  const auto number = static_cast<size_t>(&tensor - checkpoint.tensors.data());
-  for (const format::Checkpoint& part : checkpoint.parts) {
-    for (const format::ShardRecord& shard : part.manifest->tensors[number].shards) {
+  for (const format::TensorRecord* record : tensor.records) {
+    for (const format::ShardRecord& shard : record->shards) {
       if (shard.xxh3) data.xxh3.push_back(*shard.xxh3);
     }
   }

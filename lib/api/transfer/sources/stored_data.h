@@ -6,7 +6,7 @@
 namespace shardtool::api {
 
 /// Returns a tensor with all its holders and the manifests' hashes of their bytes.
-check::DataTensor stored_data(const LogicalCheckpoint& checkpoint, const LogicalTensor& tensor);
+check::DataTensor stored_data(const LogicalTensor& tensor);
 
 /// Returns a constant with the hash of its bytes.
 check::DataTensor stored_data(const LogicalConstant& constant);

@@ -1,0 +1,109 @@
+// Folders that --ranks wrote on several machines: together they are the model, if they are of one.
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+
+#include "lib/api/check.h"
+#include "lib/api/transform.h"
+#include "tests/api/model_files.h"
+#include "tests/support/checkpoint_files.h"
+#include "tests/support/generators.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::api {
+namespace {
+
+using test::same_tensors;
+using test::TempFolder;
+using test::Tensors;
+
+/// A Mixtral whose layers, experts and heads can be on different ranks.
+struct Machines {
+  TempFolder folder;
+  Tensors whole;
+
+  Machines() {
+    const mapping::TinyModel model = mapping::tiny_mixtral();
+    for (const TensorSpec& spec : model.tensors) {
+      whole[spec.name] = test::numbered_tensor(spec.name, spec.dtype, spec.shape);
+    }
+    test::write_checkpoint(folder / "whole", whole);
+    folder.write("whole/config.json", model.config);
+  }
+  std::string split(const std::string& name, const std::string& mesh, std::vector<i64> ranks,
+                    const std::string& from = "whole", std::optional<Dtype> dtype = {}) const {
+    SplitOptions options;
+    options.source = folder / from;
+    options.mapping.mesh = mesh::parse_mesh(mesh);
+    options.ranks = std::move(ranks);
+    options.write.output = folder / name;
+    options.write.force = true;
+    options.write.dtype = dtype;
+    api::split(options);
+    return options.write.output;
+  }
+  Tensors merged(const std::vector<std::string>& parts) const {
+    MergeOptions options;
+    options.sources = parts;
+    options.write.output = folder / "merged";
+    options.write.force = true;
+    merge(options);
+    return test::read_tensors(folder / "merged", "model");
+  }
+};
+
+i64 errors(const std::vector<std::string>& parts) {
+  CheckOptions options;
+  options.sources = parts;
+  return check(options).errors;
+}
+
+TEST_CASE("parts of one split, its ranks dealt out to folders in any way, are the model together") {
+  const Machines machines;
+  CHECK(rc::check([&] {
+    const std::string mesh = *rc::gen::element<std::string>("pp=2", "ep=4", "pp=2,tp=2",
+                                                            "dp=2,pp=2", "pp=2,ep=2", "tp=2");
+    const i64 devices = mesh::parse_mesh(mesh).size();
+    std::vector<std::vector<i64>> ranks(static_cast<size_t>(*gen::between(1, devices)));
+    for (i64 rank = 0; rank < devices; ++rank) {
+      ranks[static_cast<size_t>(*gen::between(0, std::ssize(ranks) - 1))].push_back(rank);
+    }
+    std::vector<std::string> parts;
+    for (const auto& chosen : ranks) {
+      if (chosen.empty()) continue;
+      parts.push_back(machines.split("part" + std::to_string(parts.size()), mesh, chosen));
+    }
+    RC_ASSERT(same_tensors(machines.merged(parts), machines.whole));
+    RC_ASSERT(errors(parts) == 0);
+    ReshardOptions options;
+    options.sources = parts;
+    options.to.mesh = mesh::parse_mesh("tp=2");
+    options.write.output = machines.folder / "resharded";
+    options.write.force = true;
+    reshard(options);
+    RC_ASSERT(test::folder_content(machines.folder / "resharded") ==
+              test::folder_content(machines.split("expected", "tp=2", {})));
+  }));
+}
+
+TEST_CASE("parts join whose source was read from another place, or by way of another layout") {
+  const Machines machines;
+  std::filesystem::copy(machines.folder / "whole", machines.folder / "copied");
+  std::filesystem::rename(machines.folder / "copied/model.safetensors",
+                          machines.folder / "copied/renamed.safetensors");
+  const std::string first = machines.split("first", "pp=2", {0});
+  const std::string second = machines.split("second", "pp=2", {1}, "copied");
+  CHECK(same_tensors(machines.merged({first, second}), machines.whole));
+  machines.split("between", "tp=2", {});
+  ReshardOptions options;
+  options.sources = {machines.folder / "between"};
+  options.to.mesh = mesh::parse_mesh("pp=2");
+  options.ranks = {1};
+  options.write.output = machines.folder / "third";
+  reshard(options);
+  CHECK(same_tensors(machines.merged({first, machines.folder / "third"}), machines.whole));
+}
+
+}  // namespace
+}  // namespace shardtool::api
