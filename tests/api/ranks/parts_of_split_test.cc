@@ -105,5 +105,46 @@ TEST_CASE("parts join whose source was read from another place, or by way of ano
   CHECK(same_tensors(machines.merged({first, machines.folder / "third"}), machines.whole));
 }
 
+TEST_CASE("a part of another checkpoint is refused, and check says so") {
+  const Machines machines;
+  Tensors other = machines.whole;
+  for (auto& [name, tensor] : other) {
+    if (tensor.spec.shape.size() > 1) std::ranges::reverse(tensor.bytes);  // norms stay equal
+  }
+  test::write_checkpoint(machines.folder / "other", other, 2);
+  std::filesystem::copy(machines.folder / "whole/config.json",
+                        machines.folder / "other/config.json");
+  for (const std::string mesh : {"tp=2", "pp=2", "ep=2"}) {
+    const std::string first = machines.split("first", mesh, {0});
+    const std::string second = machines.split("second", mesh, {1}, "other");
+    CHECK_ERROR(kManifestInvalid, machines.merged({first, second}));
+    CHECK(errors({first, second}) > 0);
+    // The help works.
+    const std::string again = machines.split("second", mesh, {1});
+    CHECK(same_tensors(machines.merged({first, again}), machines.whole));
+  }
+}
+
+TEST_CASE("parts whose values were cast on different ways are refused") {
+  const Machines machines;
+  machines.split("rounded", "tp=2", {}, "whole", Dtype::kF16);
+  for (const std::string mesh : {"tp=2", "pp=2", "ep=2"}) {
+    const std::string first = machines.split("first", mesh, {0}, "whole", Dtype::kF32);
+    const std::string as_stored = machines.split("second", mesh, {1});
+    CHECK_ERROR(kManifestInvalid, machines.merged({first, as_stored}));
+    ReshardOptions options;
+    options.sources = {machines.folder / "rounded"};
+    options.to.mesh = mesh::parse_mesh(mesh);
+    options.ranks = {1};
+    options.write.output = machines.folder / "by_f16";
+    options.write.force = true;
+    options.write.dtype = Dtype::kF32;
+    reshard(options);
+    CHECK_ERROR(kManifestInvalid, machines.merged({first, machines.folder / "by_f16"}));
+    const std::string alike = machines.split("second", mesh, {1}, "whole", Dtype::kF32);
+    CHECK(machines.merged({first, alike}).size() == machines.whole.size());
+  }
+}
+
 }  // namespace
 }  // namespace shardtool::api

@@ -8,3 +8,9 @@ shardtool -q split "$samples/tiny-llama" -o stage0 --pp 2 --rank 0
 shardtool -q split "$samples/tiny-llama" -o stage1 --pp 2 --rank 1
 shardtool -q merge stage0 stage1 -o all
 shardtool diff "$samples/tiny-llama" all
+# A folder left from another checkpoint.
+shardtool -q merge all -o single --max-file-size 1M
+rm single/manifest.json
+shardtool -q split single -o other1 --pp 2 --rank 1
+shardtool -q merge stage0 other1 -o mixed; echo "-> $?"
+shardtool check stage0 other1; echo "-> $?"

@@ -1,8 +1,10 @@
 #include "lib/api/transfer/sources/one_split.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -18,6 +20,39 @@ using format::TensorRecord;
 Error inconsistent(const Checkpoint& part, const std::string& message) {
   return Error(ErrorCode::kManifestInvalid, message)
       .at({part.path + "/" + format::kManifestName, 0, 0, {}});
+}
+
+/// Size and header of each file, in any order: equal for a checkpoint that was read from another
+/// place.
+std::vector<std::pair<i64, std::string>> files_of_source(const Checkpoint& part) {
+  std::vector<std::pair<i64, std::string>> files;
+  for (const format::FileRecord& file : part.manifest->source) {
+    files.emplace_back(file.bytes, file.header_xxh3);
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+std::string source_text(const Checkpoint& part) {
+  std::vector<std::string> files;
+  for (const format::FileRecord& file : part.manifest->source) {
+    if (files.size() == 2) break;
+    files.push_back(fmt::format("'{}' of {} bytes with header {}", quote_for_message(file.name),
+                                file.bytes, quote_for_message(file.header_xxh3)));
+  }
+  const size_t all = part.manifest->source.size();
+  return fmt::format("{}{}", fmt::join(files, ", "),
+                     files.size() < all ? fmt::format(", ... ({} files)", all) : "");
+}
+
+void check_same_source(const Checkpoint& first, const Checkpoint& part) {
+  if (files_of_source(first) == files_of_source(part)) return;
+  throw inconsistent(part, "it was made of another checkpoint than " + first.path)
+      .note("found", source_text(part))
+      .note("expected", source_text(first))
+      .help(
+          "one of the folders may be left from an earlier checkpoint: write it again from the "
+          "checkpoint of the others");
 }
 
 void check_ranks_once(std::span<const Checkpoint> parts) {
@@ -40,6 +75,28 @@ std::string history_text(const TensorRecord& record) {
     text += fmt::format("{} -> ", to_string(cast.from));
   }
   return text + std::string(to_string(record.dtype));
+}
+
+/// History of the first tensor of each type that the source has: a run casts all tensors of a type.
+std::map<std::string, std::string> histories(const Checkpoint& part) {
+  std::map<std::string, std::string> by_type;
+  for (const TensorRecord& record : part.manifest->tensors) {
+    const std::string history = history_text(record);
+    by_type.try_emplace(history.substr(0, history.find(" -> ")), history);
+  }
+  return by_type;
+}
+
+void check_same_casts(const Checkpoint& first, const Checkpoint& part) {
+  const auto expected = histories(first);
+  for (const auto& [type, history] : histories(part)) {
+    const auto known = expected.find(type);
+    if (known == expected.end() || known->second == history) continue;
+    throw inconsistent(part, "its values have other types than those of " + first.path)
+        .note("found", history)
+        .note("expected", known->second)
+        .help("write both folders from one checkpoint with the same --dtype");
+  }
 }
 
 void check_same_tensor(const TensorRecord& first, const Checkpoint& part,
@@ -78,6 +135,8 @@ void check_one_split(std::span<const Checkpoint> parts) {
           part, fmt::format("the mesh is {}, but {} has {}", to_string(part.manifest->mesh),
                             first.path, to_string(first.manifest->mesh)));
     }
+    check_same_source(first, part);
+    check_same_casts(first, part);
   }
   check_ranks_once(parts);
 }

@@ -14,7 +14,8 @@ struct SplitTensor {
 };
 
 /// Throws kManifestInvalid unless the parts can be outputs of one split: all are shards of devices
-/// of one mesh, and no rank is in two of them.
+/// of one mesh, made of one source with the same casts, and no rank is in two of them. Sources are
+/// compared by sizes and headers, so that paths and names of files do not matter.
 void check_one_split(std::span<const format::Checkpoint> parts);
 
 /// Returns the tensors of all parts, sorted by name if there are several: a part lists only the
