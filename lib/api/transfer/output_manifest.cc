@@ -66,6 +66,7 @@ format::Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayo
   manifest.has_chunks = target.form.has_chunks;
   manifest.tied = target.tied;
   manifest.dropped = target.dropped;
+  manifest.elsewhere = target.elsewhere;
   manifest.axes = target.axes;
   manifest.allows_empty_shards = target.allows_empty_shards;
   manifest.mapping = target.mapping;

@@ -55,6 +55,7 @@ struct TargetLayout {
   std::vector<TargetTensor> tensors;
   std::vector<std::vector<std::string>> tied;
   std::vector<std::string> dropped;
+  std::vector<std::string> elsewhere;      ///< see format::Manifest
   std::string axes;                        ///< see format::Manifest
   bool allows_empty_shards = false;        ///< see format::Manifest
   std::string config;                      ///< config.json to write; empty: the source's

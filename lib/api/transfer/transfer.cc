@@ -1,6 +1,7 @@
 #include "lib/api/transfer/transfer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -97,6 +98,23 @@ std::optional<TransformDequantize> planned_unpacking(const LogicalCheckpoint& so
   return report;
 }
 
+/// Throws kCoverage for an output of all ranks whose source lacks tensors of the split that it is
+/// of. An output of some ranks records them as its own.
+void require_all_tensors(const LogicalCheckpoint& source, TargetLayout& target) {
+  target.elsewhere = source.elsewhere;
+  if (source.elsewhere.empty()) return;
+  if (!target.is_whole && std::ssize(target.ranks) < target.mesh.size()) return;
+  std::vector<std::string> folders;
+  for (const format::Checkpoint& part : source.parts) {
+    folders.push_back(quote_for_message(part.path));
+  }
+  throw Error(ErrorCode::kCoverage, "the folders of some ranks are missing, and tensors with them")
+      .tensor(quote_for_message(source.elsewhere.front()))
+      .note("missing", plural(std::ssize(source.elsewhere), "tensor"))
+      .note("given", fmt::format("{}", fmt::join(folders, ", ")))
+      .help("give the folders of all ranks together");
+}
+
 /// A task with everything computed before the first byte moves.
 struct Planned {
   LogicalCheckpoint source;
@@ -112,6 +130,7 @@ struct Planned {
 
   Planned(Task task, const WriteOptions& options)
       : source(std::move(task.source)), target(std::move(task.target)) {
+    require_all_tensors(source, target);
     sort_by_name(source, target);
     const bool is_remote = store::is_remote(options.output);
     if (!options.dry_run && is_remote) check_apart_on_store(source, options.output);
@@ -211,9 +230,15 @@ void sort_by_name(const LogicalCheckpoint& source, TargetLayout& target) {
   names.reserve(target.tensors.size());
   for (size_t t = 0; t < target.tensors.size(); ++t) {
     const TargetTensor& tensor = target.tensors[t];
-    if (!tensor.ranks.empty()) names.emplace_back(source.tensors[tensor.source].spec.name, t);
+    const std::string& name = source.tensors[tensor.source].spec.name;
+    if (tensor.ranks.empty()) {
+      target.elsewhere.push_back(name);
+    } else {
+      names.emplace_back(name, t);
+    }
   }
   std::sort(names.begin(), names.end());
+  std::ranges::sort(target.elsewhere);
   std::vector<TargetTensor> sorted;
   sorted.reserve(names.size());
   for (const auto& [name, t] : names) sorted.push_back(std::move(target.tensors[t]));

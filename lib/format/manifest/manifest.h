@@ -157,6 +157,7 @@ struct Manifest {
   std::vector<ConstantRecord> constants;
   std::vector<std::vector<std::string>> tied;
   std::vector<std::string> dropped;
+  std::vector<std::string> elsewhere;  ///< tensors that only ranks hold that were not written
   std::string axes;  ///< entry of the mapping's "layouts" that was chosen, or empty
   bool allows_empty_shards = false;
   std::string mapping;  ///< JSON text of the mapping documents, nearest first: [{name, document}]

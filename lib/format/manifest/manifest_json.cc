@@ -210,6 +210,7 @@ void write_tail(JsonWriter& json, const Manifest& manifest) {
   json.key("tied").begin_array();
   for (const std::vector<std::string>& names : manifest.tied) json.array(names);
   json.end_array().list("dropped", manifest.dropped);
+  if (!manifest.elsewhere.empty()) json.list("elsewhere", manifest.elsewhere);
   if (!manifest.constants.empty()) {
     json.key("constants").begin_array(kOneALine);
     for (const ConstantRecord& constant : manifest.constants) write_constant(json, constant);

@@ -45,6 +45,7 @@ class ManifestParser {
          {"tensors", [this] { read_tensors(); }},
          {"tied", [this] { read_tied(); }},
          {"dropped", [this] { manifest_.dropped = read_strings(); }},
+         {"elsewhere", [this] { manifest_.elsewhere = read_strings(); }, false},
          {"constants", [this] { read_constants(); }, false},
          {"axes", [this] { manifest_.axes = in_.string(); }, false},
          {"allow_empty_shards", [this] { manifest_.allows_empty_shards = in_.boolean(); }, false},

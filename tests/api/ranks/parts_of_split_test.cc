@@ -105,6 +105,35 @@ TEST_CASE("parts join whose source was read from another place, or by way of ano
   CHECK(same_tensors(machines.merged({first, machines.folder / "third"}), machines.whole));
 }
 
+TEST_CASE("folders that lack tensors of the split are no model, however many there are") {
+  const Machines machines;
+  for (const std::string mesh : {"ep=4", "pp=2,ep=2"}) {
+    std::vector<std::string> parts;
+    for (i64 rank = 0; rank < 4; ++rank) {
+      parts.push_back(machines.split("part" + std::to_string(rank), mesh, {rank}));
+    }
+    CHECK_ERROR(kCoverage, machines.merged({parts.begin() + 1, parts.end()}));
+    CHECK_ERROR(kCoverage, machines.merged({parts.front()}));
+    CHECK(same_tensors(machines.merged(parts), machines.whole));
+  }
+}
+
+TEST_CASE("a stage can be resharded alone for some ranks, and lacks the others' tensors still") {
+  const Machines machines;
+  ReshardOptions options;
+  options.sources = {machines.split("stage0", "pp=2", {0})};
+  options.to.mesh = mesh::parse_mesh("tp=2");
+  options.write.output = machines.folder / "all";
+  CHECK_ERROR(kCoverage, reshard(options));
+  options.ranks = {0};
+  options.write.output = machines.folder / "rank0";
+  reshard(options);
+  options.ranks = {1};
+  options.write.output = machines.folder / "rank1";
+  reshard(options);
+  CHECK_ERROR(kCoverage, machines.merged({machines.folder / "rank0", options.write.output}));
+}
+
 TEST_CASE("a part of another checkpoint is refused, and check says so") {
   const Machines machines;
   Tensors other = machines.whole;

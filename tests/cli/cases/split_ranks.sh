@@ -14,3 +14,5 @@ rm single/manifest.json
 shardtool -q split single -o other1 --pp 2 --rank 1
 shardtool -q merge stage0 other1 -o mixed; echo "-> $?"
 shardtool check stage0 other1; echo "-> $?"
+# A folder that is missing.
+shardtool -q merge stage0 -o half; echo "-> $?"

@@ -84,6 +84,7 @@ Manifest random_manifest() {
   }
   m.tied = {{"a", "b"}};
   m.dropped = {"c"};
+  m.elsewhere = {"d"};
   if (*rc::gen::arbitrary<bool>()) m.mapping = R"([{"name":"llama","document":{"x":[1.5]}}])";
   return m;
 }

@@ -198,6 +198,7 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
   if (all.parts.front().manifest) {
     add_shards(all, first_file, pool);
     add_constants(all, first_file);
+    all.elsewhere = tensors_elsewhere(all.parts);
   } else if (!all.parts.front().chunked.empty()) {
     add_chunked(all, all.parts.front());
   } else {

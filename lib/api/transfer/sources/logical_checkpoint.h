@@ -54,6 +54,8 @@ struct LogicalCheckpoint {
   bool is_dequantized = false;             ///< config() shows no quantisation
   std::vector<LogicalTensor> stored;       ///< tensors behind those that are computed
   std::vector<std::string> left_out;       ///< names of tensors that are not shown
+  /// Names of tensors of the split that only ranks hold whose folders are not among the parts.
+  std::vector<std::string> elsewhere;
 
   /// True for the shards of devices. A checkpoint in chunks is whole: its holders are no devices.
   bool is_sharded() const {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -161,6 +162,18 @@ std::vector<SplitTensor> split_tensors(std::span<const Checkpoint> parts) {
     tensors.back().records.push_back(record);
   }
   return tensors;
+}
+
+std::vector<std::string> tensors_elsewhere(std::span<const Checkpoint> parts) {
+  std::set<std::string_view> names;
+  for (const Checkpoint& part : parts) {
+    names.insert(part.manifest->elsewhere.begin(), part.manifest->elsewhere.end());
+  }
+  if (names.empty()) return {};
+  for (const Checkpoint& part : parts) {
+    for (const TensorRecord& record : part.manifest->tensors) names.erase(record.name);
+  }
+  return {names.begin(), names.end()};
 }
 
 }  // namespace shardtool::api

@@ -23,4 +23,7 @@ void check_one_split(std::span<const format::Checkpoint> parts);
 /// differ.
 std::vector<SplitTensor> split_tensors(std::span<const format::Checkpoint> parts);
 
+/// Names of the tensors that a part says are in others, and that none has; sorted.
+std::vector<std::string> tensors_elsewhere(std::span<const format::Checkpoint> parts);
+
 }  // namespace shardtool::api
