@@ -1,5 +1,7 @@
 #include "lib/format/folder_listing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -49,12 +51,23 @@ Error unfinished(const std::string& path) {
       .help("run the command that writes it again");
 }
 
+/// Throws kFileMissing unless a run that replaces an output has left it whole so far.
+void require_still_there(const std::string& path) {
+  constexpr i64 kMostBytes = 4096;
+  const std::string mark =
+      store::read_source_text(fmt::format("{}/{}", path, store::kUnfinishedName), kMostBytes);
+  if (mark.find(store::kStillThere) == mark.npos) throw unfinished(path);
+}
+
 /// Lists a prefix of an object store. Names that are no plain file names are not files beside the
 /// weights.
 FolderListing list_prefix(const std::string& path) {
   FolderListing listing;
   for (const std::string& name : store::names_below(path)) {
-    if (name == store::kUnfinishedName) throw unfinished(path);
+    if (name == store::kUnfinishedName) {
+      require_still_there(path);
+      continue;
+    }
     if (is_plain_file_name(name) && !add_weights(listing, name)) listing.others.push_back(name);
   }
   add_rank_folders(listing, store::folders_in(path));

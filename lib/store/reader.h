@@ -17,8 +17,10 @@ namespace s3 {
 class Object;
 }
 
-/// Object of a prefix whose output is being written: readers refuse the prefix.
+/// Object of a prefix whose output is being written. Readers refuse the prefix unless a line of the
+/// object says that the output before is still there.
 inline constexpr std::string_view kUnfinishedName = ".shardtool-unfinished";
+inline constexpr std::string_view kStillThere = "\nthe output before is still there\n";
 
 /// True for a path on an object store: "s3://...".
 bool is_remote(const std::string& path);

@@ -183,9 +183,10 @@ bool HttpServer::answer(int connection, const ReceivedRequest& request) {
 }
 
 std::string PlayedBucket::etag_of(const std::string& bytes) {
-  constexpr size_t kHashed = 4096;  // of any length in little time
-  return fmt::format("\"{:016x}-{}\"", std::hash<std::string>()(bytes.substr(0, kHashed)),
-                     bytes.size());
+  constexpr size_t kHashed = 4096;  // at both ends, of any length in little time
+  std::string ends = bytes.substr(0, kHashed);
+  if (bytes.size() > kHashed) ends += bytes.substr(bytes.size() - kHashed);
+  return fmt::format("\"{:016x}-{}\"", std::hash<std::string>()(ends), bytes.size());
 }
 
 PlayedAnswer PlayedBucket::answer(const ReceivedRequest& request) const {
@@ -260,8 +261,11 @@ PlayedAnswer PlayedBucket::put(const std::string& key, const ReceivedRequest& re
   const auto query = query_of(request.target);
   const std::string tag = "ETag: " + etag_of(request.body) + "\r\n";
   if (!query.contains("uploadId")) {
+    const auto condition = request.headers.find("if-match");
+    const bool is_another = condition != request.headers.end() &&
+                            (!objects.contains(key) || condition->second != etag_of(objects[key]));
     const bool conflicts = request.headers.contains("if-none-match") && objects.contains(key);
-    if (conflicts) return {412, "", "<Error><Code>PreconditionFailed</Code></Error>"};
+    if (conflicts || is_another) return {412, "", "<Error><Code>PreconditionFailed</Code></Error>"};
     objects[key] = request.body;
     return {200, tag, ""};
   }

@@ -74,7 +74,7 @@ class PlayedBucket {
   PlayedAnswer answer(const ReceivedRequest& request) const;
   /// Answers all requests, also those that write.
   PlayedAnswer take(const ReceivedRequest& request);
-  /// Returns the tag of an object: its size and first bytes.
+  /// Returns the tag of an object: its size and the bytes at its ends.
   static std::string etag_of(const std::string& bytes);
 
  private:

@@ -77,38 +77,47 @@ class Schedule {
   std::pair<bool, bool> succeeded_;
 };
 
+/// Refuses every request from this number on, as if the run was killed.
+void die_at(ServedStore& store, int at) {
+  store.disturb([at](int number, test::PlayedAnswer& answer) {
+    if (number >= at) answer = {403, "", "<Error><Code>AccessDenied</Code></Error>"};
+  });
+}
+
 /// Outputs with padding that repeats elements are made on this machine before they are sent.
 constexpr const char* kRepeatedPadding =
     R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
     "axes": {"long": {"mesh": "tp", "uneven": "pad", "pad_to": 4, "padding": "repeat_last"}},
     "rules": [{"match": "**", "dims": ["long", null]}]})";
 
-/// Two models with the same names and shapes, and what their splits write.
-class TwoModels {
+/// Three models with the same names and shapes, and what their splits write.
+class Models {
  public:
-  explicit TwoModels(const char* mapping) {
-    for (const int model : {0, 1}) {
+  explicit Models(const char* mapping) {
+    for (const int model : {0, 1, 2}) {
       test::Tensors tensors;
       for (const std::string name : {"rows.a", "columns.a", "same.a"}) {
         tensors[name] = test::numbered_tensor(name, Dtype::kF32, {33, 41});
         if (model == 1) std::ranges::reverse(tensors[name].bytes);
+        if (model == 2) std::ranges::rotate(tensors[name].bytes, tensors[name].bytes.begin() + 4);
       }
       test::write_checkpoint(folder_ / ("model" + std::to_string(model)), tensors, 1);
     }
     folder_.write("mapping.json", mapping);
-    for (const int model : {0, 1}) {
+    for (const int model : {0, 1, 2}) {
       store.clear();
       run(model)();
       expected.push_back(store.below("out"));
     }
   }
 
-  /// A run of one model, on one thread and without --force or --resume.
-  std::function<void()> run(int model) const {
+  /// A run of one model, on one thread and without --resume.
+  std::function<void()> run(int model, bool force = false) const {
     SplitOptions options;
     options.source = folder_ / ("model" + std::to_string(model));
     options.mapping.path = folder_ / "mapping.json";
     options.write.output = kOutput;
+    options.write.force = force;
     options.write.resources.threads = 1;
     return [options] { split(options); };
   }
@@ -119,11 +128,8 @@ class TwoModels {
     run(0)();
     return store.requests();
   }
-  /// True for the whole output of either model.
-  bool is_published() {
-    const auto found = store.below("out");
-    return found == expected[0] || found == expected[1];
-  }
+  /// True for the whole output of a model.
+  bool is_published() { return std::ranges::find(expected, store.below("out")) != expected.end(); }
 
   ServedStore& store = ServedStore::instance();
   std::vector<std::map<std::string, std::string>> expected;
@@ -136,7 +142,7 @@ class TwoModels {
 
 TEST_CASE("a run that succeeds leaves a whole output, whenever another one writes its prefix") {
   for (const char* mapping : {kThreeRanks, kRepeatedPadding}) {
-    TwoModels models(mapping);
+    Models models(mapping);
     const int requests = models.requests();
     for (const int other : {0, 1}) {
       for (int stops = 1; stops <= requests; ++stops) {
@@ -153,8 +159,79 @@ TEST_CASE("a run that succeeds leaves a whole output, whenever another one write
   }
 }
 
+TEST_CASE("an output that is replaced stays until the new one is complete") {
+  Models models(kThreeRanks);
+  models.store.clear();
+  models.run(1)();
+  const auto old_objects = models.store.below("out");
+  models.store.disturb([](int, test::PlayedAnswer&) {});
+  models.run(0, true)();
+  const int requests = models.store.requests();
+  CHECK(models.store.below("out") == models.expected[0]);
+  const auto without_hidden = [&] {
+    auto objects = models.store.below("out");
+    std::erase_if(objects, [](const auto& object) { return object.first.starts_with('.'); });
+    return objects;
+  };
+  const auto can_read = [] {
+    const TempFolder folder;
+    MergeOptions options;
+    options.sources = {kOutput};
+    options.write.output = folder / "whole";
+    return !testing::error_of([&] { merge(options); });
+  };
+  int kept = 0;
+  int replaced = 0;
+  for (int at = 1; at <= requests; ++at) {
+    CAPTURE(at);
+    models.store.clear();
+    models.run(1)();
+    die_at(models.store, at);
+    const auto error = testing::error_of(models.run(0, true));
+    models.store.disturb(nullptr);
+    const auto left = without_hidden();
+    kept += left == old_objects ? 1 : 0;
+    replaced += left == models.expected[0] ? 1 : 0;
+    const auto all = models.store.below("out");
+    const auto mark = all.find(".shardtool-unfinished");
+    const bool is_refused =
+        mark != all.end() && mark->second.find("still there") == std::string::npos;
+    CHECK(can_read() != is_refused);
+    if (is_refused) {
+      CHECK(error);
+    } else {
+      CHECK((left == old_objects || left == models.expected[0]));
+    }
+    if (!is_refused && left == old_objects) {
+      CHECK_ERROR(kOutputExists, models.run(0)());
+      CHECK(without_hidden() == old_objects);
+    }
+    models.run(0, true)();
+    CHECK(models.is_published());
+    CHECK(models.store.open_uploads() == 0);
+  }
+  CHECK(kept > requests / 3);
+  MESSAGE("died ", requests, " times: ", kept, " times before, ", replaced, " times after");
+}
+
+TEST_CASE("of two runs that replace an output the last that succeeds leaves a whole one") {
+  Models models(kThreeRanks);
+  const int requests = models.requests() + 10;
+  for (const int other : {0, 1}) {
+    for (int stops = 1; stops <= requests; ++stops) {
+      models.store.clear();
+      models.run(2)();
+      const auto [first, second] =
+          Schedule(stops, 1 << 20).go(models.store, models.run(0, true), models.run(other, true));
+      INFO("other model: ", other, ", first stops: ", stops, ", succeeded: ", first, second);
+      CHECK(second);
+      CHECK(models.is_published());
+    }
+  }
+}
+
 TEST_CASE("of two runs whose requests interleave one succeeds with a whole output, or none does") {
-  TwoModels models(kThreeRanks);
+  Models models(kThreeRanks);
   const int requests = models.requests();
   int neither = 0;
   int schedules = 0;

@@ -75,14 +75,14 @@ InterruptedRuns runs_on_store(const std::string& folder) {
 InterruptedRuns discard_on_store(const std::string& output) {
   const StorePlace place(output);
   const StorePlace::Found there = place.look();
-  if (there.runs.empty() && !there.is_unfinished) {
+  if (there.runs.empty() && !there.is_marked()) {
     throw Error(ErrorCode::kFileMissing, "no interrupted run left anything for this output")
         .at({output, 0, 0, {}});
   }
   InterruptedRuns discarded;
   for (const std::string& id : there.runs) discarded.runs.push_back(look_at(place, id));
   for (const std::string& id : there.runs) place.discard(id);
-  if (!there.is_unfinished) return discarded;
+  if (!there.is_marked()) return discarded;
   // An output that has its manifest is whole: the new one, or the old one, still.
   const bool is_whole = std::ranges::find(there.names, format::kManifestName) != there.names.end();
   if (!is_whole) place.remove(there.names);

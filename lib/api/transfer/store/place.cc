@@ -44,6 +44,20 @@ std::optional<std::string> text_of(store::s3::Client& client, const Url& url) {
   return answer.text;
 }
 
+/// Deletes an object if it has this ETag. The condition is a hint only: not every store knows it.
+store::s3::PlainRequest conditional_delete(Url url, const std::string& etag) {
+  store::s3::PlainRequest request{"DELETE", std::move(url),       {},  {},
+                                  true,     {{"if-match", etag}}, true};
+  request.may_be_refused = true;
+  return request;
+}
+
+/// True if a conditional request was carried out or its object is another one; not if the store
+/// does not know conditions.
+bool is_over(i64 status) {
+  return status / 100 == kSuccess || status == kAbsent || status == kConditionFails;
+}
+
 std::string_view owner_in(std::string_view mark) {
   if (!mark.starts_with(kMarkText)) return {};
   mark.remove_prefix(kMarkText.size());
@@ -145,7 +159,11 @@ StorePlace::Found StorePlace::look() const {
   store::look_again(prefix_);
   Found found;
   found.names = store::names_below(prefix_);
-  found.is_unfinished = std::erase(found.names, store::kUnfinishedName) > 0;
+  if (std::erase(found.names, store::kUnfinishedName) > 0) {
+    const auto mark = text_of(client_, url(store::kUnfinishedName));
+    found.is_replaced = mark && mark->find(store::kStillThere) != mark->npos;
+    found.is_unfinished = mark && !found.is_replaced;
+  }
   for (const std::string& folder : store::folders_in(prefix_)) {
     if (folder.starts_with(kHiddenFront)) {
       found.runs.push_back(folder.substr(kHiddenFront.size()));
@@ -166,13 +184,14 @@ void StorePlace::require_writable(const Found& found, bool force) const {
   if (!found.has_manifest()) throw not_replaceable(prefix_);
 }
 
-void StorePlace::mark(std::string_view owner) const {
-  store::s3::put_object(client_, url(store::kUnfinishedName),
-                        fmt::format("{}{}\n", kMarkText, owner));
+void StorePlace::mark(std::string_view owner, bool is_replaced) const {
+  store::s3::put_object(
+      client_, url(store::kUnfinishedName),
+      fmt::format("{}{}{}", kMarkText, owner, is_replaced ? store::kStillThere : "\n"));
 }
 
 StorePlace::Found StorePlace::take(const Found& found, std::string_view owner) const {
-  mark(owner);
+  mark(owner, found.has_manifest() && !found.is_unfinished);
   Found now = look();
   if (now.has_manifest() && !found.has_manifest()) {
     if (this->owner() == owner) {
@@ -201,25 +220,61 @@ Error StorePlace::lost() const {
       .help("have each run write a prefix of its own, or start them one after the other");
 }
 
-void StorePlace::clear(const Found& found) const {
+void StorePlace::discard_runs(const Found& found) const {
   for (const std::string& id : found.runs) discard(id);
-  std::vector<std::string> others = found.names;
-  if (std::erase(others, format::kManifestName) > 0) remove({format::kManifestName});
-  remove(others);
+}
+
+void StorePlace::clear(const std::vector<std::string>& names, std::string_view owner) const {
+  if (names.empty()) return;
+  std::vector<store::s3::ListedObject> objects = client_.list(url("")).objects;
+  std::erase_if(objects, [&](const auto& object) {
+    return std::ranges::find(names, object.name) == names.end();
+  });
+  const auto first = std::ranges::partition(
+      objects, [](const auto& object) { return object.name == format::kManifestName; });
+  remark(owner);
+  remove_listed({objects.begin(), first.begin()});
+  remove_listed({first.begin(), objects.end()});
+  store::look_again(prefix_);
+}
+
+/// Changes the own mark to one that has readers refuse the prefix.
+void StorePlace::remark(std::string_view owner) const {
+  const Url place = url(store::kUnfinishedName);
+  const auto found = client_.ask({"GET", place, {}, {}, true});
+  if (found.status / 100 != kSuccess || owner_in(found.text) != owner) throw lost();
+  const std::string text = fmt::format("{}{}\n", kMarkText, owner);
+  if (found.text == text) return;
+  store::s3::PlainRequest request{
+      "PUT", place, {}, text, true, {{"if-match", found.header("etag")}}, true};
+  request.may_be_refused = true;
+  const i64 status = client_.ask(request).status;
+  if (status == kConditionFails || status == kAbsent) return require_own(owner);
+  if (status / 100 != kSuccess) mark(owner);
+}
+
+/// Deletes objects that are still those of a listing.
+void StorePlace::remove_listed(std::span<const store::s3::ListedObject> objects) const {
+  std::vector<store::s3::PlainRequest> requests;
+  for (const auto& object : objects) {
+    requests.push_back(conditional_delete(url(object.name), object.info.etag));
+  }
+  for (size_t i = 0; i < requests.size(); i += kAtOnce) {
+    const auto some = std::span(requests).subspan(i, std::min(kAtOnce, requests.size() - i));
+    const auto answers = client_.ask(some);
+    for (size_t a = 0; a < answers.size(); ++a) {
+      if (!is_over(answers[a].status)) store::s3::remove_object(client_, some[a].url);
+    }
+  }
 }
 
 void StorePlace::unmark(std::string_view owner) const {
   const Url mark = url(store::kUnfinishedName);
   const auto found = client_.ask({"GET", mark, {}, {}, true});
   if (found.status / 100 != kSuccess || owner_in(found.text) != owner) throw lost();
-  // The condition is a hint only: not every store knows it.
-  store::s3::PlainRequest request{
-      "DELETE", mark, {}, {}, true, {{"if-match", found.header("etag")}}, true};
-  request.may_be_refused = true;
-  const i64 status = client_.ask(request).status;
+  const i64 status = client_.ask(conditional_delete(mark, found.header("etag"))).status;
   if (status == kConditionFails && this->owner()) throw lost();
-  const bool is_over = status / 100 == kSuccess || status == kConditionFails || status == kAbsent;
-  if (!is_over) store::s3::remove_object(client_, mark);
+  if (!is_over(status)) store::s3::remove_object(client_, mark);
   store::look_again(prefix_);
 }
 
@@ -323,9 +378,10 @@ std::string random_word() {
   return fmt::format("{:08x}{:08x}", random(), random());
 }
 
-void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place) {
+void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place, bool is_replaced) {
   for (const size_t o : output.take_up()) {
-    // Objects were deleted before the uploads began: one that is there was made of its parts.
+    if (is_replaced) throw no_uploads(place);
+    // Objects were deleted before the first was made: one that is there was made of its parts.
     const store::s3::PartedObject& object = output.object(o);
     const auto info = store::s3::shared_client().head(object.url);
     i64 bytes = 0;

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,9 @@ UploadTable parse_uploads(const std::string& text, const class StorePlace& place
 
 /// Objects below PREFIX while an output s3://bucket/PREFIX is written:
 ///
-///     PREFIX/.shardtool-unfinished              has readers refuse the prefix, and names its owner
+///     PREFIX/.shardtool-unfinished              names the owner, and has readers refuse the prefix
+///                                               unless it says that an earlier output is still
+///                                               there
 ///     PREFIX/.shardtool-<id>/uploads            UploadTable of the run `id` (RunIdentity::id)
 ///     PREFIX/.shardtool-<id>/journal-...        finished tensors (exec::to_lines)
 ///     PREFIX/.shardtool-<id>/<i>-of-<n>.share   a share that has ended (share_record.h)
@@ -54,27 +57,34 @@ class StorePlace {
   struct Found {
     std::vector<std::string> names;
     std::vector<std::string> runs;
-    bool is_unfinished = false;  ///< there is the mark
+    bool is_unfinished = false;  ///< there is the mark, and readers refuse the prefix
+    bool is_replaced = false;    ///< there is the mark, and an earlier output
     bool has_others = false;     ///< there are other folders
     bool has_manifest() const;
+    bool is_marked() const { return is_unfinished || is_replaced; }
     bool is_empty() const { return names.empty() && runs.empty() && !has_others; }
   };
   Found look() const;
   /// Throws kOutputExists unless an output may be written there.
   void require_writable(const Found& found, bool force) const;
 
-  /// Makes `owner`, a word that no other run has, the owner of the prefix.
-  void mark(std::string_view owner) const;
-  /// Does mark(), and returns what is there now: what the runs have left that have lost the prefix.
-  /// Throws kOutputExists, and takes the mark away, if an output has appeared since `found`, and
-  /// kOtherRun if the prefix is another run's already.
+  /// Makes `owner`, a word that no other run has, the owner of the prefix; `is_replaced`: readers
+  /// may read the output that is there.
+  void mark(std::string_view owner, bool is_replaced = false) const;
+  /// Does mark(), in which an output that `found` has stays readable, and returns what is there
+  /// now, with what the runs have left that have lost the prefix. Throws kOutputExists, and takes
+  /// the mark away, if an output has appeared since `found`, and kOtherRun if the prefix is another
+  /// run's already.
   Found take(const Found& found, std::string_view owner) const;
   /// Nullopt if there is no mark.
   std::optional<std::string> owner() const;
   /// Throws kOtherRun unless the prefix has this owner.
   void require_own(std::string_view owner) const;
-  /// Deletes what an earlier output or an unfinished run has left, the manifest first.
-  void clear(const Found& found) const;
+  /// Deletes what runs have left in hidden objects, and their uploads.
+  void discard_runs(const Found& found) const;
+  /// Has readers refuse the prefix, and deletes the objects of `names`, an output or what was made
+  /// of one, the manifest first. Throws kOtherRun unless the prefix has this owner.
+  void clear(const std::vector<std::string>& names, std::string_view owner) const;
   /// Deletes the mark. Throws kOtherRun unless the prefix has this owner.
   void unmark(std::string_view owner) const;
   /// Uploads of a run; nullopt if it has none yet.
@@ -84,8 +94,8 @@ class StorePlace {
   /// decides what else is in the table.
   UploadTable begin_uploads(const std::string& id, UploadTable own,
                             const std::function<void(UploadTable& own)>& settle) const;
-  /// Sends a local file to the object `name` with so much memory. Throws kOtherRun unless the prefix
-  /// has this owner, and the errors of store::s3::put_file.
+  /// Sends a local file to the object `name` with so much memory. Throws kOtherRun unless the
+  /// prefix has this owner, and the errors of store::s3::put_file.
   void put_file(const std::string& path, std::string_view name, std::string_view owner, i64 memory,
                 const std::function<void()>& between) const;
   /// Prefix of the fragments of a run.
@@ -108,6 +118,8 @@ class StorePlace {
 
  private:
   Error lost() const;
+  void remark(std::string_view owner) const;
+  void remove_listed(std::span<const store::s3::ListedObject> objects) const;
 
   std::string prefix_;
   store::s3::Client& client_;
@@ -117,8 +129,10 @@ class StorePlace {
 std::string random_word();
 
 /// Takes up what the store has of an output: parts, fragments and objects that were made. Throws
-/// kOtherRun if it has neither an upload nor the object.
-void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place);
+/// kOtherRun if it has neither an upload nor the object. With `is_replaced` no object was made yet:
+/// those that are there are of the output before.
+void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place,
+                   bool is_replaced = false);
 
 /// Error for uploads that somebody has ended.
 Error no_uploads(const StorePlace& place);

@@ -103,7 +103,7 @@ class StoreRun {
   /// Throws kOtherRun if another run has begun to write this output.
   void check_only_run(const StorePlace::Found& found) const {
     for (const std::string& id : found.runs) {
-      if (id == identity_.id() || !found.is_unfinished) continue;
+      if (id == identity_.id() || !found.is_marked()) continue;
       const auto table = place_.uploads(id);
       if (!table) continue;
       throw other_run(parse_run_identity(table->run), identity_, options_.share.has_value())
@@ -113,9 +113,10 @@ class StoreRun {
     }
   }
 
-  void own() {
-    if (place_.owner() != owner_) place_.mark(owner_);
+  void own(bool is_replaced) {
+    if (place_.owner() != owner_) place_.mark(owner_, is_replaced);
     is_marked_ = true;
+    is_replaced_ = is_replaced;
   }
 
   /// Owner of the prefix that this run has lost; empty if there is none by now. Nullopt if it is
@@ -131,23 +132,27 @@ class StoreRun {
 
   /// Takes up the uploads of this run, or begins them.
   void begin(const StorePlace::Found& found) {
-    if (continues() && found.is_unfinished) {
+    if (continues() && found.is_marked()) {
       if (const auto table = place_.uploads(identity_.id())) {
-        own();
+        own(found.is_replaced);
         open(*table);
         return take_up();
       }
     }
     if (options_.share) {
-      own();
-      place_.clear(found);  // without what other shares have begun since
+      own(false);
+      // What other shares have begun since stays.
+      place_.discard_runs(found);
+      place_.clear(found.names, owner_);
     } else {
       const StorePlace::Found now = place_.take(found, owner_);
       is_marked_ = true;
-      place_.clear(now);
+      is_replaced_ = now.is_replaced;
+      place_.discard_runs(now);
+      if (!is_replaced_) place_.clear(now.names, owner_);
     }
     // Another share may have begun uploads and not told yet; what is left over ends in the end.
-    if (found.is_unfinished && !options_.share) place_.abort_all_uploads();
+    if (found.is_marked() && !options_.share) place_.abort_all_uploads();
     const UploadTable known =
         place_.begin_uploads(identity_.id(), planned_uploads(), [this](UploadTable& own) {
           open(own);
@@ -180,7 +185,7 @@ class StoreRun {
   }
 
   void take_up() {
-    take_up_parts(*output_, place_);
+    take_up_parts(*output_, place_, is_replaced_);
     for (auto& [t, copied] : listed_tensors(place_, identity_.id())) {
       const bool is_good = t < is_mine_.size() && is_mine_[t] && is_complete(run_, t, copied);
       if (is_good && is_durable(t)) finished_[t] = std::move(copied);
@@ -261,6 +266,8 @@ class StoreRun {
           .help("please report this with the command line that led to it");
     }
     place_.require_own(owner_);
+    if (is_replaced_) place_.clear(place_.look().names, owner_);
+    is_replaced_ = false;
     output_->complete();
     store::look_again(place_.prefix());
     hash_rest();
@@ -364,7 +371,7 @@ class StoreRun {
       if (output_ && table && !is_listed) return;
       if (next) return place_.discard(identity_.id());
       place_.discard(identity_.id());
-      place_.remove(place_.look().names);
+      if (!is_replaced_) place_.remove(place_.look().names);
       place_.publish(identity_.id(), owner_);
     } catch (const std::exception&) {
       // The mark stays: readers refuse the prefix, and the next run discards what is there.
@@ -404,6 +411,7 @@ class StoreRun {
   RunIdentity identity_;
   std::string owner_;
   bool is_marked_ = false;
+  bool is_replaced_ = false;  ///< an earlier output is still there
   StorePlace place_;
   std::vector<exec::SourceFile> sources_;
   StoreCopying copying_;
@@ -426,7 +434,7 @@ void tidy_up(const WriteRun& run, const WriteOptions& options) {
   const StorePlace place(options.output);
   const std::string id = run_identity(run.source, run.target, run.plan).id();
   const StorePlace::Found found = place.look();
-  if (found.is_unfinished) {
+  if (found.is_marked()) {
     const std::string owner = owner_of(id, options);
     if (place.owner() != owner) place.mark(owner);
     return place.publish(id, owner);

@@ -16,6 +16,9 @@ bool can_stream(const TargetLayout& target);
 /// all records does finish(). Shares of one run use the same uploads: parts in which several have
 /// bytes are put together from fragments.
 ///
+/// An output that --force replaces stays readable until all parts of the new one are there; shares
+/// delete it when the first of them begins.
+///
 /// A failed run keeps what it has sent for --resume if it is worth that, else it ends its uploads
 /// and deletes its objects. A share keeps it always. A store has no locks: the later of two runs
 /// that write one prefix at once discards what the other has sent, and the other fails (place.h).

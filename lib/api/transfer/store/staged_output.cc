@@ -54,8 +54,9 @@ class SentOutput {
   void publish(const std::string& folder) {
     const StorePlace::Found now = place_.take(found_, owner_);
     is_marked_ = true;
-    place_.clear(now);
-    if (now.is_unfinished) place_.abort_all_uploads();
+    place_.discard_runs(now);
+    place_.clear(now.names, owner_);
+    if (found_.is_marked()) place_.abort_all_uploads();
     for (const std::string& name : names_in_order(folder)) {
       place_.put_file(folder + "/" + name, name, owner_, options_.resources.store_memory,
                       [this] { exec::check_cancelled(options_.resources.cancel); });

@@ -14,9 +14,9 @@ namespace shardtool::api {
 /// uploads; the next run writes over what is there.
 ///
 /// Throws kOutputExists for content that may not be replaced,
-/// kOutputAliasesInput, and the errors of `write` and of the store. With `force`, objects are
-/// replaced one by one: a failure leaves no output, neither old nor new. A store has no locks: two
-/// runs that write one prefix at once leave a prefix that `check` finds broken.
+/// kOutputAliasesInput, and the errors of `write` and of the store. With `force` the output before
+/// is deleted once the new one is made, before it is sent: a failure then leaves neither. Of two
+/// runs that write one prefix at once one fails (place.h).
 TransformReport write_to_store(const LogicalCheckpoint& source, const WriteOptions& options,
                                const std::function<TransformReport(const WriteOptions&)>& write);
 
