@@ -7,6 +7,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "lib/mapping/propose/head_counts.h"
@@ -232,11 +233,7 @@ class Proposer {
     const HeadAxes axes = head_axes(*counts, attention.out->form);
     Certainty certainty = counts->is_stated ? Certainty::kSure : Certainty::kLikely;
     if (!attention.others.empty()) certainty = Certainty::kGuess;
-    for (const TensorKind* kind : attention.others) {
-      rules_[kind->form] = {
-          kind->form, Role::kUnknown,      {},
-          false,      Certainty::kUnknown, "use in attention not known, whole on every rank"};
-    }
+    for (const TensorKind* kind : attention.others) unknown_.insert(kind->form);
     const std::string heads = described(*counts);
     for (const TensorKind* kind : attention.in)
       propose_input(*kind, order, *counts, axes, certainty, heads);
@@ -405,7 +402,11 @@ class Proposer {
   }
 
   /// Returns the rule of a tensor that every rank gets whole.
-  static ProposedRule whole(const TensorKind& kind) {
+  ProposedRule whole(const TensorKind& kind) const {
+    if (unknown_.contains(kind.form)) {
+      return {kind.form, Role::kUnknown,      {},
+              false,     Certainty::kUnknown, "use in attention not known, whole on every rank"};
+    }
     const bool is_vector = kind.shape().size() <= 1;
     return {kind.form,
             Role::kUnknown,
@@ -422,6 +423,7 @@ class Proposer {
   Order usual_ = Order::kOutIn;
   std::map<std::string, ProposedRule> rules_;
   std::map<std::string, int> input_axis_;  ///< by form of a weight
+  std::set<std::string> unknown_;          ///< forms of tensors in attention without a known use
   std::map<std::tuple<i64, i64, i64, std::string>, HeadAxes> head_axes_;
   Proposal result_;
 };
