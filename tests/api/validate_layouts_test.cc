@@ -20,9 +20,10 @@ using test::TempFolder;
 
 const std::string kReference = SHARDTOOL_SOURCE_DIR "/samples/tiny-llama";
 
-std::string split_in(const TempFolder& folder, const std::string& layout) {
+std::string split_in(const TempFolder& folder, const std::string& layout,
+                     const std::string& source = kReference) {
   SplitOptions options;
-  options.source = kReference;
+  options.source = source;
   options.mapping.mesh = mesh::parse_mesh("tp=2");
   options.write.layout = layout;
   options.write.output = folder / layout;
@@ -102,6 +103,18 @@ TEST_CASE("a whole checkpoint has no shards that a mapping could place") {
   CHECK_ERROR(kUsage, validate(options));
 }
 
+TEST_CASE("what merge makes of an output in another order is proved, too") {
+  const TempFolder folder;
+  MergeOptions options;
+  options.sources = {split_in(folder, "meta")};
+  options.write.output = folder / "merged";
+  merge(options);
+  CHECK(proved(folder / "merged").passes());
+  CHECK(proved(folder / "merged", "").passes());
+  change(folder / "merged", "model.layers.1.self_attn.k_proj.weight");
+  CHECK_FALSE(proved(folder / "merged").passes());
+}
+
 TEST_CASE("a tensor that the model does not use is compared by its bytes, in every form") {
   const TempFolder folder;
   const auto write = [&](const std::string& name, float frequency) {
@@ -119,14 +132,9 @@ TEST_CASE("a tensor that the model does not use is compared by its bytes, in eve
   CHECK_FALSE(proved(folder / "other", folder / "model").passes());
   for (const std::string layout : {"plain", "dcp", "dcp-hf"}) {
     CAPTURE(layout);
-    SplitOptions options;
-    options.source = folder / "other";
-    options.mapping.mesh = mesh::parse_mesh("tp=2");
-    options.write.layout = layout;
-    options.write.output = folder / layout;
-    split(options);
-    CHECK(proved(folder / layout, folder / "other").passes());
-    const ValidateReport report = proved(folder / layout, folder / "model");
+    const std::string parts = split_in(folder, layout, folder / "other");
+    CHECK(proved(parts, folder / "other").passes());
+    const ValidateReport report = proved(parts, folder / "model");
     CHECK_FALSE(report.passes());
     REQUIRE(report.bytes);
     CHECK(report.bytes->different.front().tensor == "model.layers.0.self_attn.rotary_emb.inv_freq");

@@ -53,11 +53,24 @@ BothLayouts layouts_of(const mapping::Resolution& resolution,
 /// device of the tensor's layout.
 using Reordered = std::map<size_t, std::shared_ptr<const index::HolderSet>>;
 
-/// Returns the tensors with interleaved rows (mapping::Content::interleaved).
-Reordered reordered_by(const AppliedMapping& applied, const Layouts& stored) {
+/// True if every device stores the region of the layout, in its order.
+bool has_layouts_order(const LogicalTensor& tensor, const layout::Layout& layout) {
+  for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
+    const i64 rank = tensor.ranks[holder];
+    const auto given = rank < layout.mesh().size() ? layout.region(rank) : std::nullopt;
+    if (!given || *given != tensor.side.holders->region(static_cast<int>(holder))) return false;
+  }
+  return true;
+}
+
+/// Returns the tensors with interleaved rows (mapping::Content::interleaved). A merged output,
+/// which keeps the mapping, has them in the model's order again.
+Reordered reordered_by(const LogicalCheckpoint& shards, const AppliedMapping& applied,
+                       const Layouts& stored) {
   Reordered reordered;
   if (!applied.output) return reordered;
   for (const auto& [tensor, unit] : interleaved_units(*applied.output)) {
+    if (has_layouts_order(shards.tensors[tensor], *stored[tensor])) continue;
     reordered[tensor] =
         interleaved_holders(stored[tensor]->holders(), unit, applied.specs[tensor].name);
   }
@@ -150,7 +163,7 @@ SideFiles shard_files(const LogicalCheckpoint& shards, const MappingChoice& choi
   own.allow_empty_shards = true;  // shards are as they are; older manifests do not record this
   const AppliedMapping applied = apply_mapping(own, shards);
   BothLayouts layouts = layouts_of(applied.resolution, files.specs);
-  const Reordered reordered = reordered_by(applied, layouts.stored);
+  const Reordered reordered = reordered_by(shards, applied, layouts.stored);
   require_stored_so(shards, layouts.stored, reordered);
   for (const LogicalTensor& tensor : shards.tensors) {
     files.biases.push_back(tensor.record() == nullptr ? "" : tensor.record()->cut->bias);
