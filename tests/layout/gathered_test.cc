@@ -9,6 +9,7 @@ using namespace shardtool;
 using namespace shardtool::testing;
 using layout::cuts;
 using layout::nest;
+using layout::padded;
 using layout::scale;
 using layout::split;
 
