@@ -27,7 +27,6 @@ constexpr std::string_view kMarkText =
 constexpr int kTableDepth = 6;
 constexpr int kSuccess = 2;
 constexpr int kAbsent = 404;
-constexpr int kConditionFails = 412;
 constexpr size_t kAtOnce = 16;
 
 /// Sends requests, some at a time.
@@ -50,12 +49,6 @@ store::s3::PlainRequest conditional_delete(Url url, const std::string& etag) {
                                   true,     {{"if-match", etag}}, true};
   request.may_be_refused = true;
   return request;
-}
-
-/// True if a conditional request was carried out or its object is another one; not if the store
-/// does not know conditions.
-bool is_over(i64 status) {
-  return status / 100 == kSuccess || status == kAbsent || status == kConditionFails;
 }
 
 std::string_view owner_in(std::string_view mark) {
@@ -233,8 +226,8 @@ void StorePlace::clear(const std::vector<std::string>& names, std::string_view o
   const auto first = std::ranges::partition(
       objects, [](const auto& object) { return object.name == format::kManifestName; });
   remark(owner);
-  remove_listed({objects.begin(), first.begin()});
-  remove_listed({first.begin(), objects.end()});
+  remove_listed({objects.begin(), first.begin()}, owner);
+  remove_listed({first.begin(), objects.end()}, owner);
   store::look_again(prefix_);
 }
 
@@ -248,13 +241,15 @@ void StorePlace::remark(std::string_view owner) const {
   store::s3::PlainRequest request{
       "PUT", place, {}, text, true, {{"if-match", found.header("etag")}}, true};
   request.may_be_refused = true;
-  const i64 status = client_.ask(request).status;
-  if (status == kConditionFails || status == kAbsent) return require_own(owner);
-  if (status / 100 != kSuccess) mark(owner);
+  if (client_.ask(request).status / 100 == kSuccess) return;
+  require_own(owner);
+  mark(owner);
 }
 
-/// Deletes objects that are still those of a listing.
-void StorePlace::remove_listed(std::span<const store::s3::ListedObject> objects) const {
+/// Deletes objects that are still those of a listing. Swift refuses the condition for objects that
+/// were made of parts, so that a refusal alone says nothing.
+void StorePlace::remove_listed(std::span<const store::s3::ListedObject> objects,
+                               std::string_view owner) const {
   std::vector<store::s3::PlainRequest> requests;
   for (const auto& object : objects) {
     requests.push_back(conditional_delete(url(object.name), object.info.etag));
@@ -263,7 +258,9 @@ void StorePlace::remove_listed(std::span<const store::s3::ListedObject> objects)
     const auto some = std::span(requests).subspan(i, std::min(kAtOnce, requests.size() - i));
     const auto answers = client_.ask(some);
     for (size_t a = 0; a < answers.size(); ++a) {
-      if (!is_over(answers[a].status)) store::s3::remove_object(client_, some[a].url);
+      if (answers[a].status / 100 == kSuccess || answers[a].status == kAbsent) continue;
+      require_own(owner);
+      store::s3::remove_object(client_, some[a].url);
     }
   }
 }
@@ -273,8 +270,9 @@ void StorePlace::unmark(std::string_view owner) const {
   const auto found = client_.ask({"GET", mark, {}, {}, true});
   if (found.status / 100 != kSuccess || owner_in(found.text) != owner) throw lost();
   const i64 status = client_.ask(conditional_delete(mark, found.header("etag"))).status;
-  if (status == kConditionFails && this->owner()) throw lost();
-  if (!is_over(status)) store::s3::remove_object(client_, mark);
+  const auto next = status / 100 == kSuccess ? std::nullopt : this->owner();
+  if (next && next != owner) throw lost();
+  if (next) store::s3::remove_object(client_, mark);
   store::look_again(prefix_);
 }
 

@@ -119,7 +119,8 @@ class StorePlace {
  private:
   Error lost() const;
   void remark(std::string_view owner) const;
-  void remove_listed(std::span<const store::s3::ListedObject> objects) const;
+  void remove_listed(std::span<const store::s3::ListedObject> objects,
+                     std::string_view owner) const;
 
   std::string prefix_;
   store::s3::Client& client_;
