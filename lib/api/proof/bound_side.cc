@@ -53,12 +53,23 @@ BothLayouts layouts_of(const mapping::Resolution& resolution,
 /// device of the tensor's layout.
 using Reordered = std::map<size_t, std::shared_ptr<const index::HolderSet>>;
 
+/// Returns what a device stores of a tensor: its region of the layout, or its holder in `order`.
+/// Nullopt for a device without a shard.
+std::optional<index::Region> stored_region(const layout::Layout& layout,
+                                           const index::HolderSet* order, i64 rank) {
+  if (rank >= layout.mesh().size()) return std::nullopt;
+  if (order == nullptr) return layout.region(rank);
+  const auto& ranks = layout.ranks();
+  const auto found = std::ranges::find(ranks, rank);
+  if (found == ranks.end()) return std::nullopt;
+  return order->region(static_cast<int>(found - ranks.begin()));
+}
+
 /// True if every device stores the region of the layout, in its order.
 bool has_layouts_order(const LogicalTensor& tensor, const layout::Layout& layout) {
   for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
-    const i64 rank = tensor.ranks[holder];
-    const auto given = rank < layout.mesh().size() ? layout.region(rank) : std::nullopt;
-    if (!given || *given != tensor.side.holders->region(static_cast<int>(holder))) return false;
+    const auto given = stored_region(layout, nullptr, tensor.ranks[holder]);
+    if (given != tensor.side.holders->region(static_cast<int>(holder))) return false;
   }
   return true;
 }
@@ -94,16 +105,6 @@ void set_weights(const LogicalCheckpoint& shards, const mapping::Resolution& res
   }
 }
 
-/// Returns what a device stores of a tensor: its region of the layout, or its holder in `order`.
-std::optional<index::Region> stored_region(const layout::Layout& layout,
-                                           const index::HolderSet* order, i64 rank) {
-  if (order == nullptr) return layout.region(rank);
-  const auto& ranks = layout.ranks();
-  const auto found = std::ranges::find(ranks, rank);
-  if (found == ranks.end()) return std::nullopt;
-  return order->region(static_cast<int>(found - ranks.begin()));
-}
-
 /// Throws kShapeMismatch unless every device stores the region of its layout.
 void require_stored_so(const LogicalCheckpoint& shards, const Layouts& layouts,
                        const Reordered& reordered) {
@@ -113,8 +114,7 @@ void require_stored_so(const LogicalCheckpoint& shards, const Layouts& layouts,
     const index::HolderSet* order = found == reordered.end() ? nullptr : found->second.get();
     for (size_t holder = 0; holder < tensor.ranks.size(); ++holder) {
       const i64 rank = tensor.ranks[holder];
-      const auto given =
-          rank < layouts[t]->mesh().size() ? stored_region(*layouts[t], order, rank) : std::nullopt;
+      const auto given = stored_region(*layouts[t], order, rank);
       const index::Region stored = tensor.side.holders->region(static_cast<int>(holder));
       if (given && *given == stored) continue;
       throw Error(ErrorCode::kShapeMismatch,

@@ -42,6 +42,12 @@ std::string completion_of(std::span<const std::string> tags) {
   return text + "</CompleteMultipartUpload>";
 }
 
+std::string read_part(const File& file, i64 offset, i64 size) {
+  std::string part(static_cast<size_t>(size), '\0');
+  read_exact(file, std::as_writable_bytes(std::span(part)), offset);
+  return part;
+}
+
 void check_size(Client& client, const Url& url, i64 bytes) {
   const auto info = client.head(url);
   if (!info) throw not_written(url, "no object");
@@ -119,14 +125,9 @@ void put_file(Client& client, const std::string& path, const Url& url, i64 memor
               const std::function<void()>& between) {
   const File file = open_read(path);
   const i64 bytes = identity(file).size;
-  const auto read = [&file](i64 offset, i64 size) {
-    std::string part(static_cast<size_t>(size), '\0');
-    read_exact(file, std::as_writable_bytes(std::span(part)), offset);
-    return part;
-  };
   between();
   if (bytes <= kMinPartBytes) {
-    put_object(client, url, read(0, bytes));
+    put_object(client, url, read_part(file, 0, bytes));
     return check_size(client, url, bytes);
   }
   Upload upload(client, url, bytes);
@@ -135,7 +136,7 @@ void put_file(Client& client, const std::string& path, const Url& url, i64 memor
     between();
     std::vector<std::string> parts;
     while (at < bytes && std::ssize(parts) < at_once) {
-      parts.push_back(read(at, std::min(upload.part_bytes(), bytes - at)));
+      parts.push_back(read_part(file, at, std::min(upload.part_bytes(), bytes - at)));
       at += std::ssize(parts.back());
     }
     upload.send(std::vector<std::string_view>(parts.begin(), parts.end()));
@@ -147,8 +148,7 @@ bool put_new_file(Client& client, const std::string& path, const Url& url) {
   const File file = open_read(path);
   const i64 size = identity(file).size;
   if (size > kMinPartBytes) return false;
-  std::string bytes(static_cast<size_t>(size), '\0');
-  read_exact(file, std::as_writable_bytes(std::span(bytes)), 0);
+  const std::string bytes = read_part(file, 0, size);
   PlainRequest request{"PUT", url, {}, bytes, true, {{"if-none-match", "*"}}, true};
   request.may_be_refused = true;
   return client.ask(request).status / 100 == kSuccess;

@@ -244,7 +244,7 @@ TEST_CASE("of two runs whose requests interleave one succeeds with a whole outpu
       ++schedules;
       neither += first || second ? 0 : 1;
       if (first || second) CHECK(models.is_published());
-      // What is left of two failures is refused by readers, or nothing.
+      // Two failures leave nothing, or a prefix that readers refuse.
       const auto left = models.store.below("out");
       CHECK((left.empty() || left.contains(".shardtool-unfinished") || models.is_published()));
     }

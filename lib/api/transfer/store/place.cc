@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <random>
 
 #include "lib/api/transfer/output_checks.h"
@@ -30,10 +31,14 @@ constexpr int kAbsent = 404;
 constexpr size_t kAtOnce = 16;
 
 /// Sends requests, some at a time.
-void ask_all(store::s3::Client& client, std::span<const store::s3::PlainRequest> requests) {
+std::vector<store::s3::HttpAnswer> ask_all(store::s3::Client& client,
+                                           std::span<const store::s3::PlainRequest> requests) {
+  std::vector<store::s3::HttpAnswer> answers;
   for (size_t i = 0; i < requests.size(); i += kAtOnce) {
-    client.ask(requests.subspan(i, std::min(kAtOnce, requests.size() - i)));
+    std::ranges::move(client.ask(requests.subspan(i, std::min(kAtOnce, requests.size() - i))),
+                      std::back_inserter(answers));
   }
+  return answers;
 }
 
 /// Whole text of a small object; nullopt if there is none.
@@ -49,6 +54,10 @@ store::s3::PlainRequest conditional_delete(Url url, const std::string& etag) {
                                   true,     {{"if-match", etag}}, true};
   request.may_be_refused = true;
   return request;
+}
+
+std::string mark_text(std::string_view owner, bool is_replaced) {
+  return fmt::format("{}{}{}", kMarkText, owner, is_replaced ? store::kStillThere : "\n");
 }
 
 std::string_view owner_in(std::string_view mark) {
@@ -178,9 +187,7 @@ void StorePlace::require_writable(const Found& found, bool force) const {
 }
 
 void StorePlace::mark(std::string_view owner, bool is_replaced) const {
-  store::s3::put_object(
-      client_, url(store::kUnfinishedName),
-      fmt::format("{}{}{}", kMarkText, owner, is_replaced ? store::kStillThere : "\n"));
+  store::s3::put_object(client_, url(store::kUnfinishedName), mark_text(owner, is_replaced));
 }
 
 StorePlace::Found StorePlace::take(const Found& found, std::string_view owner) const {
@@ -188,7 +195,7 @@ StorePlace::Found StorePlace::take(const Found& found, std::string_view owner) c
   Found now = look();
   if (now.has_manifest() && !found.has_manifest()) {
     if (this->owner() == owner) {
-      for (const std::string& id : now.runs) discard(id);
+      discard_runs(now);
       unmark(owner);
     }
     throw store::output_exists(prefix_);
@@ -203,7 +210,14 @@ std::optional<std::string> StorePlace::owner() const {
 }
 
 void StorePlace::require_own(std::string_view owner) const {
-  if (this->owner() != owner) throw lost();
+  own_mark(owner);
+}
+
+/// The mark. Throws kOtherRun unless it names this owner.
+store::s3::HttpAnswer StorePlace::own_mark(std::string_view owner) const {
+  auto found = client_.ask({"GET", url(store::kUnfinishedName), {}, {}, true});
+  if (found.status / 100 == kSuccess && owner_in(found.text) == owner) return found;
+  throw lost();
 }
 
 Error StorePlace::lost() const {
@@ -233,13 +247,11 @@ void StorePlace::clear(const std::vector<std::string>& names, std::string_view o
 
 /// Changes the own mark to one that has readers refuse the prefix.
 void StorePlace::remark(std::string_view owner) const {
-  const Url place = url(store::kUnfinishedName);
-  const auto found = client_.ask({"GET", place, {}, {}, true});
-  if (found.status / 100 != kSuccess || owner_in(found.text) != owner) throw lost();
-  const std::string text = fmt::format("{}{}\n", kMarkText, owner);
+  const auto found = own_mark(owner);
+  const std::string text = mark_text(owner, false);
   if (found.text == text) return;
-  store::s3::PlainRequest request{
-      "PUT", place, {}, text, true, {{"if-match", found.header("etag")}}, true};
+  store::s3::PlainRequest request{"PUT", url(store::kUnfinishedName),          {},  text,
+                                  true,  {{"if-match", found.header("etag")}}, true};
   request.may_be_refused = true;
   if (client_.ask(request).status / 100 == kSuccess) return;
   require_own(owner);
@@ -254,22 +266,18 @@ void StorePlace::remove_listed(std::span<const store::s3::ListedObject> objects,
   for (const auto& object : objects) {
     requests.push_back(conditional_delete(url(object.name), object.info.etag));
   }
-  for (size_t i = 0; i < requests.size(); i += kAtOnce) {
-    const auto some = std::span(requests).subspan(i, std::min(kAtOnce, requests.size() - i));
-    const auto answers = client_.ask(some);
-    for (size_t a = 0; a < answers.size(); ++a) {
-      if (answers[a].status / 100 == kSuccess || answers[a].status == kAbsent) continue;
-      require_own(owner);
-      store::s3::remove_object(client_, some[a].url);
-    }
+  const auto answers = ask_all(client_, requests);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i].status / 100 == kSuccess || answers[i].status == kAbsent) continue;
+    require_own(owner);
+    store::s3::remove_object(client_, requests[i].url);
   }
 }
 
 void StorePlace::unmark(std::string_view owner) const {
   const Url mark = url(store::kUnfinishedName);
-  const auto found = client_.ask({"GET", mark, {}, {}, true});
-  if (found.status / 100 != kSuccess || owner_in(found.text) != owner) throw lost();
-  const i64 status = client_.ask(conditional_delete(mark, found.header("etag"))).status;
+  const std::string etag = own_mark(owner).header("etag");
+  const i64 status = client_.ask(conditional_delete(mark, etag)).status;
   const auto next = status / 100 == kSuccess ? std::nullopt : this->owner();
   if (next && next != owner) throw lost();
   if (next) store::s3::remove_object(client_, mark);

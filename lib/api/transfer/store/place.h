@@ -118,6 +118,7 @@ class StorePlace {
 
  private:
   Error lost() const;
+  store::s3::HttpAnswer own_mark(std::string_view owner) const;
   void remark(std::string_view owner) const;
   void remove_listed(std::span<const store::s3::ListedObject> objects,
                      std::string_view owner) const;

@@ -87,7 +87,7 @@ class StoreRun {
     } catch (Error& error) {
       const auto next = next_owner();
       leave(error, next);
-      // What the store says of uploads that another run has ended would mislead.
+      // The store would tell of uploads, and not that another run has ended them.
       if (next && !options_.share) place_.require_own(owner_);
       throw;
     }
@@ -141,7 +141,7 @@ class StoreRun {
     }
     if (options_.share) {
       own(false);
-      // What other shares have begun since stays.
+      // Keeps all that other shares have begun since.
       place_.discard_runs(found);
       place_.clear(found.names, owner_);
     } else {
@@ -357,11 +357,13 @@ class StoreRun {
   /// have deleted the mark. A prefix that is another run's by now stays as it is. Never throws.
   void leave(Error& error, const std::optional<std::string>& next) noexcept {
     try {
-      if (is_whole_ && !next) return static_cast<void>(error.resumable());
-      // Without a mark the output is published, this one or that of another run.
-      if (is_whole_ && next->empty()) return place_.discard(identity_.id());
-      if (is_whole_ || (!next && keeps(error))) return;
-      if (!is_marked_) return;
+      if (is_whole_) {
+        if (!next) error.resumable();
+        // Without a mark the output is published, this one or that of another run.
+        if (next && next->empty()) place_.discard(identity_.id());
+        return;
+      }
+      if ((!next && keeps(error)) || !is_marked_) return;
       const auto table = place_.uploads(identity_.id());
       const bool is_listed = table && table->has_same_uploads(table_);
       const bool is_continued = next && next->starts_with(identity_.id()) && is_listed;
