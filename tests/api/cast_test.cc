@@ -274,6 +274,17 @@ TEST_CASE("diff --values says that a tensor was cast twice, and compares exact s
       "; cast F32 -> BF16 -> F32 -> F16: compare with the input of the last cast"));
 }
 
+TEST_CASE("diff --values tells of copies that differ in a tensor that the other side lacks") {
+  const Checkpoints files(Dtype::kF16);
+  files.split_to(files.folder / "out", files.source, false);
+  test::Tensors some = test::read_tensors(files.source, "");
+  some.erase("norm.f32");
+  test::write_checkpoint(files.folder / "some", some, 1);
+  change_byte(files.folder / "out", "norm.f32", 0);
+  const DiffReport report = diff_of(files.folder / "out", files.folder / "some", true);
+  CHECK(report.only_a == std::vector<std::string>{"norm.f32"});
+}
+
 TEST_CASE(
     "a cast that failed is resumed with the counts of all values, and by the same cast only") {
   const Checkpoints files(Dtype::kBF16);
