@@ -7,6 +7,8 @@
 #include <mutex>
 #include <thread>
 
+#include "lib/api/transfer/store/place.h"
+#include "lib/format/manifest/manifest.h"
 #include "tests/api/store/stored_model.h"
 #include "tests/support/throws.h"
 
@@ -212,6 +214,17 @@ TEST_CASE("an output that is replaced stays until the new one is complete") {
   }
   CHECK(kept > requests / 3);
   MESSAGE("died ", requests, " times: ", kept, " times before, ", replaced, " times after");
+}
+
+TEST_CASE("a prefix whose output is gone when a run takes it is not said to have it") {
+  ServedStore& store = ServedStore::instance();
+  store.clear();
+  const StorePlace place(kOutput);
+  StorePlace::Found found;
+  found.names = {format::kManifestName};
+  CHECK(place.take(found, "one").is_unfinished);
+  store.put("out/manifest.json", "{}");
+  CHECK(place.look().is_unfinished);
 }
 
 TEST_CASE("of two runs that replace an output the last that succeeds leaves a whole one") {

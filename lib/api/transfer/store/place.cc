@@ -201,6 +201,11 @@ StorePlace::Found StorePlace::take(const Found& found, std::string_view owner) c
     throw store::output_exists(prefix_);
   }
   require_own(owner);
+  if (now.is_replaced && !now.has_manifest()) {
+    remark(owner);  // the run that had the prefix has deleted it meanwhile
+    now.is_replaced = false;
+    now.is_unfinished = true;
+  }
   return now;
 }
 
