@@ -10,10 +10,11 @@ differs from it: null for a parameter that they lack. The ordinary tests compare
 """
 import json
 import pathlib
-import random
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 import sharded_models
 
@@ -59,21 +60,46 @@ def flags(mesh):
     return ["--mesh", ",".join(axes)] + (["--axes", "expert_parallel"] if mesh["experts"] == "yes" else [])
 
 
+def free_port():
+    """Returns a port that nothing listens on, below the range from which the kernel gives ports to connections."""
+    for port in range(20000, 32768):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("", port))
+                return port
+            except OSError:
+                pass
+    raise RuntimeError("no port from 20000 to 32767 is free")
+
+
+def wait_for_all(running):
+    """Waits for every rank. When one fails, or after ten minutes, ends the others: they would wait for it."""
+    end = time.monotonic() + 600
+    while any(process.poll() is None for process in running):
+        if any(process.poll() for process in running) or time.monotonic() > end:
+            for process in running:
+                process.kill()
+        time.sleep(0.1)
+
+
 def load(engine, folder, load_format, mesh):
-    """Returns the parameters of every rank, or raises with the last lines of a rank that failed."""
-    port = random.randint(20000, 40000)
-    ranks = range(mesh["tp"] * mesh["pp"])
-    running = [subprocess.Popen(
-        [sys.executable, HERE / f"{engine}_rank.py", folder, load_format, str(mesh["tp"]), str(mesh["pp"]), mesh["experts"],
-         str(rank), str(port)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for rank in ranks]
-    texts = [process.communicate(timeout=600)[0] for process in running]
-    parameters = []
-    for text in texts:
-        lines = [line for line in text.splitlines() if line.startswith("RESULT ")]
-        if not lines:
-            raise RuntimeError("\n".join(text.splitlines()[-12:]))
-        parameters.append(json.loads(lines[-1].removeprefix("RESULT ")))
-    return parameters
+    """Returns the parameters of every rank, or raises with the last lines of the ranks that failed by themselves."""
+    port = free_port()
+    with tempfile.TemporaryDirectory() as logs:
+        texts = [pathlib.Path(logs) / str(rank) for rank in range(mesh["tp"] * mesh["pp"])]
+        running = []
+        for rank, text in enumerate(texts):
+            with text.open("w") as log:
+                running.append(subprocess.Popen(
+                    [sys.executable, HERE / f"{engine}_rank.py", folder, load_format, str(mesh["tp"]), str(mesh["pp"]),
+                     mesh["experts"], str(rank), str(port)], stdout=log, stderr=subprocess.STDOUT))
+        wait_for_all(running)
+        lines = [text.read_text().splitlines() for text in texts]
+    results = [[line for line in text if line.startswith("RESULT ")] for text in lines]
+    if not all(results):
+        raise RuntimeError("\n".join(f"rank {rank} ended with status {process.returncode}\n" + "\n".join(text[-12:])
+                                     for rank, (process, text) in enumerate(zip(running, lines)) if not results[rank]))
+    return [json.loads(rank[-1].removeprefix("RESULT ")) for rank in results]
 
 
 def name_of(mesh):
