@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lib/base/even_shares.h"
-#include "lib/engine/weights/block_scales.h"
+#include "lib/engine/weights/block_grid.h"
 #include "lib/index/region.h"
 
 namespace shardtool::engine {

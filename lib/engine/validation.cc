@@ -23,7 +23,7 @@
 #include "lib/engine/rounding.h"
 #include "lib/engine/run/crew.h"
 #include "lib/engine/tier.h"
-#include "lib/engine/weights/block_scales.h"
+#include "lib/engine/weights/block_grid.h"
 #include "lib/engine/weights/cut_side.h"
 #include "lib/engine/weights/reading_order.h"
 

@@ -30,6 +30,10 @@ std::vector<std::string> scale_names(std::string_view weight) {
   return names;
 }
 
+std::string zero_point_name(std::string_view weight) {
+  return std::string(weight) + "_zero_point";
+}
+
 std::optional<i64> scale_block(const mapping::ModelConfig& config, i64 extent, i64 scales,
                                size_t axis) {
   if (scales == 1) return std::max<i64>(extent, 1);

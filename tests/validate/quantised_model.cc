@@ -83,23 +83,32 @@ Form fp8(bool is_block, const std::string& suffix, std::function<Shape(i64 out)>
   return form;
 }
 
-Form scaled_by(const std::string& strategy) {
+/// Scales by a strategy of compressed-tensors; integers have zero points, too.
+Form scaled_by(const std::string& strategy, bool is_float = true) {
   Form form;
   form.store = [=](const Maker& m, const std::string& name, i64 out, i64 in) {
-    m.add_fp8(name + ".weight", {out, in});
     const Shape scales = strategy == "tensor"    ? Shape{1}
                          : strategy == "channel" ? Shape{out, 1}
                          : strategy == "group"
                              ? Shape{out, m.groups(in)}
                              : Shape{ceil_div(out, m.block[0]), ceil_div(in, m.block[1])};
-    m.add_scales(name + ".weight_scale", Dtype::kF32, scales);
+    if (is_float) {
+      m.add_fp8(name + ".weight", {out, in});
+      return m.add_scales(name + ".weight_scale", Dtype::kF32, scales);
+    }
+    m.add(name + ".weight", Dtype::kI8, {out, in}, 0, 255);
+    m.add_scales(name + ".weight_scale", Dtype::kF16, scales);
+    m.add(name + ".weight_zero_point", Dtype::kI8, scales, 0, 255);
   };
   form.config = [=](const Maker& m) {
-    json weights = {{"num_bits", 8}, {"type", "float"}, {"strategy", strategy}};
+    json weights = {{"num_bits", 8},
+                    {"type", is_float ? "float" : "int"},
+                    {"symmetric", is_float},
+                    {"strategy", strategy}};
     if (strategy == "group") weights["group_size"] = m.group;
     if (strategy == "block") weights["block_structure"] = m.block;
     return json{{"quant_method", "compressed-tensors"},
-                {"format", "float-quantized"},
+                {"format", is_float ? "float-quantized" : "int-quantized"},
                 {"config_groups", weights_group(std::move(weights))}};
   };
   return form;
@@ -224,6 +233,10 @@ const std::map<std::string, Form>& forms() {
       {"float-quantized channel", scaled_by("channel")},
       {"float-quantized group", scaled_by("group")},
       {"float-quantized block", scaled_by("block")},
+      {"int-quantized tensor", scaled_by("tensor", false)},
+      {"int-quantized channel", scaled_by("channel", false)},
+      {"int-quantized group", scaled_by("group", false)},
+      {"int-quantized block", scaled_by("block", false)},
       {"gptq", gptq(4, false, false)},
       {"gptq v2", gptq(4, true, false)},
       {"gptq 8 bits", gptq(8, false, false)},

@@ -53,19 +53,23 @@ struct Reader {
     return (code & 8) != 0 ? -kSizes[code & 7] : kSizes[code & 7];
   }
 
-  /// 8-bit numbers with scales.
+  /// 8-bit numbers with scales, and zero points of the same shape.
   double scaled(const Tensor& weight, i64 out, i64 in) const {
     const i64 columns = weight.spec.shape[1];
-    const double q = number(weight, out * columns + in);
+    const Tensor* zeros = find(".weight_zero_point");
+    const auto weight_of = [&](const Tensor& scales, i64 at) {
+      const double zero = zeros == nullptr ? 0 : number(*zeros, at);
+      return (number(weight, out * columns + in) - zero) * number(scales, at);
+    };
     for (const char* suffix : {".weight_scale_inv", ".weight_scale", ".scale"}) {
       const Tensor* scales = find(suffix);
       if (scales == nullptr) continue;
       const Shape& shape = scales->spec.shape;
-      if (element_count(shape) == 1) return q * number(*scales, 0);
-      if (shape.size() == 1) return q * number(*scales, out);
+      if (element_count(shape) == 1) return weight_of(*scales, 0);
+      if (shape.size() == 1) return weight_of(*scales, out);
       const i64 row = shape[0] == 1 ? 0 : out / block(0, weight.spec.shape[0], shape[0]);
       const i64 column = shape[1] == 1 ? 0 : in / block(1, columns, shape[1]);
-      return q * number(*scales, row * shape[1] + column);
+      return weight_of(*scales, row * shape[1] + column);
     }
     FAIL("no scales");
     return 0;

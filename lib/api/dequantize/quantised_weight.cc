@@ -148,7 +148,7 @@ class ScaledFinder {
     Axes axes{{CodeAxis::kRow}, {CodeAxis::kColumn}};
     if (codes.spec.shape.size() == 3) axes.insert(axes.begin(), {CodeAxis::kOuter});
     weight.members = {{codes, axes}, {*scales, axes_of(scales->spec, codes.spec)}};
-    const auto zeros = by_name_.find(codes.spec.name + "_zero_point");
+    const auto zeros = by_name_.find(model::zero_point_name(codes.spec.name));
     if (zeros == by_name_.end()) return weight;
     weight.zeros = weight.members.size();
     weight.members.push_back({*zeros->second, axes_of(zeros->second->spec, codes.spec)});

@@ -11,16 +11,19 @@
 namespace shardtool::api {
 namespace {
 
-/// Maps the parts of quantised weights (scales, and all parts of packed weights) to the weight's
-/// name.
+/// Maps the parts of quantised weights (scales and zero points, and all parts of packed weights) to
+/// the weight's name.
 std::map<std::string, std::string> weights_by_part(const LogicalCheckpoint& checkpoint) {
   const std::vector<TensorSpec> specs = checkpoint.specs();
   std::map<std::string, std::string> weights;
   std::set<std::string_view> names;
   for (const TensorSpec& spec : specs) names.insert(spec.name);
   for (const TensorSpec& spec : specs) {
-    for (const std::string& scales : model::scale_names(spec.name)) {
-      if (bits(spec.dtype) == 8 && names.contains(scales)) weights[scales] = spec.name;
+    if (bits(spec.dtype) != 8) continue;
+    std::vector<std::string> parts = model::scale_names(spec.name);
+    parts.push_back(model::zero_point_name(spec.name));
+    for (const std::string& part : parts) {
+      if (names.contains(part)) weights[part] = spec.name;
     }
   }
   if (const auto config = checkpoint.config()) {

@@ -8,7 +8,7 @@
 #include "lib/base/text.h"
 #include "lib/engine/diagnosis/other_tensor.h"
 #include "lib/engine/diagnosis/part_diagnosis.h"
-#include "lib/engine/weights/block_scales.h"
+#include "lib/engine/weights/block_grid.h"
 #include "lib/engine/weights/summed_bias.h"
 
 namespace shardtool::engine {

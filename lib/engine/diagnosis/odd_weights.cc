@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "lib/engine/weights/block_scales.h"
+#include "lib/engine/weights/block_grid.h"
 
 namespace shardtool::engine {
 namespace {

@@ -20,6 +20,7 @@
 #include "lib/engine/run/product_list.h"
 #include "lib/engine/side.h"
 #include "lib/engine/weights/block_scales.h"
+#include "lib/engine/weights/block_zeros.h"
 
 namespace shardtool::engine {
 
@@ -126,8 +127,9 @@ class Run {
     Part<N> x;  ///< input, one column per input of the matrix
     Part<N> y;  ///< output
     std::optional<BlockScales<N>> scales;
-    const N* x_there = nullptr;        ///< x on the accelerator
-    kernels::Array<std::byte> stored;  ///< x in the weights' type, for a library
+    std::optional<BlockZeros<N>> zeros;  ///< unset also for a table that is looked up
+    const N* x_there = nullptr;          ///< x on the accelerator
+    kernels::Array<std::byte> stored;    ///< x in the weights' type, for a library
     /// X on the accelerator as `stored`; replaces x_there.
     const std::byte* stored_there = nullptr;
     N* y_there = nullptr;

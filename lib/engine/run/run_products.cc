@@ -31,6 +31,7 @@ void Run<N>::begin(const MatrixProduct& product) {
   open.scales = BlockScales<N>::of(side_, inputs_.map, product);
   open.y = empty_part<N>(product.outputs(), inputs_.rows());
   if (is_look_up(product)) return;
+  open.zeros = BlockZeros<N>::of(side_, inputs_.map, product);
   if (std::holds_alternative<ops::Embed>(step_->op->op->kind)) {
     open.x = empty_part<N>(product.rows, inputs_.rows());
     embed_probe(product, open.x);
@@ -147,7 +148,9 @@ void Run<N>::multiply_scaled(const MatrixProduct& product, const MatrixBlock& bl
 template <class N>
 void Run<N>::end(const MatrixProduct& product) {
   end_there(product);
-  Part<N> y = std::move(open_.extract(product.rank).mapped().y);
+  Open open = std::move(open_.extract(product.rank).mapped());
+  if (open.zeros) open.zeros->subtract(product, open.x, inputs_.rows(), open.y);
+  Part<N> y = std::move(open.y);
   if (product.expert >= 0) return end_expert(product, std::move(y));
   make(step_->op->op->out[0], product.rank, std::move(y));
 }

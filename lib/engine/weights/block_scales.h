@@ -1,11 +1,9 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "lib/engine/names.h"
-#include "lib/engine/run/product_list.h"
+#include "lib/engine/weights/block_grid.h"
 
 namespace shardtool::engine {
 
@@ -15,9 +13,8 @@ namespace shardtool::engine {
 template <class N>
 class BlockScales {
  public:
-  /// Returns the scales of a product's matrix; nullopt for a plain matrix. Throws kUnsupported for
-  /// scales of another shape, for a matrix stored as [in, out] or with an outer axis, and if the
-  /// device lacks the scale of one of its blocks.
+  /// Returns the scales of a product's matrix; nullopt for a plain matrix. Throws the errors of
+  /// BlockGrid::of.
   static std::optional<BlockScales> of(const Side& side, kernels::NumberMap map,
                                        const MatrixProduct& product);
 
@@ -37,12 +34,5 @@ class BlockScales {
       by_block_;  ///< per block row: the scale of every local column, or one
   bool is_per_row_ = false;
 };
-
-/// Returns the tensor with a matrix's scales, if the side has one.
-std::optional<size_t> scale_tensor_of(const Side& side, size_t tensor);
-
-/// Returns the stored tensors behind a weight: itself and its scales, or the parts of a packed
-/// weight.
-std::vector<size_t> stored_behind(const Side& side, size_t tensor);
 
 }  // namespace shardtool::engine

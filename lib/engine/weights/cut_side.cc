@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "lib/base/error.h"
-#include "lib/engine/weights/block_scales.h"
+#include "lib/engine/weights/block_grid.h"
 #include "lib/engine/weights/stored_part.h"
 #include "lib/model/weight_scales.h"
 
@@ -122,21 +122,30 @@ void CutSide::pair_scales(size_t of_whole, size_t of_shards) {
   const auto b = scale_tensor_of(shards_, of_shards);
   if (b && !a) throw other_tensors(shards_, *b);
   if (a && b) pair(*a, *b);
-  if (a && !b) add_scales(of_whole, *a, of_shards);
+  if (!a) return;
+  if (!b) {
+    const auto of_names = model::scale_names(whole_.tensors[of_whole].name);
+    const auto kind = std::ranges::find(of_names, whole_.tensors[*a].name) - of_names.begin();
+    const auto names = model::scale_names(shards_.tensors[of_shards].name);
+    add_whole(*a, names.at(static_cast<size_t>(kind)));
+  }
+  const auto zeros = zero_tensor_of(whole_, of_whole);
+  const auto stored = zero_tensor_of(shards_, of_shards);
+  if (stored && !zeros) throw other_tensors(shards_, *stored);
+  if (zeros && stored) pair(*zeros, *stored);
+  if (zeros && !stored) add_whole(*zeros, model::zero_point_name(shards_.tensors[of_shards].name));
 }
 
-/// Adds scales whole on every device, which uses its own range.
-void CutSide::add_scales(size_t of_whole, size_t scales, size_t of_shards) {
-  TensorSpec spec = whole_.tensors[scales];
-  const auto of_names = model::scale_names(whole_.tensors[of_whole].name);
-  const auto kind = std::ranges::find(of_names, spec.name) - of_names.begin();
-  spec.name = model::scale_names(shards_.tensors[of_shards].name).at(static_cast<size_t>(kind));
+/// Adds scales or zero points, whole on every device, which uses its own range.
+void CutSide::add_whole(size_t of_whole, std::string name) {
+  TensorSpec spec = whole_.tensors[of_whole];
+  spec.name = std::move(name);
   const auto is_same = [&spec](const TensorSpec& other) { return other.name == spec.name; };
   if (std::ranges::any_of(tensors_, is_same)) return;
   added_.push_back(
       std::make_unique<layout::Layout>(layout::Layout::replicated(shards_.mesh, spec.shape)));
   tensors_.push_back(std::move(spec));
-  whole_tensor_.push_back(scales);
+  whole_tensor_.push_back(of_whole);
 }
 
 void CutSide::pair(size_t of_whole, size_t of_shards) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lib/engine/diagnosis/layer_pair.h"
@@ -17,7 +18,7 @@ namespace shardtool::engine {
 /// C1 layouts, mesh and the order of ops are the shards'
 /// C2 padding is zero, except for the copies of refined blocks
 /// C3 a bias of a sum counts once, in the shares in which the shards store it
-/// C4 scales that only the whole model has are on every device
+/// C4 scales and zero points that only the whole model has are on every device
 class CutSide {
  public:
   /// All arguments must outlive it. Throws kUnsupported if an op has more tensors on one side, if
@@ -35,7 +36,7 @@ class CutSide {
 
   void pair_tensors(const ops::BoundOp& of_whole, const ops::BoundOp& of_shards);
   void pair_scales(size_t of_whole, size_t of_shards);
-  void add_scales(size_t of_whole, size_t scales, size_t of_shards);
+  void add_whole(size_t of_whole, std::string name);
   void pair(size_t of_whole, size_t of_shards);
 
   const Side& whole_;
