@@ -59,16 +59,23 @@ void encode(i64 value, std::byte* at, const Format& format) {
   std::memcpy(at, &value, static_cast<size_t>(format.width));
 }
 
-/// Bits of value / 2^halvings. Zero, infinities and NaN stay unchanged; nullopt if the quotient or
-/// the value is below the normal numbers.
+/// Bits of value / 2^halvings. Zero, infinities and NaN stay unchanged; nullopt if the format has
+/// no such number.
 std::optional<i64> halved(i64 bits, i64 halvings, const Format& format) {
+  const i64 hidden = i64{1} << format.mantissa_bits;
   const i64 largest = (i64{1} << format.exponent_bits) - 1;
   const i64 exponent = bits >> format.mantissa_bits & largest;
-  const i64 mantissa = bits & ((i64{1} << format.mantissa_bits) - 1);
+  const i64 mantissa = bits & (hidden - 1);
   if (exponent == largest || (exponent == 0 && mantissa == 0)) return bits;
-  const i64 lower = exponent - halvings;
-  if (exponent == 0 || lower <= 0 || lower >= largest) return std::nullopt;
-  return bits - (halvings << format.mantissa_bits);
+  const i64 sign = bits & hidden << format.exponent_bits;
+  // The quotient is digits * 2^place times the smallest number of the format.
+  i64 digits = exponent == 0 ? mantissa : hidden + mantissa;
+  i64 place = std::max<i64>(exponent - 1, 0) - halvings;
+  for (; digits < hidden && place > 0; --place) digits *= 2;
+  for (; place < 0 && digits % 2 == 0; ++place) digits /= 2;
+  if (place < 0 || place + 1 >= largest) return std::nullopt;
+  return sign |
+         (digits < hidden ? digits : (place + 1) << format.mantissa_bits | (digits - hidden));
 }
 
 i64 addend_of(std::span<const index::ValueShift> shifts, int holder, i64 local) {

@@ -122,7 +122,9 @@ TEST_CASE("the bias of a row-parallel layer can be on the first device alone") {
 
 TEST_CASE("or be divided among the devices: the parts add up to it, exactly") {
   const TempFolder folder;
-  const std::vector<float> values = {1, -2.5, 0, 3e38f, 1.17549435e-36f};
+  // The quarters of the last ones are below the normal numbers, which end at 0x1p-126.
+  const std::vector<float> values = {1,           -2.5,       0,           3e38f,     0x1p-120f,
+                                     0x1.cp-125f, -0x1p-126f, 0x1.8p-146f, -0x1p-147f};
   const Tensors whole = biased(values);
   split_by(folder, whole, bias_mapping("divide"), 4);
   std::vector<float> sum(values.size());
@@ -137,8 +139,9 @@ TEST_CASE("or be divided among the devices: the parts add up to it, exactly") {
 TEST_CASE("a division that is not exact is refused") {
   const TempFolder folder;
   CHECK_ERROR(kStrategy, split_by(folder, biased({1}), bias_mapping("divide"), 3));
-  CHECK_ERROR(kDataMismatch, split_by(folder, biased({1e-38f}), bias_mapping("divide"), 2));
-  CHECK_ERROR(kDataMismatch, split_by(folder, biased({1e-40f}), bias_mapping("divide"), 2));
+  CHECK_ERROR(kDataMismatch,
+              split_by(folder, biased({0x1.000002p-126f}), bias_mapping("divide"), 2));
+  CHECK_ERROR(kDataMismatch, split_by(folder, biased({0x1p-148f}), bias_mapping("divide"), 4));
 }
 
 }  // namespace
