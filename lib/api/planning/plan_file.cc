@@ -88,6 +88,7 @@ PlanRecipe recipe_of(const json& apply) {
     recipe.files.push_back({file.at("name").get<std::string>(), count_of(file, "bytes"),
                             file.at("header_xxh3").get<std::string>()});
   }
+  if (apply.contains("values_xxh3")) recipe.values_xxh3 = apply["values_xxh3"].get<std::string>();
   recipe.mapping = apply.at("mapping").dump();
   recipe.mesh = apply.at("mesh").get<std::string>();
   recipe.layout = apply.at("layout").get<std::string>();
@@ -129,12 +130,25 @@ std::string layout_hash(const LogicalCheckpoint& source, const AppliedMapping& a
   return all.hex();
 }
 
+std::string values_hash(const LogicalCheckpoint& source) {
+  kernels::Xxh3 all;
+  bool has_digests = false;
+  for (const LogicalTensor& tensor : source.tensors) {
+    if (!tensor.digest) continue;
+    has_digests = true;
+    const std::string line = fmt::format("{} {:016x}\n", tensor.spec.name, *tensor.digest);
+    all.update(std::as_bytes(std::span(line)));
+  }
+  return has_digests ? all.hex() : std::string();
+}
+
 PlanRecipe make_recipe(const std::vector<std::string>& typed, const LogicalCheckpoint& source,
                        const AppliedMapping& to, const MappingChoice& choice, i64 node_size,
                        const plan::ReshardPlan& plan) {
   PlanRecipe recipe;
   recipe.sources = typed;
   recipe.files = records_of(source);
+  recipe.values_xxh3 = values_hash(source);
   recipe.mapping = mapping_to_json(to.mapping);
   recipe.mesh = to_string(to.resolution.mesh);
   recipe.layout = to.axes;
@@ -156,6 +170,7 @@ std::string to_json(const PlanRecipe& recipe) {
   }
   const json apply{{"sources", recipe.sources},
                    {"files", files},
+                   {"values_xxh3", recipe.values_xxh3},
                    {"mapping", json::parse(recipe.mapping)},
                    {"mesh", recipe.mesh},
                    {"layout", recipe.layout},
@@ -209,6 +224,13 @@ void check_same_input(const PlanRecipe& recipe, const LogicalCheckpoint& source,
     if (found[i].header_xxh3 != recipe.files[i].header_xxh3)
       throw changed(found[i].name, "has another header than when the plan was made");
   }
+  if (recipe.values_xxh3.empty() || recipe.values_xxh3 == values_hash(source)) return;
+  throw Error(ErrorCode::kInputChanged,
+              fmt::format("'{}' has tensors of the same shapes, but of other values than the input "
+                          "that the plan was made for",
+                          quote_for_message(source.parts.front().path)))
+      .note("plan", plan_path)
+      .help("plan again: a plan is applied to the input that it was made for");
 }
 
 AppliedMapping apply_recipe(const PlanRecipe& recipe, const LogicalCheckpoint& source,

@@ -16,6 +16,7 @@ namespace shardtool::api {
 struct PlanRecipe {
   std::vector<std::string> sources;       ///< as typed
   std::vector<format::FileRecord> files;  ///< names, sizes and header hashes, over all sources
+  std::string values_xxh3;                ///< values_hash; empty in plans of earlier versions, too
   std::string mapping;                    ///< documents, as a manifest stores them
   std::string mesh;                       ///< mesh of the destination, "tp=8"
   std::string layout;                     ///< an entry of "layouts"; empty: none
@@ -36,6 +37,10 @@ PlanRecipe make_recipe(const std::vector<std::string>& typed, const LogicalCheck
 /// Returns the XXH3-128 of the names, dtypes and regions of all tensors on all ranks.
 std::string layout_hash(const LogicalCheckpoint& source, const AppliedMapping& applied);
 
+/// Returns the XXH3-128 of the names and digests of all tensors that have a digest in the manifest;
+/// empty if none has. Headers of shards are the same for every model of these shapes.
+std::string values_hash(const LogicalCheckpoint& source);
+
 /// Writes the recipe as a JSON object.
 std::string to_json(const PlanRecipe& recipe);
 /// Reads the recipe of a sealed document (api/plan.h). Throws kPlanInvalid if it is not a plan, was
@@ -47,7 +52,8 @@ inline constexpr int kMaxPlanDepth = 64;
 /// Reads the recipe of a file. Also throws what store::read_text throws.
 PlanRecipe read_plan(const std::string& path);
 
-/// Throws kInputChanged with the file if the opened files differ from the plan's.
+/// Throws kInputChanged with the file if the opened files differ from the plan's, and if the
+/// manifest has digests of other values than the plan's input.
 void check_same_input(const PlanRecipe& recipe, const LogicalCheckpoint& source,
                       const std::string& plan_path);
 

@@ -180,6 +180,32 @@ TEST_CASE("a plan for parts that are others by now is refused, and nothing is wr
   CHECK(!std::ifstream(folder / "out/manifest.json").good());
 }
 
+TEST_CASE("a plan is applied to shards with the values that it was made for, and to no others") {
+  const TempFolder folder;
+  const ModelFiles model(mapping::tiny_llama());
+  test::Tensors changed = model.whole();
+  ++changed.begin()->second.bytes.back();
+  const ModelFiles other(changed, mapping::tiny_llama().config);
+  const PlanReport report = make_plan(to_mesh(model.split("a", "tp=2"), "tp=4"));
+  ReshardOptions options;
+  options.plan = saved(folder / "plan.json", sealed(document(report)));
+  options.write.output = folder / "same";
+  options.sources = {model.split("b", "tp=2")};
+  reshard(options);
+  options.write.output = folder / "other";
+  options.sources = {other.split("b", "tp=2")};
+  CHECK_ERROR(kInputChanged, reshard(options));
+  CHECK(!std::ifstream(folder / "other/manifest.json").good());
+
+  // Plans of earlier versions do not record values.
+  json apply = json::parse(report.recipe);
+  apply.erase("values_xxh3");
+  PlanReport earlier = report;
+  earlier.recipe = apply.dump();
+  options.plan = saved(folder / "earlier.json", sealed(document(earlier)));
+  reshard(options);
+}
+
 TEST_CASE("a plan whose mapping gives other parts by now is refused") {
   const TempFolder folder;
   const ModelFiles model(mapping::tiny_llama());
