@@ -54,7 +54,7 @@ void name_rules(json& document) {
 
 json compared_document(const std::string& text, const std::string& path) {
   json document = parse_strict_json(text, path, ErrorCode::kPlanInvalid, kMaxPlanDepth).value;
-  if (!document.is_object() || document.value("command", "") != "plan") {
+  if (!document.is_object() || !document.contains("command") || document["command"] != "plan") {
     throw Error(ErrorCode::kPlanInvalid, "the file is not a document of `shardtool plan`")
         .at({path, 0, 0, {}})
         .help("compare files of `plan -o FILE`, of `plan --json`, or of `plan --html FILE`");

@@ -12,4 +12,8 @@ shardtool reshard --plan plan.json --rank 1 -o out; echo "exit $?"
 shardtool reshard -o out; echo "exit $?"
 shardtool plan diff none.json; echo "exit $?"
 shardtool plan diff "$samples/tiny-llama/config.json" plan.json; echo "exit $?"
+echo '{"format_version": "1.0", "command": 5}' > number.json
+shardtool plan diff number.json plan.json; echo "exit $?"
+shardtool plan diff plan.json number.json --json > document.json; echo "exit $?"
+rm document.json
 ls
