@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lib/base/checked.h"
 #include "lib/base/error.h"
 #include "lib/base/json_reader.h"
 #include "lib/base/json_writer.h"
@@ -93,7 +94,7 @@ std::string Baseline::to_json() const {
 Baseline Baseline::parse(std::string_view text, const std::string& path) {
   constexpr int kMaxDepth = 8;
   Baseline baseline;
-  JsonReader in(text, {path, ErrorCode::kUsage}, kMaxDepth);
+  JsonReader in(text, {path, ErrorCode::kMalformed}, kMaxDepth);
   const auto read_finding = [&] {
     Key key;
     std::get<3>(key) = -1;
@@ -104,7 +105,10 @@ Baseline Baseline::parse(std::string_view text, const std::string& path) {
                {"rank", [&] { std::get<3>(key) = in.integer(); }, false},
                {"count", [&] { count = in.integer(); }, false}});
     if (count < 0) throw in.error("a count is negative", std::to_string(count), "0 or more");
-    baseline.known_[key] += count;
+    i64& known = baseline.known_[key];
+    const auto sum = checked_add(known, count);
+    if (!sum) throw in.error("the counts of a fault are too large", std::to_string(count), "less");
+    known = *sum;
   };
   in.object({{"format_version", [&] { require_version(in, in.string(), path); }},
              {"root", [&] { baseline.stated_root_ = in.string(); }},

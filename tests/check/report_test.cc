@@ -171,8 +171,13 @@ TEST_CASE("a baseline leaves out what it knows, and nothing else") {
   CHECK(worse.known == 1);
   CHECK(count_of(worse, CheckRule::kHiddenSize) > 0);
   CHECK(count_of(worse, CheckRule::kVocabSize) == 0);
-  options.baseline = folder.write("baseline.json", "{}");
-  CHECK_ERROR(kUsage, api::check(options));
+  const std::string twice = R"({"id":"ST0403","count":9223372036854775807})";
+  for (const std::string& text :
+       {std::string("{"), std::string("{}"), std::string("[]"),
+        R"({"format_version":"2.0","root":".","findings":[)" + twice + "," + twice + "]}"}) {
+    options.baseline = folder.write("baseline.json", text);
+    CHECK_ERROR(kMalformed, api::check(options));
+  }
 }
 
 /// Two checkpoints with the same fault, and a baseline with the first one's findings.
@@ -228,7 +233,7 @@ TEST_CASE("a baseline that knew files by their names alone is refused and says h
     {"id": "ST0403", "file": "config.json", "tensor": "model.embed_tokens.weight", "count": 1}]})");
   const auto error = testing::error_of([&] { fixture.check({fixture.second}); });
   REQUIRE(error.has_value());
-  CHECK(error->code() == ErrorCode::kUsage);
+  CHECK(error->code() == ErrorCode::kMalformed);
   CHECK(error->help_lines().at(0).find("--write-baseline " + fixture.baseline) !=
         std::string::npos);
 }
