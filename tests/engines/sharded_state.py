@@ -9,6 +9,7 @@ XXH3-128) of every parameter that the engine's own loader for whole checkpoints 
 differs from it: null for a parameter that they lack. The ordinary tests compare our files with the tables.
 """
 import json
+import os
 import pathlib
 import socket
 import subprocess
@@ -83,8 +84,9 @@ def wait_for_all(running):
 
 
 def load(engine, folder, load_format, mesh):
-    """Returns the parameters of every rank, or raises with the last lines of the ranks that failed by themselves."""
+    """Returns the parameters of every rank, or raises with the last lines of the ranks that failed."""
     port = free_port()
+    name = f"shardtool-{os.getpid()}-{time.monotonic_ns()}"
     with tempfile.TemporaryDirectory() as logs:
         texts = [pathlib.Path(logs) / str(rank) for rank in range(mesh["tp"] * mesh["pp"])]
         running = []
@@ -92,8 +94,11 @@ def load(engine, folder, load_format, mesh):
             with text.open("w") as log:
                 running.append(subprocess.Popen(
                     [sys.executable, HERE / f"{engine}_rank.py", folder, load_format, str(mesh["tp"]), str(mesh["pp"]),
-                     mesh["experts"], str(rank), str(port)], stdout=log, stderr=subprocess.STDOUT))
+                     mesh["experts"], str(rank), str(port)], stdout=log, stderr=subprocess.STDOUT,
+                    env={**os.environ, "VLLM_DIST_IDENT": name}))
         wait_for_all(running)
+        for left in pathlib.Path("/dev/shm").glob(f"{name}-*"):  # vLLM keeps its shared memory, and refuses what is there
+            left.unlink()
         lines = [text.read_text().splitlines() for text in texts]
     results = [[line for line in text if line.startswith("RESULT ")] for text in lines]
     if not all(results):

@@ -2,7 +2,7 @@
 
 usage: vllm_rank.py CHECKPOINT FORMAT TP PP EXPERT_PARALLEL RANK PORT
 FORMAT is auto (a whole checkpoint) or sharded_state. No engine is started: the model is built for the rank and loaded
-by vLLM's loader for the format, without the processing that follows.
+by vLLM's loader for the format, without the processing that follows. VLLM_DIST_IDENT names the shared memory of all ranks.
 """
 import json
 import os
@@ -30,7 +30,6 @@ def without_kernels():
 def main():
     checkpoint, load_format, tp, pp, experts, rank, port = sys.argv[1:]
     tp, pp, rank = int(tp), int(pp), int(rank)
-    os.environ["VLLM_DIST_IDENT"] = f"shardtool{port}"
     import torch
     import xxhash
     from vllm.config import set_current_vllm_config
