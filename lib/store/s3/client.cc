@@ -292,6 +292,12 @@ void Client::send_once(std::span<Call*> open) {
 }
 
 void Client::send(std::span<Call> calls) {
+  for (size_t at = 0; at < calls.size(); at += kAtOnce) {
+    send_together(calls.subspan(at, std::min(kAtOnce, calls.size() - at)));
+  }
+}
+
+void Client::send_together(std::span<Call> calls) {
   std::vector<Call*> open;
   for (Call& call : calls) open.push_back(&call);
   while (true) {
@@ -395,9 +401,7 @@ void Client::read(const Url& url, const ObjectInfo& info, std::span<const RangeR
     }
     ranges = ranges.subspan(memory.ranges.size());
   }
-  for (size_t at = 0; at < calls.size(); at += kAtOnce) {
-    send(std::span(calls).subspan(at, std::min(kAtOnce, calls.size() - at)));
-  }
+  send(calls);
 }
 
 Client& shared_client() {

@@ -67,7 +67,8 @@ class Client {
   /// in pieces. Throws kInputChanged if the object is no longer the one of `info`.
   void read(const Url& url, const ObjectInfo& info, std::span<const RangeRead> ranges);
 
-  /// Sends all at once. Throws for an answer that is no success.
+  /// Sends up to 16 at once, and returns the answers in the order of the requests. Throws for an
+  /// answer that is no success; later requests are not sent then.
   std::vector<HttpAnswer> ask(std::span<const PlainRequest> requests);
   HttpAnswer ask(const PlainRequest& request);
 
@@ -82,6 +83,7 @@ class Client {
   class Lease;
 
   void send(std::span<Call> calls);
+  void send_together(std::span<Call> calls);
   void send_once(std::span<Call*> open);
   HttpAnswer send_unsigned(HttpRequest request);
   HttpRequest signed_request(const Call& call, const Keys& keys) const;

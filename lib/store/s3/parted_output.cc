@@ -15,7 +15,6 @@
 namespace shardtool::store::s3 {
 namespace {
 
-constexpr size_t kFragmentsAtOnce = 8;
 constexpr int kSuccess = 2;
 constexpr int kConditionFails = 412;
 /// A service sends nothing while it copies; Swift copies 128 MiB in two seconds when it is idle.
@@ -330,9 +329,7 @@ void PartedOutput::send_fragments(const Place& place, const Waiting& waiting) {
                         {},
                         view_of(waiting.memory + (range.offset - part.range.offset), range.bytes)});
   }
-  for (size_t i = 0; i < requests.size(); i += kFragmentsAtOnce) {
-    client_.ask(std::span(requests).subspan(i, std::min(kFragmentsAtOnce, requests.size() - i)));
-  }
+  client_.ask(requests);
   const std::lock_guard lock(mutex_);
   part.fragments.insert(part.fragments.end(), ranges.begin(), ranges.end());
 }

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "lib/api/transfer/store/place.h"
+#include "lib/api/transfer/store/owned_prefix.h"
 #include "lib/format/manifest/manifest.h"
 #include "tests/api/store/stored_model.h"
 #include "tests/support/throws.h"
@@ -222,7 +222,7 @@ TEST_CASE("a prefix whose output is gone when a run takes it is not said to have
   const StorePlace place(kOutput);
   StorePlace::Found found;
   found.names = {format::kManifestName};
-  CHECK(place.take(found, "one").is_unfinished);
+  CHECK(OwnedPrefix(place, "one").take(found).is_unfinished);
   store.put("out/manifest.json", "{}");
   CHECK(place.look().is_unfinished);
 }

@@ -10,7 +10,7 @@
 #include "lib/api/transfer/joined_shares.h"
 #include "lib/api/transfer/output_checks.h"
 #include "lib/api/transfer/scratch_folder.h"
-#include "lib/api/transfer/store/place.h"
+#include "lib/api/transfer/store/owned_prefix.h"
 #include "lib/base/error.h"
 #include "lib/exec/files/range_hash.h"
 #include "lib/format/checkpoint.h"
@@ -99,7 +99,8 @@ FinishReport publish(const FinishOptions& options, const StorePlace& place, cons
   store::s3::PartedOutput output(store::s3::shared_client(), table->objects, place.fragments(id),
                                  options.resources.store_memory / 2);
   take_up_parts(output, place);
-  place.require_own(id);
+  const OwnedPrefix prefix(place, id);
+  prefix.require();
   complete_objects(output, place, manifest);
   FinishReport report = report_of(manifest, place);
   report.shares = shares;
@@ -109,9 +110,9 @@ FinishReport publish(const FinishOptions& options, const StorePlace& place, cons
   if (options.verify) {
     report.bytes_verified = verify_shards(manifest, place.prefix(), options.resources);
   }
-  put_manifest(place, id, manifest, manifest.tensors.size(),
+  put_manifest(prefix, manifest, manifest.tensors.size(),
                [&](size_t t) { return manifest.tensors[t]; });
-  place.publish(id, id);
+  prefix.publish(id);
   return report;
 }
 
@@ -148,13 +149,13 @@ void put_share_record(const StorePlace& place, const std::string& id, const Shar
                         to_text(record));
 }
 
-void put_manifest(const StorePlace& place, std::string_view owner, const format::Manifest& head,
-                  size_t count, const RecordOf& record) {
+void put_manifest(const OwnedPrefix& prefix, const format::Manifest& head, size_t count,
+                  const RecordOf& record) {
   const ScratchFolder scratch(std::filesystem::temp_directory_path().string(), "upload");
   store::OutputFiles files(scratch / ".");
   write_manifest(head, count, record, files.create(format::kManifestName), exec::IoMode::kBuffered);
-  place.put_file(scratch / format::kManifestName, format::kManifestName, owner,
-                 store::s3::kLeastPartBytes, [] {});
+  prefix.put_file(scratch / format::kManifestName, format::kManifestName,
+                  store::s3::kLeastPartBytes, [] {});
 }
 
 void complete_objects(store::s3::PartedOutput& output, const StorePlace& place,

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "lib/api/finish.h"
 #include "lib/api/transfer/share_record.h"
@@ -10,6 +9,7 @@
 
 namespace shardtool::api {
 
+class OwnedPrefix;
 class StorePlace;
 
 /// Does finish() for an output s3://bucket/prefix.
@@ -22,9 +22,9 @@ std::vector<Share> ended_on_store(const StorePlace& place, const std::string& id
 /// Puts the record of a share on the store.
 void put_share_record(const StorePlace& place, const std::string& id, const ShareRecord& record);
 
-/// Sends manifest.json with `count` tensors. Throws kOtherRun unless the prefix has this owner.
-void put_manifest(const StorePlace& place, std::string_view owner, const format::Manifest& head,
-                  size_t count, const RecordOf& record);
+/// Sends manifest.json with `count` tensors. Throws kOtherRun if the prefix is another run's.
+void put_manifest(const OwnedPrefix& prefix, const format::Manifest& head, size_t count,
+                  const RecordOf& record);
 
 /// Completes the objects of an output: puts parts together, makes the objects, and hashes the
 /// shards of `manifest` that could not be hashed before. Throws kFileMissing if parts are missing.

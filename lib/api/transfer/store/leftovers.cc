@@ -8,7 +8,7 @@
 #include "lib/api/transfer/run_note.h"
 #include "lib/api/transfer/store/finish.h"
 #include "lib/api/transfer/store/journal.h"
-#include "lib/api/transfer/store/place.h"
+#include "lib/api/transfer/store/owned_prefix.h"
 #include "lib/base/error.h"
 #include "lib/store/reader.h"
 #include "lib/store/s3/credentials.h"
@@ -87,7 +87,7 @@ InterruptedRuns discard_on_store(const std::string& output) {
   const bool is_whole = std::ranges::find(there.names, format::kManifestName) != there.names.end();
   if (!is_whole) place.remove(there.names);
   place.abort_all_uploads();
-  if (const auto owner = place.owner()) place.unmark(*owner);
+  if (const auto owner = owner_of(place)) OwnedPrefix(place, *owner).unmark();
   return discarded;
 }
 

@@ -3,12 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
-#include <random>
 
 #include "lib/api/transfer/output_checks.h"
-#include "lib/base/json_reader.h"
-#include "lib/base/json_writer.h"
 #include "lib/format/manifest/manifest.h"
 #include "lib/store/local/output_claim.h"
 #include "lib/store/reader.h"
@@ -23,23 +19,7 @@ using store::s3::Url;
 constexpr std::string_view kHiddenFront = ".shardtool-";
 constexpr std::string_view kUploadsName = "uploads";
 constexpr std::string_view kFragmentsName = "fragments/";
-constexpr std::string_view kMarkText =
-    "shardtool deletes this object when the output is complete\nowner ";
-constexpr int kTableDepth = 6;
 constexpr int kSuccess = 2;
-constexpr int kAbsent = 404;
-constexpr size_t kAtOnce = 16;
-
-/// Sends requests, some at a time.
-std::vector<store::s3::HttpAnswer> ask_all(store::s3::Client& client,
-                                           std::span<const store::s3::PlainRequest> requests) {
-  std::vector<store::s3::HttpAnswer> answers;
-  for (size_t i = 0; i < requests.size(); i += kAtOnce) {
-    std::ranges::move(client.ask(requests.subspan(i, std::min(kAtOnce, requests.size() - i))),
-                      std::back_inserter(answers));
-  }
-  return answers;
-}
 
 /// Whole text of a small object; nullopt if there is none.
 std::optional<std::string> text_of(store::s3::Client& client, const Url& url) {
@@ -48,91 +28,7 @@ std::optional<std::string> text_of(store::s3::Client& client, const Url& url) {
   return answer.text;
 }
 
-/// Deletes an object if it has this ETag. The condition is a hint only: not every store knows it.
-store::s3::PlainRequest conditional_delete(Url url, const std::string& etag) {
-  store::s3::PlainRequest request{"DELETE", std::move(url),       {},  {},
-                                  true,     {{"if-match", etag}}, true};
-  request.may_be_refused = true;
-  return request;
-}
-
-std::string mark_text(std::string_view owner, bool is_replaced) {
-  return fmt::format("{}{}{}", kMarkText, owner, is_replaced ? store::kStillThere : "\n");
-}
-
-std::string_view owner_in(std::string_view mark) {
-  if (!mark.starts_with(kMarkText)) return {};
-  mark.remove_prefix(kMarkText.size());
-  return mark.substr(0, mark.find('\n'));
-}
-
-/// Parts as [bytes, count] of those that follow each other with one size.
-void write_parts(JsonWriter& json, const std::vector<i64>& parts) {
-  json.key("parts").begin_array();
-  for (size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
-    while (end < parts.size() && parts[end] == parts[begin]) ++end;
-    json.begin_array().value(parts[begin]).value(static_cast<i64>(end - begin)).end_array();
-  }
-  json.end_array();
-}
-
 }  // namespace
-
-std::string UploadTable::to_text() const {
-  std::string text;
-  JsonWriter json(text, kJsonCompact);
-  json.begin_object()
-      .field("run", run)
-      .field("about", about)
-      .field("copies", copies)
-      .key("objects")
-      .begin_array();
-  for (const PartedObject& object : objects) {
-    json.begin_object().field("name", object.url.key.substr(object.url.key.rfind('/') + 1));
-    json.field("upload", object.upload);
-    write_parts(json, object.parts);
-    json.end_object();
-  }
-  json.end_array().end_object();
-  return text;
-}
-
-bool UploadTable::has_same_uploads(const UploadTable& other) const {
-  return std::ranges::equal(objects, other.objects, {}, &PartedObject::upload,
-                            &PartedObject::upload);
-}
-
-UploadTable parse_uploads(const std::string& text, const StorePlace& place) {
-  UploadTable table;
-  JsonReader in(text, {place.prefix(), ErrorCode::kManifestInvalid}, kTableDepth);
-  const auto read_parts = [&](std::vector<i64>& parts) {
-    in.begin_array();
-    while (in.next_element()) {
-      std::vector<i64> pair;
-      in.begin_array();
-      while (in.next_element()) pair.push_back(in.integer());
-      const bool is_good = pair.size() == 2 && pair[0] > 0 && pair[1] > 0 &&
-                           pair[1] <= store::s3::kMostParts - std::ssize(parts);
-      if (!is_good) throw in.error("these are no parts", "another list", "[bytes, count]");
-      parts.insert(parts.end(), static_cast<size_t>(pair[1]), pair[0]);
-    }
-  };
-  const auto read_objects = [&] {
-    in.begin_array();
-    while (in.next_element()) {
-      PartedObject& object = table.objects.emplace_back();
-      in.object({{"name", [&] { object.url = place.url(in.string()); }},
-                 {"upload", [&] { object.upload = in.string(); }},
-                 {"parts", [&] { read_parts(object.parts); }}});
-    }
-  };
-  in.object({{"run", [&] { table.run = in.string(); }},
-             {"about", [&] { table.about = in.string(); }},
-             {"copies", [&] { table.copies = in.boolean(); }},
-             {"objects", read_objects}});
-  in.finish();
-  return table;
-}
 
 StorePlace::StorePlace(const std::string& output)
     : prefix_(output), client_(store::s3::shared_client()) {
@@ -145,6 +41,10 @@ StorePlace::StorePlace(const std::string& output)
 
 Url StorePlace::url(std::string_view name) const {
   return store::s3::parse_url(fmt::format("{}/{}", prefix_, name));
+}
+
+Url StorePlace::mark_url() const {
+  return url(store::kUnfinishedName);
 }
 
 Url StorePlace::hidden(const std::string& id, std::string_view name) const {
@@ -162,7 +62,7 @@ StorePlace::Found StorePlace::look() const {
   Found found;
   found.names = store::names_below(prefix_);
   if (std::erase(found.names, store::kUnfinishedName) > 0) {
-    const auto mark = text_of(client_, url(store::kUnfinishedName));
+    const auto mark = text_of(client_, mark_url());
     found.is_replaced = mark && mark->find(store::kStillThere) != mark->npos;
     found.is_unfinished = mark && !found.is_replaced;
   }
@@ -186,112 +86,13 @@ void StorePlace::require_writable(const Found& found, bool force) const {
   if (!found.has_manifest()) throw not_replaceable(prefix_);
 }
 
-void StorePlace::mark(std::string_view owner, bool is_replaced) const {
-  store::s3::put_object(client_, url(store::kUnfinishedName), mark_text(owner, is_replaced));
-}
-
-StorePlace::Found StorePlace::take(const Found& found, std::string_view owner) const {
-  mark(owner, found.has_manifest() && !found.is_unfinished);
-  Found now = look();
-  if (now.has_manifest() && !found.has_manifest()) {
-    if (this->owner() == owner) {
-      discard_runs(now);
-      unmark(owner);
-    }
-    throw store::output_exists(prefix_);
-  }
-  require_own(owner);
-  if (now.is_replaced && !now.has_manifest()) {
-    remark(owner);  // the run that had the prefix has deleted it meanwhile
-    now.is_replaced = false;
-    now.is_unfinished = true;
-  }
-  return now;
-}
-
-std::optional<std::string> StorePlace::owner() const {
-  const auto text = text_of(client_, url(store::kUnfinishedName));
-  return text ? std::optional(std::string(owner_in(*text))) : std::nullopt;
-}
-
-void StorePlace::require_own(std::string_view owner) const {
-  own_mark(owner);
-}
-
-/// The mark. Throws kOtherRun unless it names this owner.
-store::s3::HttpAnswer StorePlace::own_mark(std::string_view owner) const {
-  auto found = client_.ask({"GET", url(store::kUnfinishedName), {}, {}, true});
-  if (found.status / 100 == kSuccess && owner_in(found.text) == owner) return found;
-  throw lost();
-}
-
-Error StorePlace::lost() const {
-  return Error(ErrorCode::kOtherRun,
-               "another run has begun to write this output, or has written it")
-      .at({prefix_, 0, 0, {}})
-      .help("have each run write a prefix of its own, or start them one after the other");
-}
-
 void StorePlace::discard_runs(const Found& found) const {
   for (const std::string& id : found.runs) discard(id);
 }
 
-void StorePlace::clear(const std::vector<std::string>& names, std::string_view owner) const {
-  if (names.empty()) return;
-  std::vector<store::s3::ListedObject> objects = client_.list(url("")).objects;
-  std::erase_if(objects, [&](const auto& object) {
-    return std::ranges::find(names, object.name) == names.end();
-  });
-  const auto first = std::ranges::partition(
-      objects, [](const auto& object) { return object.name == format::kManifestName; });
-  remark(owner);
-  remove_listed({objects.begin(), first.begin()}, owner);
-  remove_listed({first.begin(), objects.end()}, owner);
-  store::look_again(prefix_);
-}
-
-/// Changes the own mark to one that has readers refuse the prefix.
-void StorePlace::remark(std::string_view owner) const {
-  const auto found = own_mark(owner);
-  const std::string text = mark_text(owner, false);
-  if (found.text == text) return;
-  store::s3::PlainRequest request{"PUT", url(store::kUnfinishedName),          {},  text,
-                                  true,  {{"if-match", found.header("etag")}}, true};
-  request.may_be_refused = true;
-  if (client_.ask(request).status / 100 == kSuccess) return;
-  require_own(owner);
-  mark(owner);
-}
-
-/// Deletes objects that are still those of a listing. Swift refuses the condition for objects that
-/// were made of parts, so that a refusal alone says nothing.
-void StorePlace::remove_listed(std::span<const store::s3::ListedObject> objects,
-                               std::string_view owner) const {
-  std::vector<store::s3::PlainRequest> requests;
-  for (const auto& object : objects) {
-    requests.push_back(conditional_delete(url(object.name), object.info.etag));
-  }
-  const auto answers = ask_all(client_, requests);
-  for (size_t i = 0; i < answers.size(); ++i) {
-    if (answers[i].status / 100 == kSuccess || answers[i].status == kAbsent) continue;
-    require_own(owner);
-    store::s3::remove_object(client_, requests[i].url);
-  }
-}
-
-void StorePlace::unmark(std::string_view owner) const {
-  const Url mark = url(store::kUnfinishedName);
-  const std::string etag = own_mark(owner).header("etag");
-  const i64 status = client_.ask(conditional_delete(mark, etag)).status;
-  const auto next = status / 100 == kSuccess ? std::nullopt : this->owner();
-  if (next && next != owner) throw lost();
-  if (next) store::s3::remove_object(client_, mark);
-  store::look_again(prefix_);
-}
-
 std::optional<UploadTable> StorePlace::uploads(const std::string& id) const {
   const auto text = text_of(client_, hidden(id, kUploadsName));
-  return text ? std::optional(parse_uploads(*text, *this)) : std::nullopt;
+  return text ? std::optional(parse_uploads(*text, prefix_)) : std::nullopt;
 }
 
 UploadTable StorePlace::begin_uploads(const std::string& id, UploadTable own,
@@ -313,21 +114,10 @@ UploadTable StorePlace::begin_uploads(const std::string& id, UploadTable own,
   return known;
 }
 
-void StorePlace::put_file(const std::string& path, std::string_view name, std::string_view owner,
-                          i64 memory, const std::function<void()>& between) const {
-  require_own(owner);
-  if (store::s3::put_new_file(client_, path, url(name))) return;
-  // The file is large, or an object is there: this run's, or that of another one.
-  store::s3::put_file(client_, path, url(name), memory, [&] {
-    between();
-    require_own(owner);
-  });
-}
-
 void StorePlace::remove(const std::vector<std::string>& names) const {
   std::vector<store::s3::PlainRequest> requests;
   for (const std::string& name : names) requests.push_back({"DELETE", url(name), {}, {}, true});
-  ask_all(client_, requests);
+  client_.ask(requests);
 }
 
 void StorePlace::discard(const std::string& id) const {
@@ -346,14 +136,7 @@ void StorePlace::discard(const std::string& id) const {
   // The table goes last: a run that is cut off here can be discarded again.
   const Url table = hidden(id, kUploadsName);
   std::ranges::stable_partition(requests, [&](const auto& r) { return r.url != table; });
-  ask_all(client_, requests);
-}
-
-void StorePlace::publish(const std::string& id, std::string_view owner) const {
-  require_own(owner);
-  abort_all_uploads();
-  discard(id);
-  unmark(owner);
+  client_.ask(requests);
 }
 
 void StorePlace::abort_all_uploads() const {
@@ -382,11 +165,6 @@ std::vector<std::pair<std::string, std::string>> StorePlace::hidden_texts(
     if (auto text = text_of(client_, hidden(id, name))) texts.emplace_back(name, std::move(*text));
   }
   return texts;
-}
-
-std::string random_word() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}", random(), random());
 }
 
 void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place, bool is_replaced) {

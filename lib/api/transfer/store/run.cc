@@ -11,46 +11,23 @@
 #include "lib/api/transfer/output_manifest.h"
 #include "lib/api/transfer/resume.h"
 #include "lib/api/transfer/run_identity.h"
-#include "lib/api/transfer/run_note.h"
 #include "lib/api/transfer/scratch_folder.h"
 #include "lib/api/transfer/share_record.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/transfer/store/budget.h"
-#include "lib/api/transfer/store/copying.h"
 #include "lib/api/transfer/store/finish.h"
-#include "lib/api/transfer/store/journal.h"
-#include "lib/api/transfer/store/place.h"
+#include "lib/api/transfer/store/owned_prefix.h"
+#include "lib/api/transfer/store/sent_tensors.h"
 #include "lib/api/verify.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
-#include "lib/exec/files/range_hash.h"
 #include "lib/store/local/output_files.h"
-#include "lib/store/reader.h"
-#include "lib/store/s3/upload.h"
 
 namespace shardtool::api {
 namespace {
 
-using store::s3::ByteRange;
-using store::s3::PartedOutput;
-
-ByteRange range_of(const WriteRun& run, size_t t, int holder) {
-  const exec::TensorMove& move = run.moves[t];
-  return {move.to.slots[static_cast<size_t>(holder)].offset,
-          exec::holder_bytes(*move.to.holders, holder, move.result_dtype())};
-}
-
-/// Calls `visit` with file and range of each part of a tensor.
-template <class Visit>
-void for_each_range(const WriteRun& run, size_t t, Visit visit) {
-  const exec::MoveSide& to = run.moves[t].to;
-  for (int h = 0; h < to.holders->size(); ++h) {
-    visit(static_cast<size_t>(to.slots[static_cast<size_t>(h)].file), range_of(run, t, h));
-  }
-}
-
 /// Name of the owner of an output while it is written: the same for all shares of a run.
-std::string owner_of(const std::string& id, const WriteOptions& options) {
+std::string name_of_owner(const std::string& id, const WriteOptions& options) {
   return options.share ? id : id + "-" + random_word();
 }
 
@@ -62,12 +39,9 @@ class StoreRun {
         options_(options),
         is_mine_(is_mine),
         identity_(run_identity(run.source, run.target, run.plan)),
-        owner_(owner_of(identity_.id(), options)),
         place_(options.output),
-        sources_(exec::open_sources(run.source.files, options.io)),
-        copying_(run, options, sources_),
-        journal_(place_, identity_.id(), {.bytes = options.journal_bytes},
-                 [this](size_t t) { return is_durable(t); }) {}
+        prefix_(place_, name_of_owner(identity_.id(), options)),
+        sent_(run, options, is_mine, place_, identity_) {}
 
   void go(bool compare_replicas, TransformReport& report) {
     const StorePlace::Found found = place_.look();
@@ -76,19 +50,19 @@ class StoreRun {
     try {
       begin(found);
       if (compare_replicas) {
-        report.replicas_compared = api::compare_replicas(run_.source, sources_, options_.resources,
-                                                         options_.share.value_or(Share{}));
+        report.replicas_compared = api::compare_replicas(
+            run_.source, sent_.sources(), options_.resources, options_.share.value_or(Share{}));
       }
-      if (leads()) {
-        require_equal(run_.source, run_.target.left_out, sources_, options_.resources);
+      if (leads(options_)) {
+        require_equal(run_.source, run_.target.left_out, sent_.sources(), options_.resources);
       }
-      move(report);
+      sent_.move(report);
       options_.share ? end_share(report) : complete(report);
     } catch (Error& error) {
-      const auto next = next_owner();
+      const auto next = prefix_.next_owner();
       leave(error, next);
       // The store would tell of uploads, and not that another run has ended them.
-      if (next && !options_.share) place_.require_own(owner_);
+      if (next && !options_.share) prefix_.require();
       throw;
     }
   }
@@ -97,8 +71,6 @@ class StoreRun {
 
  private:
   bool continues() const { return options_.resume || options_.share; }
-  /// True for the process that also writes what belongs to no tensor.
-  bool leads() const { return !options_.share || options_.share->number == 0; }
 
   /// Throws kOtherRun if another run has begun to write this output.
   void check_only_run(const StorePlace::Found& found) const {
@@ -113,196 +85,59 @@ class StoreRun {
     }
   }
 
-  void own(bool is_replaced) {
-    if (place_.owner() != owner_) place_.mark(owner_, is_replaced);
-    is_marked_ = true;
-    is_replaced_ = is_replaced;
-  }
-
-  /// Owner of the prefix that this run has lost; empty if there is none by now. Nullopt if it is
-  /// still this run's, or if the store does not tell.
-  std::optional<std::string> next_owner() const {
-    try {
-      const auto owner = place_.owner();
-      return is_marked_ && owner != owner_ ? std::optional(owner.value_or("")) : std::nullopt;
-    } catch (const Error&) {
-      return std::nullopt;
-    }
-  }
-
   /// Takes up the uploads of this run, or begins them.
   void begin(const StorePlace::Found& found) {
     if (continues() && found.is_marked()) {
       if (const auto table = place_.uploads(identity_.id())) {
-        own(found.is_replaced);
-        open(*table);
-        return take_up();
+        prefix_.mark(found.is_replaced);
+        sent_.open(*table);
+        return sent_.take_up(found.is_replaced);
       }
     }
     if (options_.share) {
-      own(false);
+      prefix_.mark();
       // Keeps all that other shares have begun since.
       place_.discard_runs(found);
-      place_.clear(found.names, owner_);
+      prefix_.clear(found.names);
     } else {
-      const StorePlace::Found now = place_.take(found, owner_);
-      is_marked_ = true;
-      is_replaced_ = now.is_replaced;
+      const StorePlace::Found now = prefix_.take(found);
       place_.discard_runs(now);
-      if (!is_replaced_) place_.clear(now.names, owner_);
+      if (!prefix_.is_replaced()) prefix_.clear(now.names);
+      if (found.is_marked()) place_.abort_all_uploads();
     }
     // Another share may have begun uploads and not told yet; what is left over ends in the end.
-    if (found.is_marked() && !options_.share) place_.abort_all_uploads();
-    const UploadTable known =
-        place_.begin_uploads(identity_.id(), planned_uploads(), [this](UploadTable& own) {
-          open(own);
-          own.copies = table_.copies = copying_.copy_first(*output_);
-        });
-    if (!known.has_same_uploads(table_)) open(known);  // those of another share, begun at once
+    sent_.begin();
     if (!options_.share) return;
     check_only_run(place_.look());  // shares of two runs that begin at once are both refused
-    take_up();
-  }
-
-  /// Table of the run without ids, for a store that copies.
-  UploadTable planned_uploads() {
-    UploadTable table{identity_.text(), {}, true, {}};
-    table.about = journal_title(identity_, options_, place_.prefix(), std::ssize(run_.moves)).about;
-    const i64 part_bytes = part_bytes_for(run_.plan.files.size(), options_.resources);
-    for (size_t f = 0; f < run_.plan.files.size(); ++f) {
-      const format::PlannedFile& file = run_.plan.files[f];
-      table.objects.push_back(
-          {place_.url(file.name), "", copying_.parts_of(f, file.size, part_bytes)});
-    }
-    return table;
-  }
-
-  void open(const UploadTable& table) {
-    table_ = table;
-    copying_.settle(table_.objects, table_.copies);
-    output_.emplace(store::s3::shared_client(), table_.objects, place_.fragments(identity_.id()),
-                    memory_of_parts(options_.resources));
-  }
-
-  void take_up() {
-    take_up_parts(*output_, place_, is_replaced_);
-    for (auto& [t, copied] : listed_tensors(place_, identity_.id())) {
-      const bool is_good = t < is_mine_.size() && is_mine_[t] && is_complete(run_, t, copied);
-      if (is_good && is_durable(t)) finished_[t] = std::move(copied);
-    }
-  }
-
-  bool is_durable(size_t t) const {
-    bool is_there = true;
-    for_each_range(run_, t, [&](size_t file, const ByteRange& range) {
-      is_there = is_there && output_->has(file, range);
-    });
-    return is_there;
-  }
-
-  /// Announces what this process writes: its tensors, but what the store copies of them, and the
-  /// first process all that is no tensor.
-  void expect() {
-    if (leads()) {
-      for (size_t f = 0; f < run_.plan.files.size(); ++f) {
-        output_->expect(f, {0, run_.plan.files[f].size});
-      }
-      for (size_t t = 0; t < run_.moves.size(); ++t) {
-        for_each_range(
-            run_, t, [this](size_t file, const ByteRange& range) { output_->except(file, range); });
-      }
-    }
-    const auto expect_range = [this](size_t file, const ByteRange& range) {
-      output_->expect(file, range);
-    };
-    for (size_t t = 0; t < run_.moves.size(); ++t) {
-      if (!is_mine_[t] || finished_.contains(t)) continue;
-      if (!copying_.has(t)) {
-        for_each_range(run_, t, expect_range);
-        continue;
-      }
-      for (const exec::SameBytes& same : copying_.rest_of(t)) {
-        expect_range(static_cast<size_t>(same.to.file), {same.to.offset, same.bytes});
-      }
-    }
-  }
-
-  void move(TransformReport& report) {
-    expect();
-    std::vector<exec::TargetFile> targets;
-    for (size_t f = 0; f < run_.plan.files.size(); ++f) targets.emplace_back(*output_, f);
-    if (leads()) write_frames(run_, targets);
-    const bool reads_store = std::ranges::any_of(sources_, &exec::SourceFile::is_remote);
-    copied_.resize(run_.moves.size());
-    const std::vector<bool> others = copying_.copy(*output_, is_mine_, copied_);
-    auto moved = copy_tensors(run_, others, finished_, sources_, targets,
-                              resources_of_moves(options_.resources, reads_store),
-                              [this](size_t t, const exec::CopiedTensor& copied, i64 bytes) {
-                                journal_.finished(t, copied, bytes);
-                              });
-    report_resumed(report);
-    moved.merge(finished_);
-    for (auto& [tensor, result] : moved) copied_[tensor] = std::move(result);
-    count_changes(run_, copied_, report);
-    report.warnings.insert(report.warnings.end(), copying_.warnings().begin(),
-                           copying_.warnings().end());
-  }
-
-  void report_resumed(TransformReport& report) const {
-    if (!options_.resume && finished_.empty()) return;
-    TransformResumed& resumed = report.resumed.emplace();
-    resumed.tensors = std::ssize(finished_);
-    for (const auto& [t, copied] : finished_) {
-      for_each_range(run_, t,
-                     [&](size_t, const ByteRange& range) { resumed.bytes += range.bytes; });
-    }
+    sent_.take_up(false);
   }
 
   void complete(TransformReport& report) {
-    check_copied(run_, copied_);
-    if (!output_->gather()) {
-      throw Error(ErrorCode::kInternal, "an object was not wholly written: nothing was published")
-          .at({place_.prefix(), 0, 0, {}})
-          .help("please report this with the command line that led to it");
-    }
-    place_.require_own(owner_);
-    if (is_replaced_) place_.clear(place_.look().names, owner_);
-    is_replaced_ = false;
-    output_->complete();
-    store::look_again(place_.prefix());
-    hash_rest();
+    const std::vector<exec::CopiedTensor>& copied = sent_.copied();
+    check_copied(run_, copied);
+    sent_.gather();
+    prefix_.require();
+    if (prefix_.is_replaced()) prefix_.clear(place_.look().names);
+    sent_.complete();
     if (options_.verify) {
-      const auto hash = [&](size_t t, size_t h) { return std::optional(copied_[t].xxh3[h]); };
+      const auto hash = [&](size_t t, size_t h) { return std::optional(copied[t].xxh3[h]); };
       report.bytes_verified =
           verify_output(run_, place_.prefix(), hash,
-                        {.tensors = std::vector<bool>(copied_.size(), true)}, options_.resources);
+                        {.tensors = std::vector<bool>(copied.size(), true)}, options_.resources);
     }
     const auto others = send_other_files();
     format::Manifest manifest = manifest_head(run_.source, run_.target, run_.plan);
     if (options_.sha256) add_file_hashes(manifest, place_.prefix(), options_.resources);
     const auto record = [&](size_t t) {
-      return tensor_record(run_.source, run_.target, run_.plan, t, copied_[t]);
+      return tensor_record(run_.source, run_.target, run_.plan, t, copied[t]);
     };
-    put_manifest(place_, owner_, manifest, copied_.size(), record);
+    put_manifest(prefix_, manifest, copied.size(), record);
     is_whole_ = true;
-    place_.publish(identity_.id(), owner_);
+    prefix_.publish(identity_.id());
     report.written.emplace().files =
         std::ssize(run_.plan.files) + std::ssize(others) - (run_.plan.summary_name.empty() ? 0 : 1);
-    report.written->copied_by_store = copying_.copied_bytes();
+    report.written->copied_by_store = sent_.copied_by_store();
     report.output = place_.prefix();
-  }
-
-  /// Hashes what came out of order, now that it can be read.
-  void hash_rest() {
-    for (size_t t = 0; t < copied_.size(); ++t) {
-      for (const int h : copied_[t].unhashed) {
-        const auto number = static_cast<size_t>(h);
-        const auto file = static_cast<size_t>(run_.moves[t].to.slots[number].file);
-        const ByteRange range = range_of(run_, t, h);
-        copied_[t].xxh3[number] =
-            exec::hash_range(output_->object(file).url.text(), range.offset, range.bytes);
-      }
-    }
   }
 
   /// Sends the files beside the weights, without the manifest.
@@ -313,8 +148,8 @@ class StoreRun {
       return files.create(name);
     });
     for (const store::WrittenFile& file : others) {
-      place_.put_file(scratch / file.name, file.name, owner_, memory_of_parts(options_.resources),
-                      [this] { exec::check_cancelled(options_.resources.cancel); });
+      prefix_.put_file(scratch / file.name, file.name, memory_of_parts(options_.resources),
+                       [this] { exec::check_cancelled(options_.resources.cancel); });
     }
     return others;
   }
@@ -325,31 +160,24 @@ class StoreRun {
                        std::ssize(run_.moves),
                        {},
                        manifest_head(run_.source, run_.target, run_.plan)};
-    if (leads()) record.others = send_other_files();
+    if (leads(options_)) record.others = send_other_files();
     if (options_.sha256) {
       for (format::FileRecord& file : record.manifest.files) file.sha256 = kUnknownSha256;
     }
     TransformShare& moved = report.share.emplace();
     moved.share = *options_.share;
-    for (size_t t = 0; t < copied_.size(); ++t) {
+    const std::vector<exec::CopiedTensor>& copied = sent_.copied();
+    for (size_t t = 0; t < copied.size(); ++t) {
       if (!is_mine_[t]) continue;
-      check_written(t);
+      sent_.check_sent(t);
       auto& tensor = record.manifest.tensors.emplace_back(
-          tensor_record(run_.source, run_.target, run_.plan, t, copied_[t]));
+          tensor_record(run_.source, run_.target, run_.plan, t, copied[t]));
       ++moved.tensors;
       for (const format::ShardRecord& shard : tensor.shards) moved.bytes += shard.bytes;
     }
-    journal_.commit();
+    sent_.commit();
     put_share_record(place_, identity_.id(), record);
     report.output = place_.prefix();
-  }
-
-  /// Throws kInternal for a tensor of the share that the store does not have wholly.
-  void check_written(size_t t) const {
-    if (is_complete(run_, t, copied_[t]) && is_durable(t)) return;
-    throw Error(ErrorCode::kInternal, "a tensor of the share was not wholly written")
-        .tensor(run_.moves[t].name)
-        .help("please report this with the command line that led to it");
   }
 
   /// After a failure: keeps what is worth it for a later run, else ends the uploads and deletes
@@ -363,18 +191,18 @@ class StoreRun {
         if (next && next->empty()) place_.discard(identity_.id());
         return;
       }
-      if ((!next && keeps(error)) || !is_marked_) return;
+      if ((!next && keeps(error)) || !prefix_.is_marked()) return;
       const auto table = place_.uploads(identity_.id());
-      const bool is_listed = table && table->has_same_uploads(table_);
+      const bool is_listed = table && table->has_same_uploads(sent_.table());
       const bool is_continued = next && next->starts_with(identity_.id()) && is_listed;
       if (is_continued) return;
-      if (output_) output_->abort();
+      sent_.abort();
       // Another run of the same job may have begun meanwhile; it has its own uploads.
-      if (output_ && table && !is_listed) return;
+      if (sent_.is_open() && table && !is_listed) return;
       if (next) return place_.discard(identity_.id());
       place_.discard(identity_.id());
-      if (!is_replaced_) place_.remove(place_.look().names);
-      place_.publish(identity_.id(), owner_);
+      if (!prefix_.is_replaced()) place_.remove(place_.look().names);
+      prefix_.publish(identity_.id());
     } catch (const std::exception&) {
       // The mark stays: readers refuse the prefix, and the next run discards what is there.
     }
@@ -383,16 +211,13 @@ class StoreRun {
   /// True if what was sent stays for a later run, and says so in the error.
   bool keeps(Error& error) {
     if (options_.share) {
-      if (output_) commit();
+      if (sent_.is_open()) commit();
       if (leaves_data_alone(error.code())) error.resumable();
       return true;
     }
-    if (!output_ || !leaves_data_alone(error.code())) return false;
+    if (!sent_.is_open() || !leaves_data_alone(error.code())) return false;
     commit();
-    i64 bytes = journal_.listed_bytes();
-    for (const auto& [t, copied] : finished_) {
-      bytes += byte_size(run_.moves[t].dtype, run_.moves[t].shape).value_or(0);
-    }
+    const i64 bytes = sent_.listed_bytes();
     if (bytes < std::max<i64>(options_.worth_keeping, 1)) return false;
     error.resumable().note("kept",
                            fmt::format("{}, below {}", format_bytes(bytes), place_.prefix()));
@@ -402,7 +227,7 @@ class StoreRun {
   /// Lists finished tensors. Those that cannot be listed count as not finished.
   void commit() noexcept {
     try {
-      journal_.commit();
+      sent_.commit();
     } catch (const std::exception&) {
     }
   }
@@ -411,17 +236,9 @@ class StoreRun {
   const WriteOptions& options_;
   const std::vector<bool>& is_mine_;
   RunIdentity identity_;
-  std::string owner_;
-  bool is_marked_ = false;
-  bool is_replaced_ = false;  ///< an earlier output is still there
   StorePlace place_;
-  std::vector<exec::SourceFile> sources_;
-  StoreCopying copying_;
-  UploadTable table_;
-  std::optional<PartedOutput> output_;
-  StoreJournal journal_;
-  exec::FinishedTensors finished_;  ///< by earlier processes
-  std::vector<exec::CopiedTensor> copied_;
+  OwnedPrefix prefix_;
+  SentTensors sent_;
   bool is_whole_ = false;  ///< all objects are there, the manifest, too
 };
 
@@ -437,9 +254,9 @@ void tidy_up(const WriteRun& run, const WriteOptions& options) {
   const std::string id = run_identity(run.source, run.target, run.plan).id();
   const StorePlace::Found found = place.look();
   if (found.is_marked()) {
-    const std::string owner = owner_of(id, options);
-    if (place.owner() != owner) place.mark(owner);
-    return place.publish(id, owner);
+    OwnedPrefix prefix(place, name_of_owner(id, options));
+    prefix.mark();
+    return prefix.publish(id);
   }
   // A share that ran twice may have told of itself after the other had published.
   if (std::ranges::find(found.runs, id) != found.runs.end()) place.discard(id);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/api/transfer/scratch_folder.h"
-#include "lib/api/transfer/store/place.h"
+#include "lib/api/transfer/store/owned_prefix.h"
 #include "lib/base/error.h"
 #include "lib/format/manifest/manifest.h"
 #include "lib/store/local/tree.h"
@@ -37,11 +37,11 @@ class SentOutput {
 
   /// Deletes what was sent of an output that is not complete; its uploads have aborted themselves.
   ~SentOutput() {
-    if (is_published_ || !is_marked_) return;
+    if (is_published_ || !prefix_.is_marked()) return;
     try {
-      place_.require_own(owner_);
+      prefix_.require();
       place_.remove(place_.look().names);
-      place_.unmark(owner_);
+      prefix_.unmark();
     } catch (const std::exception&) {
       // The mark stays: readers refuse the prefix.
     }
@@ -52,16 +52,15 @@ class SentOutput {
   const StorePlace& place() const { return place_; }
 
   void publish(const std::string& folder) {
-    const StorePlace::Found now = place_.take(found_, owner_);
-    is_marked_ = true;
+    const StorePlace::Found now = prefix_.take(found_);
     place_.discard_runs(now);
-    place_.clear(now.names, owner_);
+    prefix_.clear(now.names);
     if (found_.is_marked()) place_.abort_all_uploads();
     for (const std::string& name : names_in_order(folder)) {
-      place_.put_file(folder + "/" + name, name, owner_, options_.resources.store_memory,
-                      [this] { exec::check_cancelled(options_.resources.cancel); });
+      prefix_.put_file(folder + "/" + name, name, options_.resources.store_memory,
+                       [this] { exec::check_cancelled(options_.resources.cancel); });
     }
-    place_.unmark(owner_);
+    prefix_.unmark();
     is_published_ = true;
   }
 
@@ -69,8 +68,7 @@ class SentOutput {
   const WriteOptions& options_;
   StorePlace place_;
   StorePlace::Found found_;
-  std::string owner_ = random_word();
-  bool is_marked_ = false;
+  OwnedPrefix prefix_{place_, random_word()};
   bool is_published_ = false;
 };
 
