@@ -51,6 +51,18 @@ TEST_CASE(
         "\"balanced\" -> 8+8+7+7");
 }
 
+TEST_CASE("a strategy refuses an uneven cut also where an earlier tensor is cut alike and may be") {
+  const auto rules = [](const std::string& lenient, const std::string& strict) {
+    return R"("rules": [{"match": ")" + lenient + R"(", "strategy": "rowwise"},
+      {"match": ")" +
+           strict + R"(", "strategy": {"type": "rowwise", "uneven": "error"}}])";
+  };
+  const std::vector<TensorSpec> tensors = {spec("a", {16}), spec("b", {16})};
+  CHECK_FAULT(kNotDivisible, rules("a", "b"), tensors, over("tp=3"));
+  CHECK_FAULT(kNotDivisible, rules("b", "a"), tensors, over("tp=3"));
+  CHECK_FALSE(fault(rules("a", "b"), tensors, over("tp=4")));
+}
+
 TEST_CASE("an axis that nothing defines is an error, or whole where the mapping says so") {
   const std::string rule = R"("rules": [{"match": "w", "dims": ["x", "nameless"]}])";
   const std::string axes = R"("axes": {"x": "tp"}, )";

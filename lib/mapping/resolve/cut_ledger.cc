@@ -16,9 +16,11 @@ bool parts_differ(const std::vector<i64>& sizes) {
 
 size_t CutLedger::enter(const UnitCut& cut) {
   const auto [at, is_new] = by_cut_.try_emplace({cut.name, to_string(cut.units)}, entries_.size());
-  if (!is_new) return at->second;
-  const auto sizes = part_sizes(cut, axes_.mesh());
-  entries_.push_back({cut.name, sizes, {}, 0, cut.units.size()});
+  if (is_new) {
+    entries_.push_back({cut.name, part_sizes(cut, axes_.mesh()), {}, 0, cut.units.size()});
+  }
+  // Cuts of one text may have different policies.
+  const std::vector<i64>& sizes = entries_[at->second].sizes;
   if (!parts_differ(sizes) || !(require_even_ || cut.refuse_uneven)) return at->second;
   Error e = uneven_cut_error(cut, sizes, require_even_);
   e.at(cut.place);
