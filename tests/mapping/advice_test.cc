@@ -114,6 +114,12 @@ std::vector<Row> rows_of_cuts() {
       {ErrorCode::kSubByteCut, "replicate the tensor", packed,
        with(packed, [](Try& run) { run.members = rule(R"("strategy": "replicate")"); })},
       mesh(ErrorCode::kGroups, "device counts that work: 1 2 4 8", grouped("tp=3"), "tp=2"),
+      set(ErrorCode::kGroups, "or make it that of 'kv_heads'",
+          with(grouped("tp=2", R"(, "uneven": "pad")"),
+               [](Try& run) {
+                 run.settings = {{"axes.heads.uneven", "chunk"}};
+               }),
+          "axes.heads.uneven", "pad"),
       mesh(ErrorCode::kGroups, "device counts that work: 1 2 4 8", grouped("tp=16"), "tp=1"),
       set(ErrorCode::kGroups, "(above 2 with --set axes.kv_heads.small=replicate)", grouped("tp=4"),
           "axes.kv_heads.small", "replicate"),

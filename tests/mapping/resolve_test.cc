@@ -101,6 +101,27 @@ TEST_CASE("whole groups go together where there are fewer devices than KV heads"
   CHECK(cut(axes, R"(["kv"])", {4}, "tp=3") == Held{"[0, 2)", "[2, 3)", "[3, 4)"});
 }
 
+TEST_CASE("groups are dealt out as the axis says in whose groups another is cut") {
+  const auto cut_of = [](const std::string& axis, i64 size, const std::string& policy) {
+    return cut(R"("q": {"mesh": "tp", "size": 10, "groups": "kv"},
+                  "kv": {"mesh": "tp", "size": 5, )" +
+                   policy + "}",
+               "[\"" + axis + "\"]", {size}, "tp=3");
+  };
+  const std::string dealt = R"("owners": "round_robin")";
+  CHECK(cut_of("kv", 5, dealt) == Held{"[0, 1) [3, 4)", "[1, 2) [4, 5)", "[2, 3)"});
+  CHECK(cut_of("q", 10, dealt) == Held{"[0, 2) [6, 8)", "[2, 4) [8, 10)", "[4, 6)"});
+  const std::string listed = R"("owners": [[4], [2, 3], [0, 1]])";
+  CHECK(cut_of("kv", 5, listed) == Held{"[4, 5)", "[2, 4)", "[0, 2)"});
+  CHECK(cut_of("q", 10, listed) == Held{"[8, 10)", "[4, 8)", "[0, 4)"});
+  const std::string padded = R"("uneven": "pad")";
+  CHECK(cut_of("kv", 5, padded) == Held{"[0, 2)", "[2, 4)", "[4, 5) pad 1"});
+  CHECK(cut_of("q", 10, padded) == Held{"[0, 4)", "[4, 8)", "[8, 10) pad 2"});
+  CHECK_ERROR(kGroups, cut(R"("q": {"mesh": "tp", "size": 9, "groups": "kv"},
+                              "kv": {"mesh": "tp", "size": 5, "owners": "round_robin"})",
+                           R"(["q"])", {9}, "tp=3"));
+}
+
 TEST_CASE("KV heads are replicated or gathered where there are more devices than heads") {
   const auto axes = [](const std::string& small) {
     return R"("q": {"mesh": "tp", "size": 10, "groups": "kv"}, "kv": {"mesh": "tp", "size": 2, "small": ")" +

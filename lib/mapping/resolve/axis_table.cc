@@ -25,6 +25,11 @@ layout::SplitRule rule_of(const AxisSpec& spec) {
   return split_rule(spec.uneven.value_or(Uneven::kBalanced), spec.pad_to.value_or(1));
 }
 
+/// Returns true if units are dealt to devices in another way than in consecutive runs.
+bool has_owners(const AxisSpec& spec) {
+  return spec.owners && spec.owners->kind != OwnersSpec::Kind::kContiguous;
+}
+
 /// The usual name of the axis under which query heads are grouped. Messages then use the default
 /// names.
 constexpr std::string_view kKvHeads = "kv_heads";
@@ -33,6 +38,15 @@ constexpr std::string_view kKvHeads = "kv_heads";
 std::string words_of(std::string axis) {
   std::replace(axis.begin(), axis.end(), '_', ' ');
   return axis;
+}
+
+/// Number of query heads per KV head. Throws kGroups unless it is whole.
+i64 units_per_group(const layout::HeadCounts& counts) {
+  if (counts.kv_heads > 0 && counts.heads % counts.kv_heads == 0)
+    return counts.heads / counts.kv_heads;
+  throw Error(ErrorCode::kGroups,
+              fmt::format("{} {} are not a whole number of groups under {} {}", counts.heads,
+                          counts.heads_name, counts.kv_heads, counts.kv_name));
 }
 
 /// Refuses combinations of fields that have no effect together.
@@ -169,6 +183,15 @@ void AxisTable::check_groups() const {
     if (!entry.spec.groups) continue;
     const std::string& group = *entry.spec.groups;
     require(group, entry.spec.place);
+    const AxisSpec& shared = axes_.at(group).spec;
+    if (entry.spec.uneven && shared.uneven && !(rule_of(entry.spec) == rule_of(shared))) {
+      throw Error(ErrorCode::kGroups,
+                  fmt::format("axis '{}' is cut in the groups of '{}', but the two have different "
+                              "policies for uneven cuts",
+                              name, group))
+          .at(entry.spec.place)
+          .help(fmt::format("leave \"uneven\" out of '{}', or make it that of '{}'", name, group));
+    }
     if (entry.over == over(group)) continue;
     throw Error(
         ErrorCode::kGroups,
@@ -315,6 +338,10 @@ AxisExpr AxisTable::grouped_units(const std::string& axis, i64 n, const std::str
     counts.heads_name = heads_name;
     counts.kv_name = kv_name;
   }
+  if (has_owners(group.spec)) {
+    AxisExpr groups = owned_units(kv_heads, counts.kv_heads);
+    return axis == heads ? layout::scale(std::move(groups), units_per_group(counts)) : groups;
+  }
   const i64 per_group = counts.kv_heads > 0 ? std::max<i64>(counts.heads / counts.kv_heads, 1) : 1;
   const i64 parts = extent(mesh_, queries.over);
   i64 together = std::lcm(group.aligned, queries.aligned / std::gcd(queries.aligned, per_group));
@@ -325,7 +352,8 @@ AxisExpr AxisTable::grouped_units(const std::string& axis, i64 n, const std::str
   const layout::HeadCut cut = layout::cut_heads(
       {counts.heads / together, counts.kv_heads / together, counts.heads_name, counts.kv_name,
        counts.kv_axis},
-      mesh_, queries.over, rule_of(queries.spec), group.spec.small.value_or(SmallPolicy::kError));
+      mesh_, queries.over, rule_of(queries.spec.uneven ? queries.spec : group.spec),
+      group.spec.small.value_or(SmallPolicy::kError));
   const AxisExpr& units = axis == heads ? cut.queries : cut.kv;
   return together == 1 ? units : layout::scale(units, together);
 }
@@ -335,8 +363,7 @@ AxisExpr AxisTable::units(const std::string& axis, i64 n) {
   if (entry.spec.groups) return grouped_units(axis, n, axis, *entry.spec.groups);
   if (const std::string heads = grouped_by(axis); !heads.empty())
     return grouped_units(axis, n, heads, axis);
-  if (entry.spec.owners && entry.spec.owners->kind != OwnersSpec::Kind::kContiguous)
-    return owned_units(axis, n);
+  if (has_owners(entry.spec)) return owned_units(axis, n);
   if (entry.aligned > 1) return aligned_units(axis, n);
   const SmallPolicy small = entry.spec.small.value_or(SmallPolicy::kError);
   const bool is_shared = small == SmallPolicy::kReplicate && n < extent(mesh_, entry.over);
