@@ -54,9 +54,12 @@ class SingleHolders {
   std::map<std::pair<const HolderSet*, int>, std::shared_ptr<const HolderSet>> singles_;
 };
 
-bool is_integer(Dtype dtype) {
-  const DtypeKind kind = dtype_info(dtype).kind;
-  return kind == DtypeKind::kSigned || kind == DtypeKind::kUnsigned;
+/// True for masks, and for vectors of integers, such as the groups of inputs: runs of zeros are
+/// ordinary there.
+bool may_have_zeros(const TensorSpec& spec) {
+  const DtypeKind kind = dtype_info(spec.dtype).kind;
+  const bool is_integer = kind == DtypeKind::kSigned || kind == DtypeKind::kUnsigned;
+  return kind == DtypeKind::kBool || (is_integer && spec.shape.size() < 2);
 }
 
 /// Every holder of every tensor, ordered by (file, offset).
@@ -195,14 +198,16 @@ class Judge {
 
   void run() {
     for (int h = 0; h < size(); ++h) check_values(h);
-    check_zeros();
     for (int h = 0; h < size(); ++h) check_hash(h);
-    if (!all_hashes_fit_) return;
-    if (!tensor_.shifts.empty()) return check_shifted();
-    if (check_replicas()) check_digest();
+    if (all_hashes_fit_) check_whole();
+    check_zeros();
   }
 
  private:
+  void check_whole() {
+    if (!tensor_.shifts.empty()) return check_shifted();
+    if (check_replicas()) check_digest();
+  }
   int size() const { return tensor_.side.holders->size(); }
   const Seen& seen(int holder) const { return *seen_[static_cast<size_t>(holder)]; }
   i64 rank(int holder) const {
@@ -235,6 +240,12 @@ class Judge {
     }
   }
 
+  /// True if the manifest vouches for the holder's bytes.
+  bool is_recorded(int holder) const {
+    const auto h = static_cast<size_t>(holder);
+    return is_whole_ || (!tensor_.xxh3.empty() && tensor_.xxh3[h] == seen(holder).xxh3);
+  }
+
   void check_zeros() {
     const auto is_zero = [this](int h) { return elements(h) > 0 && seen(h).census.all_zero; };
     int zeros = 0;
@@ -246,9 +257,10 @@ class Judge {
     if (zeros == 0) return;
     const bool all = zeros == with_elements;
     const bool is_vector = tensor_.spec.shape.size() < 2;
-    if (is_vector && (all || is_integer(tensor_.spec.dtype))) return;  // a bias, or group 0
+    if (is_vector && all) return;  // a bias
+    if (!all && may_have_zeros(tensor_.spec)) return;
     for (int h = 0; h < size(); ++h) {
-      if (!is_zero(h)) continue;
+      if (!is_zero(h) || (!all && is_recorded(h))) continue;
       findings_.add(all ? finding(CheckRule::kZeroTensor, h, "all elements are zero")
                         : finding(CheckRule::kZeroShard, h,
                                   "all elements of this shard are zero, those of others are not"));
@@ -323,7 +335,8 @@ class Judge {
   }
 
   void hold_digest(std::uint64_t digest) {
-    if (!tensor_.digest || digest == *tensor_.digest) return;
+    is_whole_ = tensor_.digest == digest;
+    if (!tensor_.digest || is_whole_) return;
     Finding wrong = finding(CheckRule::kDigest, 0, "the shards together are not the tensor");
     wrong.rank = -1;
     wrong.found = fmt::format("CRC-64 {:016x}", digest);
@@ -337,6 +350,7 @@ class Judge {
   std::span<const DataFile> files_;
   Findings& findings_;
   bool all_hashes_fit_ = true;
+  bool is_whole_ = false;  ///< the digest is that of the manifest
 };
 
 /// Compares elements that holders share without being replicas one by one.

@@ -261,8 +261,10 @@ constexpr auto kDataRules = std::to_array<RuleInfo>({
     {kZeroTensor, "ST0703", kWarning, "a tensor is all zeros",
      "A weight that was allocated and never loaded looks like this. Biases may be zero on "
      "purpose: tensors with one axis are not reported."},
-    {kZeroShard, "ST0704", kError, "a shard is all zeros and others are not",
-     "One rank's shard was never written."},
+    {kZeroShard, "ST0704", kWarning, "a shard is all zeros and others are not",
+     "One rank's shard was never written, or it has zeros on purpose, such as the moments of rows "
+     "that no batch had. Bools, vectors of integers, and bytes that a manifest records are not "
+     "reported."},
     {kDigest, "ST0705", kError, "a tensor's digest is wrong",
      "The shards together are not the tensor that was split."},
     {kShardHash, "ST0706", kError, "a shard's hash is wrong",

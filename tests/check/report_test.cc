@@ -9,6 +9,7 @@
 #include "lib/check/rank_names.h"
 #include "lib/check/subset.h"
 #include "tests/check/broken_checkpoints.h"
+#include "tests/support/checkpoint_files.h"
 #include "tests/support/safetensors_text.h"
 #include "tests/support/throws.h"
 
@@ -419,6 +420,39 @@ TEST_CASE("heads that devices share on purpose are no overlap, and must be equal
   const api::CheckReport damaged = api::check(reading(options_for(split.write.output)));
   CHECK(count_of(damaged, CheckRule::kShardHash) == 1);
   CHECK(count_of(damaged, CheckRule::kReplicasDiffer) == 1);
+}
+
+TEST_CASE("a shard of zeros is told as a doubt, unless a manifest records it or masks have it") {
+  const TempFolder folder;
+  Tensors tensors;
+  for (const auto& [name, dtype] : {std::pair("moments", Dtype::kF32),
+                                    {"codes", Dtype::kI32},
+                                    {"groups", Dtype::kI32},
+                                    {"mask", Dtype::kBool}}) {
+    const bool is_vector = std::string(name) == "groups";
+    Tensor& tensor = tensors[name];
+    tensor = numbered_tensor(name, dtype, is_vector ? Shape{8} : Shape{8, 4});
+    std::fill(tensor.bytes.begin() + std::ssize(tensor.bytes) / 2, tensor.bytes.end(), 0);
+    if (dtype == Dtype::kBool) std::fill_n(tensor.bytes.begin(), tensor.bytes.size() / 2, 1);
+  }
+  write_checkpoint(folder / "whole", tensors);
+  api::SplitOptions split;
+  split.source = folder / "whole";
+  split.mapping.path = folder.write("rows.json", R"({"version": 1, "mesh": [{"axis": "tp",
+      "size": 2}], "rules": [{"match": "**", "strategy": "rowwise"}]})");
+  split.write.output = folder / "out";
+  api::split(split);
+  CHECK(api::check(reading(options_for(split.write.output))).findings.empty());
+
+  std::filesystem::remove(split.write.output + "/manifest.json");
+  api::CheckOptions foreign = reading(options_for(split.write.output));
+  foreign.mapping = split.mapping;
+  const api::CheckReport report = api::check(foreign);
+  CHECK(report.errors == 0);
+  CHECK(count_of(report, CheckRule::kZeroShard) == 2);
+  for (const check::Finding& finding : report.findings) {
+    if (finding.rule == CheckRule::kZeroShard) CHECK(finding.rank == 1);
+  }
 }
 
 TEST_CASE("a weights file behind a link out of the folder is told") {
