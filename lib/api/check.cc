@@ -9,6 +9,7 @@
 #include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transfer/sources/recorded_names.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/transfer/sources/stored_data.h"
 #include "lib/api/transfer/survey.h"
@@ -113,7 +114,9 @@ class Check {
     const LogicalCheckpoint& logical = surveyed.logical;
     if (surveyed.foreign && options_.mapping) return check_foreign(surveyed);
     for (const Checkpoint& part : logical.parts) {
-      if (part.manifest) check::check_digests(part, findings_);
+      if (!part.manifest) continue;
+      check::check_digests(part, findings_);
+      check_names(part);
     }
     // A single file need not have all ranks.
     if (logical.parts.front().manifest && !is_single_file(logical.parts.front()))
@@ -134,6 +137,18 @@ class Check {
     read_data(surveyed, readable(surveyed));
     report_.files += std::ssize(logical.files);
     report_.tensors += std::ssize(logical.tensors);
+  }
+
+  void check_names(const Checkpoint& part) {
+    const auto add = [&](const Error& error) {
+      findings_.add(check::finding_of(CheckRule::kManifestInvalid, error,
+                                      check::path_in(part.folder(), format::kManifestName)));
+    };
+    try {
+      if (const auto misnamed = misnamed_tensor(part)) add(*misnamed);
+    } catch (const Error& error) {
+      add(error);
+    }
   }
 
   void add_unclear(const Surveyed& surveyed) {

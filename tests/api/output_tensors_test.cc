@@ -261,6 +261,31 @@ TEST_CASE("a manifest whose parts do not fill a tensor of the file is refused") 
   CHECK(opened(R"("dtype":"F32")", R"("dtype":"I32")") == "a constant is not valid");
 }
 
+TEST_CASE("a changed name of a tensor that a fused tensor holds is found") {
+  const TempFolder folder;
+  split_fused(folder, fused_model());
+  const std::string manifest = store::read_text(folder / "fused/manifest.json", 1 << 20);
+  const auto json = nlohmann::json::parse(manifest);
+  int renamed = 0;
+  for (const auto& [name, record] : json.at("tensors").items()) {
+    if (!record.contains("stored")) continue;
+    CAPTURE(name);
+    std::string changed = manifest;
+    const std::string key = "\n\"" + name + "\":";
+    const size_t at = changed.find(key);
+    REQUIRE(at != changed.npos);
+    changed[at + key.size() - 3] ^= 1;
+    folder.write("fused/manifest.json", changed);
+    CHECK(first_finding(folder) == std::string(1, changed[at + key.size() - 3]));
+    MergeOptions options;
+    options.sources = {folder / "fused"};
+    options.write.output = folder / "merged";
+    CHECK_ERROR(kManifestInvalid, merge(options));
+    ++renamed;
+  }
+  CHECK(renamed == 2);
+}
+
 TEST_CASE("parts that are cut differently are refused") {
   const TempFolder folder;
   Model model = fused_model();

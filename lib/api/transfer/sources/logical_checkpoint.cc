@@ -7,6 +7,7 @@
 
 #include "lib/api/transfer/config_text.h"
 #include "lib/api/transfer/sources/one_split.h"
+#include "lib/api/transfer/sources/recorded_names.h"
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
@@ -220,6 +221,8 @@ LogicalCheckpoint open_logical(const std::vector<std::string>& locations,
   std::vector<Checkpoint> parts;
   for (const std::string& location : locations) {
     parts.push_back(format::open_checkpoint(location));
+    if (!parts.back().manifest) continue;
+    if (auto misnamed = misnamed_tensor(parts.back())) throw *std::move(misnamed);
   }
   LogicalCheckpoint opened = join_parts(std::move(parts));
   if (files_of_ranks == FilesOfRanks::kRefuse) refuse_files_of_ranks(opened);
