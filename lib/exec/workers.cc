@@ -1,5 +1,6 @@
 #include "lib/exec/workers.h"
 
+#include <algorithm>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -7,6 +8,11 @@
 #include <vector>
 
 namespace shardtool::exec {
+
+i64 threads_with_buffers(const Resources& resources, i64 buffer_bytes) {
+  const i64 wanted = resources.threads > 0 ? resources.threads : kDefaultThreads;
+  return std::clamp<i64>(resources.max_memory / buffer_bytes, 1, wanted);
+}
 
 void run_workers(i64 threads, const std::function<void(const std::atomic<bool>& stop)>& work) {
   std::atomic<bool> stop = false;

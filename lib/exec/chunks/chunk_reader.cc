@@ -79,12 +79,13 @@ void ChunkReader::FreePages::operator()(std::byte* pages) const {
 
 ChunkReader::ChunkReader(i64 arena_bytes, Digests digests)
     : arena_bytes_(round_up(arena_bytes, kPageBytes)), digests_(digests) {
-  const auto size = static_cast<size_t>(round_up(arena_bytes_, kHugePageBytes));
-  arena_.reset(
-      static_cast<std::byte*>(std::aligned_alloc(static_cast<size_t>(kHugePageBytes), size)));
+  const i64 huge_bytes = arena_bytes_ / kHugePageBytes * kHugePageBytes;
+  arena_.reset(static_cast<std::byte*>(
+      std::aligned_alloc(static_cast<size_t>(huge_bytes > 0 ? kHugePageBytes : kPageBytes),
+                         static_cast<size_t>(arena_bytes_))));
   if (!arena_) throw std::bad_alloc();
-  // Advice only: direct I/O pins pages, and there are fewer large ones.
-  ::madvise(arena_.get(), size, MADV_HUGEPAGE);
+  // Advice only: direct I/O pins pages, and there are fewer large ones. The rest is no whole one.
+  if (huge_bytes > 0) ::madvise(arena_.get(), static_cast<size_t>(huge_bytes), MADV_HUGEPAGE);
 }
 
 i64 ChunkReader::arena_bytes(const Chunk& chunk) {

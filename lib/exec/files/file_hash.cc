@@ -44,9 +44,7 @@ class Run {
   }
 
   std::vector<std::string> go() {
-    const i64 wanted = resources_.threads > 0 ? resources_.threads : kDefaultThreads;
-    const i64 buffers = std::max<i64>(resources_.max_memory / kBlockBufferBytes, 1);
-    run_workers(std::min({wanted, std::ssize(files_), buffers}),
+    run_workers(std::min(threads_with_buffers(resources_, kBlockBufferBytes), std::ssize(files_)),
                 [this](const std::atomic<bool>& stop) { work(stop); });
     progress_.finish();
     return std::move(hashes_);

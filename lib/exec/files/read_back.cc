@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "lib/base/error.h"
+#include "lib/exec/files/file_blocks.h"
 #include "lib/exec/files/range_hash.h"
 #include "lib/exec/progress_meter.h"
 #include "lib/exec/workers.h"
@@ -28,19 +29,19 @@ class Reading {
         progress_(resources.on_progress, total_bytes(ranges)) {}
 
   std::vector<bool> go() {
-    const i64 threads = resources_.threads > 0 ? resources_.threads : kDefaultThreads;
-    run_workers(std::min(threads, std::ssize(ranges_)),
+    run_workers(std::min(threads_with_buffers(resources_, kBlockBufferBytes), std::ssize(ranges_)),
                 [this](const std::atomic<bool>& stop) { work(stop); });
     return {same_.begin(), same_.end()};
   }
 
  private:
   void work(const std::atomic<bool>& stop) {
+    const PageBuffer buffer(kBlockBufferBytes);
     for (size_t i = next_++; i < ranges_.size() && !stop; i = next_++) {
       check_cancelled(resources_.cancel);
       const WrittenRange& range = ranges_[i];
       const SourceFile& file = files_[static_cast<size_t>(range.file)];
-      same_[i] = hash_range(file, range.offset, range.bytes) == range.xxh3;
+      same_[i] = hash_range(file, range.offset, range.bytes, buffer) == range.xxh3;
       progress_.add(range.bytes, "reading back");
     }
   }

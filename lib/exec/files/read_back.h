@@ -18,8 +18,9 @@ struct WrittenRange {
   kernels::Hash128 xxh3;
 };
 
-/// Reads every range of the files again, several at a time, and returns for each whether it still
-/// has its hash. Throws what reading throws, and kInterrupted when `cancel` is set.
+/// Reads every range of the files again, several at a time within max_memory, and returns for each
+/// whether it still has its hash. Throws what reading throws, and kInterrupted when `cancel` is
+/// set.
 std::vector<bool> read_back(std::span<const WrittenRange> ranges, std::span<const SourceFile> files,
                             const Resources& resources);
 
