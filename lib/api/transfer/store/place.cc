@@ -19,11 +19,11 @@ using store::s3::Url;
 constexpr std::string_view kHiddenFront = ".shardtool-";
 constexpr std::string_view kUploadsName = "uploads";
 constexpr std::string_view kFragmentsName = "fragments/";
-constexpr int kSuccess = 2;
 
 /// Whole text of a small object; nullopt if there is none.
 std::optional<std::string> text_of(store::s3::Client& client, const Url& url) {
   const auto answer = client.ask({"GET", url, {}, {}, true});
+  constexpr int kSuccess = 2;
   if (answer.status / 100 != kSuccess) return std::nullopt;
   return answer.text;
 }
