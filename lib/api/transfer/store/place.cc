@@ -23,8 +23,8 @@ constexpr std::string_view kFragmentsName = "fragments/";
 /// Whole text of a small object; nullopt if there is none.
 std::optional<std::string> text_of(store::s3::Client& client, const Url& url) {
   const auto answer = client.ask({"GET", url, {}, {}, true});
-  constexpr int kSuccess = 2;
-  if (answer.status / 100 != kSuccess) return std::nullopt;
+  constexpr int kFound = 2;
+  if (answer.status / 100 != kFound) return std::nullopt;
   return answer.text;
 }
 
