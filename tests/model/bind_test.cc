@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/model/graph/graph_list.h"
+#include "lib/model/live_ops.h"
 #include "tests/presets/fixture.h"
 #include "tests/support/throws.h"
 
@@ -53,6 +54,23 @@ TEST_CASE("every graph reads every tensor of its family, in the shape that the l
   std::sort(families.begin(), families.end());
   families.erase(std::unique(families.begin(), families.end()), families.end());
   CHECK(families == model::families());
+}
+
+TEST_CASE("the result depends on every op of every family") {
+  for (const Fixture& f : mapping::fixtures()) {
+    std::string why_not;
+    auto graph = model::find_graph(f.config, why_not);
+    if (graph == nullptr) continue;
+    CAPTURE(f.family);
+    const model::Model all = model::bind_model(std::move(graph), f.config, f.tensors);
+    model::Model live = all;
+    model::remove_dead_ops(live);
+    for (size_t layer = 0; layer < all.layers.size(); ++layer) {
+      CAPTURE(layer);
+      CHECK(live.layers[layer].ops.size() == all.layers[layer].ops.size());
+      CHECK(live.layers[layer].passes == all.layers[layer].passes);
+    }
+  }
 }
 
 TEST_CASE("a layer's block is the first whose tensors are there") {

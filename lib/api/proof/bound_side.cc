@@ -13,6 +13,7 @@
 #include "lib/api/proof/weight_files.h"
 #include "lib/api/transfer/target_layout.h"
 #include "lib/base/error.h"
+#include "lib/model/live_ops.h"
 
 namespace shardtool::api {
 namespace {
@@ -191,6 +192,7 @@ BoundSide::BoundSide(std::shared_ptr<const model::Graph> graph, const mapping::M
                      SideFiles files)
     : files_(with_unpacked_weights(std::move(files), config)),
       model_(model::bind_model(std::move(graph), config, files_.specs)) {
+  model::remove_dead_ops(model_);
   side_.model = &model_;
   side_.config = &config;
   side_.tensors = files_.specs;
