@@ -62,7 +62,11 @@ bool is_all_read(const LogicalCheckpoint& logical) {
 
 class Check {
  public:
-  explicit Check(const CheckOptions& options) : options_(options), findings_(profile_of(options)) {}
+  explicit Check(const CheckOptions& options) : options_(options), findings_(profile_of(options)) {
+    if (!options.mapping) return;
+    config_.config = options.mapping->config;
+    if (says_cut(*options.mapping)) mapping_ = options.mapping;
+  }
 
   CheckReport run() {
     const auto started = std::chrono::steady_clock::now();
@@ -112,7 +116,7 @@ class Check {
 
   void check_one(const Surveyed& surveyed) {
     const LogicalCheckpoint& logical = surveyed.logical;
-    if (surveyed.foreign && options_.mapping) return check_foreign(surveyed);
+    if (surveyed.foreign && mapping_) return check_foreign(surveyed);
     for (const Checkpoint& part : logical.parts) {
       if (!part.manifest) continue;
       check::check_digests(part, findings_);
@@ -122,18 +126,18 @@ class Check {
     if (logical.parts.front().manifest && !is_single_file(logical.parts.front()))
       check_shards(logical);
     if (surveyed.unclear) add_unclear(surveyed);
-    const auto config = load_config(logical);
+    const auto config = load_config(logical, config_);
     const std::vector<TensorSpec> specs = logical.specs();
     std::optional<check::Findings::Muted> muted;
     if (!is_all_read(logical)) muted.emplace(findings_, check::kAbsenceRules);
     // Skipped if it is unclear which files belong together, and for shards of unknown tensors.
     if (config && !surveyed.unclear && !is_part_of_more(logical.parts.front()) &&
         !is_of_ranks(logical)) {
-      const check::CheckedModel model{specs, *config, logical.parts.front().config_path};
+      const check::CheckedModel model{specs, *config, config_path(logical)};
       check::check_model(model, findings_);
       check::check_quantised(model, findings_);
     }
-    if (options_.mapping) check_mapping(logical);
+    if (mapping_) check_mapping(logical);
     read_data(surveyed, readable(surveyed));
     report_.files += std::ssize(logical.files);
     report_.tensors += std::ssize(logical.tensors);
@@ -196,12 +200,12 @@ class Check {
   /// Checks shards without a manifest against the mapping.
   void check_foreign(const Surveyed& surveyed) {
     const LogicalCheckpoint& logical = surveyed.logical;
-    const auto config = load_config(logical, *options_.mapping);
+    const auto config = load_config(logical, *mapping_);
     const mapping::ModelConfig* const model = config ? &*config : nullptr;
     try {
       const mapping::Mapping mapping =
-          with_typed_documents(choose_mapping(*options_.mapping, logical), *options_.mapping);
-      mapping::ResolveOptions options = resolve_options(*options_.mapping);
+          with_typed_documents(choose_mapping(*mapping_, logical), *mapping_);
+      mapping::ResolveOptions options = resolve_options(*mapping_);
       options.report = [](const Error&) {};
       const auto resolve = [&](std::span<const TensorSpec> specs) {
         return mapping::resolve(mapping, specs, model, options);
@@ -227,7 +231,7 @@ class Check {
   }
 
   void add_mapping_error(const Error& error, const LogicalCheckpoint& logical) {
-    const std::string& path = options_.mapping->path;
+    const std::string& path = mapping_->path;
     const auto parent = std::filesystem::path(path).parent_path().string();
     findings_.add(
         check::mapping_finding(error, parent, path.empty() ? logical.parts.front().path : path));
@@ -242,18 +246,21 @@ class Check {
   }
 
   std::optional<mapping::ModelConfig> load_config(const LogicalCheckpoint& logical,
-                                                  const MappingChoice& choice = {}) {
+                                                  const MappingChoice& choice) {
     try {
       return model_config(choice, logical);
     } catch (const Error& error) {
-      findings_.add(
-          check::finding_of(CheckRule::kConfigInvalid, error, logical.parts.front().config_path));
+      findings_.add(check::finding_of(CheckRule::kConfigInvalid, error, config_path(logical)));
       return std::nullopt;
     }
   }
 
+  const std::string& config_path(const LogicalCheckpoint& logical) const {
+    return config_.config.empty() ? logical.parts.front().config_path : config_.config;
+  }
+
   void check_mapping(const LogicalCheckpoint& logical) {
-    const MappingChoice& choice = *options_.mapping;
+    const MappingChoice& choice = *mapping_;
     const auto add = [&](const Error& error) { add_mapping_error(error, logical); };
     try {
       const AppliedMapping applied = apply_mapping(choice, logical, add);
@@ -351,6 +358,8 @@ class Check {
   }
 
   const CheckOptions& options_;
+  MappingChoice config_;                  ///< the config.json to read, and nothing of a cut
+  std::optional<MappingChoice> mapping_;  ///< unset if the typed one says only that
   Findings findings_;
   CheckReport report_;
 };

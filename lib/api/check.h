@@ -13,7 +13,8 @@ namespace shardtool::api {
 struct CheckOptions {
   std::vector<std::string> sources;  ///< checkpoints; parts of one split are checked together
   /// If set, also checks every checkpoint against this mapping. Shards without a manifest need it
-  /// to be checked as parts of a whole.
+  /// to be checked as parts of a whole. If it names only a config.json, checkpoints are checked
+  /// against that, and against no mapping.
   std::optional<MappingChoice> mapping;
   std::string profile;              ///< see check::Profile, or empty
   std::vector<std::string> ignore;  ///< rules, or prefixes of their ids

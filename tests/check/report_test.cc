@@ -97,6 +97,21 @@ TEST_CASE("a size of config.json that is no positive integer is one finding") {
   }
 }
 
+TEST_CASE("a config.json from elsewhere is held against the model, and needs no mesh") {
+  const TempFolder folder;
+  const std::string model = copy_sample(folder);
+  std::filesystem::rename(model + "/config.json", folder / "config.json");
+  api::CheckOptions options = options_for(model);
+  options.mapping.emplace().config = folder / "config.json";
+  CHECK(api::check(options).errors == 0);
+  edit(folder / "config.json", R"("intermediate_size": 176)", R"("intermediate_size": 177)");
+  const api::CheckReport wrong = api::check(options);
+  REQUIRE(wrong.errors > 0);
+  CHECK(wrong.findings.front().file == folder / "config.json");
+  options.mapping->mesh = mesh::parse_mesh("tp=2");
+  CHECK(api::check(options).errors >= wrong.errors);
+}
+
 TEST_CASE("shards of unknown tensors are not held against config.json") {
   const TempFolder folder;
   const std::string output = split_sample(folder);

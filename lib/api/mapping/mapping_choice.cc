@@ -84,6 +84,12 @@ std::optional<mapping::ModelConfig> model_config(const MappingChoice& choice,
   return source.load_config(choice.config);
 }
 
+bool says_cut(const MappingChoice& choice) {
+  return choice.mesh || choice.require_even || choice.allow_empty_shards ||
+         !choice.settings.empty() || !choice.path.empty() || !choice.preset.empty() ||
+         !choice.layout.empty() || !choice.axis_mapping.empty() || !choice.engine_layout.empty();
+}
+
 std::optional<std::string> fitting_preset(const std::optional<mapping::ModelConfig>& config,
                                           std::span<const TensorSpec> tensors) {
   static const mapping::ModelConfig kNoConfig = mapping::parse_config("{}", "config.json");

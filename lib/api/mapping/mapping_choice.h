@@ -30,6 +30,9 @@ std::optional<std::string> fitting_preset(const std::optional<mapping::ModelConf
 /// storage family.
 mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckpoint& source);
 
+/// True if the choice says how to cut, and not only which config.json to read.
+bool says_cut(const MappingChoice& choice);
+
 /// Returns the typed choice. If it names neither a mapping nor a mesh, it gets the mesh of the
 /// shards.
 MappingChoice over_own_mesh(const LogicalCheckpoint& source, const MappingChoice& typed);
