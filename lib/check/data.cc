@@ -16,7 +16,6 @@
 #include "lib/check/coverage.h"
 #include "lib/exec/compare.h"
 #include "lib/exec/files/range_hash.h"
-#include "lib/store/local/file.h"
 
 namespace shardtool::check {
 namespace {
@@ -108,7 +107,6 @@ class Reader {
   }
 
   void run(const exec::Resources& resources) {
-    store::allow_many_files();
     const std::vector<exec::SourceFile> sources = exec::open_sources(opened_files_);
     running_.resize(moves_.size());
     const bool any_digest = std::any_of(tensors_.begin(), tensors_.end(), [](const auto& t) {

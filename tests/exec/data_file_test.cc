@@ -1,9 +1,11 @@
 #include "lib/exec/files/data_file.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -40,6 +42,16 @@ TEST_CASE("an edited file is refused, also when its time of modification was put
   std::fstream(surveyed.path, std::ios::in | std::ios::out) << "new";
   fs::last_write_time(surveyed.path, time);
   CHECK_ERROR(kInputChanged, SourceFile(surveyed.file));
+}
+
+TEST_CASE("more files than the soft limit allows are opened, up to the hard one") {
+  const Surveyed surveyed;
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit small{64, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &small) == 0);
+  CHECK(open_sources(std::vector(65, surveyed.file)).size() == 65);
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 }  // namespace

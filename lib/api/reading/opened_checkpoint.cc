@@ -8,7 +8,6 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/exec/files/stored_box.h"
-#include "lib/store/local/file.h"
 
 namespace shardtool::api {
 namespace {
@@ -123,10 +122,7 @@ std::span<const exec::SourceFile> OpenedCheckpoint::one_file(int file) const {
 
 std::span<const exec::SourceFile> OpenedCheckpoint::all_files() const {
   const std::lock_guard lock(mutex_);
-  if (all_files_.empty()) {
-    store::allow_many_files();
-    all_files_ = exec::open_sources(source_.files);
-  }
+  if (all_files_.empty()) all_files_ = exec::open_sources(source_.files);
   return all_files_;
 }
 

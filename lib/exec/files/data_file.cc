@@ -4,6 +4,7 @@
 #include <array>
 
 #include "lib/base/error.h"
+#include "lib/store/local/file.h"
 #include "lib/store/s3/object.h"
 #include "lib/store/s3/parted_output.h"
 
@@ -62,6 +63,7 @@ SourceFile::SourceFile(const SurveyedFile& surveyed, IoMode mode)
 }
 
 std::vector<SourceFile> open_sources(std::span<const SurveyedFile> files, IoMode mode) {
+  store::allow_many_files();
   std::vector<SourceFile> sources;
   sources.reserve(files.size());
   for (const SurveyedFile& file : files) sources.emplace_back(file, mode);

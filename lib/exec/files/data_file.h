@@ -71,7 +71,8 @@ class SourceFile {
   IoMode mode_;
 };
 
-/// Opens every file, in this order. Throws the errors of SourceFile.
+/// Raises the limit of open files and opens every file, in this order. Throws the errors of
+/// SourceFile.
 std::vector<SourceFile> open_sources(std::span<const SurveyedFile> files,
                                      IoMode mode = IoMode::kAuto);
 
