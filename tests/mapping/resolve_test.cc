@@ -344,6 +344,17 @@ TEST_CASE("padding is written down as a transform") {
                                R"({"match": "w", "dims": ["vocab"]})");
   CHECK(resolve(mapping, tensors, nullptr, over("tp=4")).tensors[0].by->transforms ==
         std::vector<std::string>{"pad axis 0 'vocab' from 50257 to 50304 with zeros"});
+  const auto padded = [](const std::string& axes, const std::string& dim) {
+    const Mapping folded = with(axes, R"({"match": "w", "dims": [")" + dim + "\"]}");
+    return resolve(folded, std::vector{spec("w", {18})}, nullptr, over("ep=2,tp=3"))
+        .tensors[0]
+        .by->transforms.at(0);
+  };
+  CHECK(padded(R"("b": {"mesh": "ep", "size": 3, "uneven": "pad"}, "d": {"mesh": "tp", "size": 6})",
+               "b*d") == "pad axis 0 'b*d' from 18 to 24 with zeros");
+  CHECK(padded(R"("c": {"mesh": "ep", "size": 9},
+                  "e": {"mesh": ["ep", "tp"], "size": 9, "uneven": "pad"})",
+               "c + e") == "pad axis 0 'c + e' from 18 to 21 with zeros");
 }
 
 TEST_CASE("drop and tied are listed, unknown tensors can be replicated") {

@@ -186,6 +186,22 @@ std::shared_ptr<const layout::Layout> checked(layout::Layout layout, Dtype dtype
   return std::make_shared<const layout::Layout>(std::move(layout));
 }
 
+i64 padded_size(const layout::AxisExpr& expr, const mesh::Mesh& mesh) {
+  if (!expr.is_sharded()) return expr.size();
+  if (const auto* scaled = std::get_if<layout::Scale>(&expr.node()))
+    return scaled->unit * padded_size(*scaled->of, mesh);
+  if (const auto* folded = std::get_if<layout::Product>(&expr.node()))
+    return padded_size(*folded->outer, mesh) * padded_size(*folded->inner, mesh);
+  if (const auto* sections = std::get_if<layout::Concat>(&expr.node())) {
+    i64 sum = 0;
+    for (const layout::AxisExpr& section : sections->sections) sum += padded_size(section, mesh);
+    return sum;
+  }
+  if (std::holds_alternative<layout::Owners>(expr.node())) return expr.size();
+  const auto sizes = extents_by_part(expr, mesh);
+  return std::accumulate(sizes.begin(), sizes.end(), i64{0});
+}
+
 std::vector<std::string> transforms_of(const layout::Layout& layout) {
   std::vector<std::string> found;
   for (size_t a = 0; a < layout.axes().size(); ++a) {
@@ -197,10 +213,9 @@ std::vector<std::string> transforms_of(const layout::Layout& layout) {
       found.push_back(fmt::format("refine {}: blocks of {} become {} of {}, each with a copy", name,
                                   axis.granularity, parts, axis.granularity / parts));
     } else if (pads(maps)) {
-      const auto sizes = extents_by_part(axis.expr, layout.mesh());
       const bool repeats = axis.fill == layout::Fill::kRepeatLast;
       found.push_back(fmt::format("pad {} from {} to {} with {}", name, axis.expr.size(),
-                                  std::accumulate(sizes.begin(), sizes.end(), i64{0}),
+                                  padded_size(axis.expr, layout.mesh()),
                                   repeats ? "copies of the last one" : "zeros"));
     } else if (axis.straddling == layout::Straddling::kShare && shares(maps, layout.shape()[a])) {
       found.push_back(

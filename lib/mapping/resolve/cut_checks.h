@@ -39,6 +39,9 @@ std::string sum_text(const std::vector<i64>& sizes);
 /// devices".
 std::string even_counts(i64 units, i64 parts);
 
+/// Returns the extent of an axis with the padding that its parts have.
+i64 padded_size(const layout::AxisExpr& expr, const mesh::Mesh& mesh);
+
 /// Lists changes beside cutting, in words: "pad axis 0 'vocab' from 50257 to 50304 with zeros",
 /// "refine axis 0: blocks of 128 become 2 of 64, each with a copy".
 std::vector<std::string> transforms_of(const layout::Layout& layout);
