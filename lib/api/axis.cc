@@ -6,6 +6,8 @@
 #include "lib/base/error.h"
 #include "lib/mapping/mesh_choice.h"
 #include "lib/mapping/resolve/axis_table.h"
+#include "lib/mapping/resolve/cut_checks.h"
+#include "lib/mapping/resolve/cut_ledger.h"
 
 namespace shardtool::api {
 namespace {
@@ -27,6 +29,16 @@ i64 size_of(const AxisOptions& options, mapping::AxisTable& axes) {
       .help("give it with --size");
 }
 
+/// Returns the cut of the axis. Throws what split throws of it: kNotDivisible, kEmptyShard.
+layout::AxisExpr checked_cut(const AxisOptions& options, i64 size, const mesh::Mesh& mesh,
+                             mapping::AxisTable& axes) {
+  const mapping::UnitCut& cut = axes.cut(options.name, size);
+  mapping::CutLedger(axes, options.mapping.require_even).enter(cut);
+  layout::Layout alone(mesh, {size}, {{cut.units, 1, options.name}}, {});
+  mapping::checked(std::move(alone), Dtype::kU8, options.mapping.allow_empty_shards);
+  return cut.units;
+}
+
 }  // namespace
 
 AxisReport axis(const AxisOptions& options) {
@@ -39,7 +51,7 @@ AxisReport axis(const AxisOptions& options) {
   const i64 size = size_of(options, axes);
   const mesh::Over& over = axes.over(options.name);
   const layout::AxisExpr cut =
-      over.empty() ? layout::whole(size) : axes.cut(options.name, size).units;
+      over.empty() ? layout::whole(size) : checked_cut(options, size, mesh, axes);
   AxisReport report;
   report.mesh = mesh;
   report.axis = explain_axis(options.name, cut, over, size, mesh);

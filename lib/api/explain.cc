@@ -10,6 +10,7 @@
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/mapping/resolve/cut_checks.h"
 
 namespace shardtool::api {
 namespace {
@@ -39,8 +40,13 @@ std::string describe(const Place& place) {
 ExplainAxis explain_axis(std::string logical, const layout::AxisExpr& expr, const mesh::Over& over,
                          i64 extent, const mesh::Mesh& mesh) {
   const i64 devices = mesh::extent(mesh, over);
-  return {std::move(logical),       to_string(expr), to_string(over), extent, devices,
-          round_up(extent, devices)};
+  const i64 padded = mapping::padded_size(expr, mesh);
+  return {std::move(logical),
+          to_string(expr),
+          to_string(over),
+          extent,
+          devices,
+          padded > extent ? padded : round_up(extent, devices)};
 }
 
 ExplainReport explain(const ExplainOptions& options) {

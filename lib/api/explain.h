@@ -20,7 +20,9 @@ struct ExplainAxis {
   std::string over;  ///< mesh axes, "tp" or "nothing"
   i64 extent = 0;
   i64 physical_size = 1;  ///< devices along `over` (Haliax: physical_axis_size)
-  i64 rounded = 0;        ///< extent rounded up to it (Haliax: round_axis_for_partitioning)
+  /// Extent with the padding of the shards; without padding, rounded up to physical_size (Haliax:
+  /// round_axis_for_partitioning).
+  i64 rounded = 0;
 };
 
 /// Describes an axis that `expr` cuts over these mesh axes.

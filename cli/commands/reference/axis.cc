@@ -29,10 +29,9 @@ Command axis_command(AxisArgs& args) {
       .summary = "explain how one logical axis is cut, without a checkpoint",
       .description =
           "For a logical axis of a mapping: the mesh axes that cut it (Haliax: physical axis), "
-          "their "
-          "number of devices, its size rounded up to a multiple of that, and the indices that "
-          "every "
-          "device holds.",
+          "their number of devices, its size with the padding of the shards, or else rounded up to "
+          "a multiple of that number, and the indices that every device holds. A cut that split "
+          "refuses is refused.",
       .examples = {"shardtool axis embed --size 4096 -m fsdp.json --axes param",
                    "shardtool axis batch --size 32 -m mapping.json --mesh replica=2,data=8"},
       .arguments = {{.name = "NAME",

@@ -5,10 +5,17 @@ cat > mapping.json <<'JSON'
  "layouts": {"whole": {"batch": null}}, "unknown": "replicate"}
 JSON
 shardtool axis batch --size 10 -m mapping.json
-shardtool axis vocab --size 5 -m mapping.json --mesh replica=1,data=4
+shardtool axis vocab --size 7 -m mapping.json --mesh replica=1,data=4
 shardtool axis embed -m mapping.json
 shardtool axis batch --size 10 -m mapping.json --axes whole --json
 shardtool axis batch -m mapping.json
+sed 's/"uneven": "pad"/&, "pad_to": 3/' mapping.json > padded.json
+shardtool axis vocab --size 10 -m padded.json --mesh replica=1,data=4
+sed 's/"uneven": "pad"/"uneven": "error"/' mapping.json > even.json
+shardtool axis vocab --size 5 -m even.json; echo "exit $?"
+shardtool axis batch --size 10 -m mapping.json --require-even; echo "exit $?"
+shardtool axis batch --size 3 -m mapping.json; echo "exit $?"
+shardtool axis batch --size 3 -m mapping.json --allow-empty-shards | tail -4
 shardtool axis bach --size 10 -m mapping.json
 shardtool axis batch --size 10
 
