@@ -431,12 +431,8 @@ TEST_CASE("refine is refused inside of blocks that hold weights or zeros: they h
       spec("mlp.experts.down_proj_scales", {4, 96, 3}, Dtype::kU8)};
   check_has_no_copies(mxfp4, R"({"quant_method": "mxfp4"})", "tp=2",
                       "mlp.experts.down_proj_blocks");
-  auto words = gptq("up", 24, 128, 1);
-  words.pop_back();  // g_idx refuses to be refined, too
-  check_has_no_copies(words, kGptq, "tp=2", "up.qzeros");
-  words = gptq("down", 24, 24, 1);
-  words.pop_back();
-  check_has_no_copies(words, kActOrder, "tp=2", "down.qweight");
+  check_has_no_copies(gptq("up", 24, 128, 1), kGptq, "tp=2", "up.qzeros");
+  check_has_no_copies(gptq("down", 24, 24, 1), kActOrder, "tp=2", "down.qweight");
   check_has_no_copies(awq("up", 24, 128, 1), kAwq, "tp=2", "up.qweight");
   check_has_no_copies(packed("up", 24, 128, 1), kPack, "tp=2", "up.weight_zero_point");
   check_has_no_copies({spec("down.weight_packed", {8, 15}, Dtype::kU8)},
@@ -456,6 +452,19 @@ TEST_CASE("refine keeps whole words and copies the scales and zeros of a group o
   const auto zeros = packed("down", 16, 256, 2);
   CHECK(at(resolved(zeros, kPack, "tp=4", refine), zeros, "down.weight_zero_point")
             .layout->refinement() == std::vector<i64>{1, 2});
+}
+
+TEST_CASE(
+    "refine is refused for groups that inputs point into, unless every cut is between groups") {
+  const std::string refine = R"(, "straddle": "refine")";
+  const auto words = gptq("down", 256, 1024, 8);
+  const auto result = resolved(words, kGptq, "tp=4", refine);
+  CHECK(held_of(result, words, "down.g_idx", 0)[1] == "[256, 512)");
+  CHECK(at(result, words, "down.scales").layout->refinement() == std::vector<i64>{1, 1});
+  const auto e = error_of([&] { resolved(words, kGptq, "tp=16", refine); });
+  REQUIRE(e);
+  CHECK(e->code() == ErrorCode::kStrategy);
+  CHECK(e->tensor_name() == "down.g_idx");
 }
 
 TEST_CASE("whole KV groups stay together where blocks span heads") {

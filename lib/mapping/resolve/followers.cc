@@ -45,7 +45,7 @@ Followers::Followed Followers::decide(const PlacedCompanion& placed,
   Followed followed;
   followed.layout =
       checked(member_layout(leader, member, straddling_of(straddle_)), dtype, allow_empty_shards_);
-  if (spec.values == MemberValues::kGroupIndices && straddle_ == Straddle::kRefine)
+  if (straddle_ == Straddle::kRefine && cuts_groups(spec, *followed.layout, sizes_))
     throw Error(ErrorCode::kStrategy, "groups that tensors point into cannot be refined")
         .help("use \"uneven-aligned\" or \"replicate-scale\"");
   followed.by = std::make_shared<const TensorDecision>(

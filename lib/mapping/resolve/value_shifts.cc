@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lib/base/error.h"
 
 namespace shardtool::mapping {
@@ -18,6 +20,11 @@ index::ValueShift groups_from_zero(const index::AxisMap& map, i64 group) {
   const index::Piece& run = map.pieces().front();
   const i64 first = run.global / group;
   return {{-first}, ceil_div(run.global_end(), group) - first};
+}
+
+i64 group_size(const CompanionSpec& spec, const layout::Layout& member,
+               const CompanionSizes& sizes) {
+  return granularity_of({std::nullopt, spec.group, std::nullopt, false}, member.shape()[0], sizes);
 }
 
 index::ValueShift shape_of_part(const layout::Layout& leader, i64 rank) {
@@ -41,11 +48,25 @@ std::vector<index::ValueShift> value_shifts(const CompanionSpec& spec, const lay
       shifts.push_back(shape_of_part(leader, rank));
       continue;
     }
-    const MemberAxisSpec axis{std::nullopt, spec.group, std::nullopt, false};
     const index::AxisMap map = member.region(rank)->front();
-    shifts.push_back(groups_from_zero(map, granularity_of(axis, member.shape()[0], sizes)));
+    shifts.push_back(groups_from_zero(map, group_size(spec, member, sizes)));
   }
   return shifts;
+}
+
+bool cuts_groups(const CompanionSpec& spec, const layout::Layout& member,
+                 const CompanionSizes& sizes) {
+  if (spec.values != MemberValues::kGroupIndices) return false;
+  const i64 group = group_size(spec, member, sizes);
+  const auto is_inside = [&](i64 index) {
+    return index % group != 0 && index != member.shape()[0];
+  };
+  return std::ranges::any_of(member.ranks(), [&](i64 rank) {
+    const index::AxisMap map = member.region(rank)->front();
+    return std::ranges::any_of(map.pieces(), [&](const index::Piece& run) {
+      return is_inside(run.global) || is_inside(run.global_end());
+    });
+  });
 }
 
 }  // namespace shardtool::mapping

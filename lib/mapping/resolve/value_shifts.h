@@ -15,4 +15,8 @@ std::vector<index::ValueShift> value_shifts(const CompanionSpec& spec, const lay
                                             const layout::Layout& member,
                                             const CompanionSizes& sizes);
 
+/// True if a device's part of group numbers begins or ends inside a group.
+bool cuts_groups(const CompanionSpec& spec, const layout::Layout& member,
+                 const CompanionSizes& sizes);
+
 }  // namespace shardtool::mapping
