@@ -45,8 +45,11 @@ void add_rank_folders(FolderListing& listing, const std::vector<std::string>& fo
   std::ranges::sort(listing.rank_folders);
 }
 
+/// The manifest may be there already: a run removes its mark last.
 Error unfinished(const std::string& path) {
-  return Error(ErrorCode::kFileMissing, "the output was not finished: it has no manifest")
+  return Error(ErrorCode::kFileMissing,
+               fmt::format("the output is not finished: the mark of its run is still there, '{}'",
+                           store::kUnfinishedName))
       .at({path, 0, 0, ""})
       .help("run the command that writes it again");
 }

@@ -177,6 +177,14 @@ TEST_CASE("readers refuse a prefix whose output was not finished and the next ru
   CHECK_ERROR(kFileMissing, model.merge("s3://bucket/cut"));
   model.split_to("cut");
   CHECK((model.store().below("cut") == content));
+  // Ended between the manifest and the removal of the mark.
+  model.store().put("cut/.shardtool-unfinished", "");
+  const auto refused = testing::error_of([&] { model.merge("s3://bucket/cut"); });
+  REQUIRE(refused);
+  CHECK(refused->message().find("'.shardtool-unfinished'") != std::string::npos);
+  CHECK(refused->message().find("no manifest") == std::string::npos);
+  model.split_to("cut");
+  CHECK((model.store().below("cut") == content));
 }
 
 TEST_CASE("what an object store cannot take is refused before anything is written") {
