@@ -63,6 +63,21 @@ TEST_CASE("a strategy refuses an uneven cut also where an earlier tensor is cut 
   CHECK_FALSE(fault(rules("a", "b"), tensors, over("tp=4")));
 }
 
+TEST_CASE("only of two rules that are not among the overrides one can be moved there") {
+  const auto help = [](const std::string& section) {
+    const std::string rules = R"([{"match": "x.*", "strategy": "replicate"},
+      {"match": "x.2", "strategy": "rowwise"}])";
+    const std::string members =
+        section == "rules" ? R"("rules": )" + rules : R"("rules": [], "overrides": )" + rules;
+    const auto e = fault(members, {spec("x.2", {4})}, over("tp=2"));
+    REQUIRE(e);
+    CHECK(e->code() == ErrorCode::kAmbiguousRule);
+    return e->help_lines().front();
+  };
+  CHECK(help("rules").ends_with("to \"overrides\""));
+  CHECK(help("overrides") == "narrow one of the two patterns");
+}
+
 TEST_CASE("an axis that nothing defines is an error, or whole where the mapping says so") {
   const std::string rule = R"("rules": [{"match": "w", "dims": ["x", "nameless"]}])";
   const std::string axes = R"("axes": {"x": "tp"}, )";

@@ -38,8 +38,10 @@ Error ambiguous(std::string_view name, const PlacedRule& a, const PlacedRule& b)
   Error e(ErrorCode::kAmbiguousRule, fmt::format("the rules '{}' and '{}' both match '{}'", a.label,
                                                  b.label, quote_for_message(name)));
   e.at(b.rule->place).tensor(name).note(a.label, where(a)).note(b.label, where(b));
-  e.help("narrow one of the two patterns, or move the rule that shall win to \"overrides\"");
-  return e;
+  if (a.rule->place.pointer.starts_with("/overrides"))
+    return std::move(e.help("narrow one of the two patterns"));
+  return std::move(
+      e.help("narrow one of the two patterns, or move the rule that shall win to \"overrides\""));
 }
 
 /// The captures whose numbers a rule uses.
