@@ -11,6 +11,20 @@
 namespace shardtool::api {
 namespace {
 
+/// For a model without norms: the dtype of its first weight in which models compute, else BF16.
+Dtype dtype_of_floats(const model::Model& bound, const std::vector<TensorSpec>& specs) {
+  for (const model::Layer& layer : bound.layers) {
+    for (const model::BoundOp& op : layer.ops) {
+      for (const model::BoundWeight& weight : op.weights) {
+        if (weight.empty()) continue;
+        const Dtype dtype = specs[weight.front()].dtype;
+        if (dtype == Dtype::kF32 || dtype == Dtype::kF16 || dtype == Dtype::kBF16) return dtype;
+      }
+    }
+  }
+  return Dtype::kBF16;
+}
+
 void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelConfig& config,
                const AppliedMapping& applied, const std::string& kv_dtype,
                const plan::HardwareProfile* profile, CostReport& report) {
@@ -56,7 +70,7 @@ Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& s
       return specs[op.weights.front().front()].dtype;
     }
   }
-  return Dtype::kBF16;
+  return dtype_of_floats(bound, specs);
 }
 
 CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<const model::Graph> own,

@@ -37,7 +37,8 @@ CostReport forward_cost(const mapping::ModelConfig* config, std::shared_ptr<cons
                         const std::string& kv_dtype, const plan::HardwareProfile* profile);
 
 /// Returns the dtype of activations: that of the model's first norm that has a weight, since
-/// quantised models store norms unquantised.
+/// quantised models store norms unquantised; without norms that of its first F32, F16 or BF16
+/// weight.
 Dtype dtype_of_norms(const model::Model& bound, const std::vector<TensorSpec>& specs);
 
 }  // namespace shardtool::api

@@ -9,6 +9,7 @@
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
 #include "lib/mapping/resolve/resolve.h"
+#include "lib/model/graph/graph_list.h"
 #include "tests/mapping/models.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -153,4 +154,27 @@ TEST_CASE("weights packed in four bits have a price, with the share of their sca
   CHECK(packed.narrow_bytes == linear * 4.5 / 8);
   CHECK(stored.narrow_bytes == 0);
   CHECK(packed.flops[static_cast<size_t>(plan::Arithmetic::kFp4)] == 2 * linear);
+}
+
+TEST_CASE(
+    "activations have the dtype of norms, and without norms of the first floats to compute in") {
+  const mapping::TinyModel model = mapping::tiny_llama();
+  const auto config = mapping::parse_config(model.config, "config.json");
+  std::vector<TensorSpec> specs = model.tensors;
+  for (TensorSpec& spec : specs) {
+    const bool is_norm = spec.name.find("norm") != std::string::npos;
+    spec.dtype = is_norm ? Dtype::kF16 : Dtype::kF32;
+  }
+  std::string why_not;
+  model::Model bound =
+      model::bind_model(model::find_graph(config, why_not), config, std::span(specs));
+  CHECK(api::dtype_of_norms(bound, specs) == Dtype::kF16);
+  for (model::Layer& layer : bound.layers) {
+    std::erase_if(layer.ops, [](const model::BoundOp& op) {
+      return std::holds_alternative<ops::Norm>(op.op->kind);
+    });
+  }
+  CHECK(api::dtype_of_norms(bound, specs) == Dtype::kF32);
+  for (TensorSpec& spec : specs) spec.dtype = Dtype::kF8E4M3;
+  CHECK(api::dtype_of_norms(bound, specs) == Dtype::kBF16);
 }
