@@ -39,6 +39,10 @@ bool is_folder(const Checkpoint& checkpoint) {
 
 std::string pickle_fix(std::string_view name, bool is_weights) {
   if (is_weights) return "write them as safetensors: `shardtool merge` of the folder does";
+  if (name == "common.pt") {
+    return "it is a part of Megatron's format, which loads it with the weights: take it only from "
+           "where you trust";
+  }
   return name.starts_with("pytorch_model")
              ? "delete it if `shardtool diff` finds the same tensors in the weights' own files"
              : "keep it elsewhere: the weights are in other files";
