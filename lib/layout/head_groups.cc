@@ -30,8 +30,9 @@ std::string setting(const HeadCounts& counts, std::string_view policy) {
 
 Error without_gather(const HeadCounts& counts, i64 devices, SmallPolicy small,
                      const std::string& why) {
-  auto help = fmt::format("device counts that work: {}", fmt::join(counts_that_work(counts), " "));
-  if (small != SmallPolicy::kReplicate)
+  const std::vector<i64> legal = counts_that_work(counts);
+  auto help = fmt::format("device counts that work: {}", fmt::join(legal, " "));
+  if (small != SmallPolicy::kReplicate && !legal.empty() && legal.back() > counts.kv_heads)
     help += fmt::format(" (above {} with {})", counts.kv_heads, setting(counts, "replicate"));
   return Error(ErrorCode::kGroups,
                fmt::format("{} {} and {} {} cannot share one cut over {} devices: {}", counts.heads,

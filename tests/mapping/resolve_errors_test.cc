@@ -78,6 +78,21 @@ TEST_CASE("only of two rules that are not among the overrides one can be moved t
   CHECK(help("overrides") == "narrow one of the two patterns");
 }
 
+TEST_CASE("heads of their own are not told to share devices where no number of devices allows it") {
+  const auto help = [](i64 kv_heads) {
+    const std::string strategy = fmt::format(
+        R"({{"type": "stacked_qkv", "num_heads": 4, "num_kv_heads": {}, "head_dim": 2}})",
+        kv_heads);
+    const auto e = fault(R"("rules": [{"match": "qkv", "strategy": )" + strategy + "}]",
+                         {spec("qkv", {8 + 4 * kv_heads})}, over("tp=8"));
+    REQUIRE(e);
+    CHECK(e->code() == ErrorCode::kGroups);
+    return e->help_lines().front();
+  };
+  CHECK(help(4) == "device counts that work: 1 2 3 4");
+  CHECK(help(2) == "device counts that work: 1 2 4 (above 2 with \"small\": \"replicate\")");
+}
+
 TEST_CASE("an axis that nothing defines is an error, or whole where the mapping says so") {
   const std::string rule = R"("rules": [{"match": "w", "dims": ["x", "nameless"]}])";
   const std::string axes = R"("axes": {"x": "tp"}, )";
