@@ -18,6 +18,7 @@
 #include "lib/api/planning/source_reads.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/mapping/resolve/axis_usage.h"
 #include "lib/plan/byte_count.h"
 
 namespace shardtool::api {
@@ -212,6 +213,18 @@ PlannedReplicas replicas_of(const TrainingPlan& training, const MemoryReport& me
           training.zero_stage};
 }
 
+/// Replicas that are axes of the mesh are not those that ZeRO divides among.
+void warn_of_replicas_in_mesh(const TrainingPlan& training, const mapping::Resolution& resolution,
+                              std::vector<std::string>& warnings) {
+  if (training.zero_stage == 0) return;
+  for (const mesh::MeshAxis& axis : mapping::uncut_axes(resolution)) {
+    warnings.push_back(
+        fmt::format("--zero {} divides nothing among the {} devices along mesh axis '{}': replicas "
+                    "are those of --dp, so leave the axis out of the mesh and add --dp {}",
+                    training.zero_stage, axis.size, quote_for_message(axis.name), axis.size));
+  }
+}
+
 }  // namespace
 
 PlanReport make_plan(const PlanOptions& options) {
@@ -240,6 +253,7 @@ PlanReport make_plan(const PlanOptions& options) {
     report.training_comm = training_comm(model, applied, options);
     report.is_timed = options.hardware.has_value();
     report.replicas = replicas_of(*options.training, report.memory);
+    warn_of_replicas_in_mesh(*options.training, applied.resolution, report.warnings);
   } else if (options.prices_forward) {
     report.cost = cost_of(model, applied, options, report.memory);
   }

@@ -76,12 +76,19 @@ Names known_mesh_axes(const Mapping& mapping) {
 
 }  // namespace
 
-std::vector<std::string> idle_mesh_axes(const Mapping& mapping, const Resolution& resolution) {
+std::vector<mesh::MeshAxis> uncut_axes(const Resolution& resolution) {
   const Names used = cutting_axes(resolution);
+  std::vector<mesh::MeshAxis> uncut;
+  for (const mesh::MeshAxis& axis : resolution.mesh.axes()) {
+    if (axis.size > 1 && !used.contains(axis.name)) uncut.push_back(axis);
+  }
+  return uncut;
+}
+
+std::vector<std::string> idle_mesh_axes(const Mapping& mapping, const Resolution& resolution) {
   const Names known = known_mesh_axes(mapping);
   std::vector<std::string> warnings;
-  for (const mesh::MeshAxis& axis : resolution.mesh.axes()) {
-    if (axis.size == 1 || used.contains(axis.name)) continue;
+  for (const mesh::MeshAxis& axis : uncut_axes(resolution)) {
     std::string text =
         fmt::format("mesh axis '{}' cuts no tensor: the {} devices along it get the same bytes",
                     quote_for_message(axis.name), axis.size);

@@ -14,6 +14,9 @@ namespace shardtool::mapping {
 /// or group names. Haliax ignores such entries; here they are usually typos.
 std::vector<std::string> unused_axes(const Mapping& mapping);
 
+/// Returns the axes of the mesh with several devices along which no tensor is cut.
+std::vector<mesh::MeshAxis> uncut_axes(const Resolution& resolution);
+
 /// Returns a warning for each axis of the mesh along which no tensor is cut, unless the mapping
 /// itself has the mesh: there it means replicas. A mesh axis from the command line may be misspelt,
 /// and then every device would get all tensors.
