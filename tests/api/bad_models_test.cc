@@ -141,6 +141,24 @@ TEST_CASE("layers that are fewer or more than the config says are warned of, or 
   CHECK_FALSE(e->help_lines().empty());
 }
 
+TEST_CASE("a checkpoint without a single element is warned of") {
+  const TempFolder folder;
+  test::Tensors tensors;
+  for (const char* name : {"a", "b"}) tensors[name].spec = {name, Dtype::kBF16, {0}};
+  test::write_checkpoint(folder / "empty", tensors);
+  MergeOptions options;
+  options.sources = {folder / "empty"};
+  options.write.output = folder / "merged";
+  options.write.force = true;
+  const auto warnings = merge(options).warnings;
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings.front().starts_with("none of the 2 tensors has an element."));
+  tensors["a"] = test::numbered_tensor("a", Dtype::kBF16, {1});
+  test::write_checkpoint(folder / "one", tensors);
+  options.sources = {folder / "one"};
+  CHECK(merge(options).warnings.empty());
+}
+
 TEST_CASE("a config with experts beside tensors without any is warned of") {
   const TinyModel model{tiny_mixtral().config, tiny_llama().tensors};
   CHECK(split_model(model).warnings ==

@@ -155,6 +155,13 @@ std::vector<TensorSpec> LogicalCheckpoint::specs() const {
 
 std::vector<std::string> LogicalCheckpoint::warnings() const {
   std::vector<std::string> texts;
+  const auto is_empty = [](const LogicalTensor& t) { return element_count(t.spec.shape) == 0; };
+  if (!tensors.empty() && std::ranges::all_of(tensors, is_empty)) {
+    texts.push_back(
+        fmt::format("none of the {} has an element. DeepSpeed's ZeRO 3 leaves such files of single "
+                    "ranks; zero_to_fp32.py, which it puts beside them, makes whole weights",
+                    plural(std::ssize(tensors), "tensor")));
+  }
   for (const Checkpoint& part : parts) {
     for (const format::Warning& warning : part.warnings) {
       texts.push_back(warning.file.empty() ? warning.message
