@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 #include "cli/print/table.h"
@@ -162,6 +163,15 @@ std::string native_text(const api::ValidateReport& report) {
                      format_count(report.native.kernels));
 }
 
+/// The digest is that of the unsharded model, which is also the shards' unless their field run
+/// fails.
+std::string digest_text(const api::ValidateReport& report) {
+  const bool differs = std::ranges::any_of(report.tiers, [](const api::ValidateTier& tier) {
+    return tier.kind == TierKind::kField && tier.outcome == Outcome::kFail;
+  });
+  return differs ? report.digest + ", of what the unsharded model computes" : report.digest;
+}
+
 void print_body(Session& session, const api::ValidateReport& report) {
   Output& out = session.out();
   const Style& style = session.out_style();
@@ -185,7 +195,7 @@ void print_body(Session& session, const api::ValidateReport& report) {
   if (is_run) {
     out.write(labelled(style, "coverage", coverage_text(report)));
     if (report.bytes) out.write(labelled(style, "bytes", bytes_text(report)));
-    out.write(labelled(style, "digest", report.digest));
+    out.write(labelled(style, "digest", digest_text(report)));
   }
   if (!report.libraries.empty()) out.write(labelled(style, "native", native_text(report)));
   for (const api::ValidateTier& tier : report.tiers) {

@@ -14,7 +14,7 @@ at=$(($(stat -c %s "$file") - 301))
 byte=$(od -An -tu1 -j "$at" -N 1 "$file")
 printf "\\x$(printf %x $((byte ^ 1)))" | dd of="$file" bs=1 seek="$at" conv=notrunc status=none
 shardtool validate changed -r "$model" > report; echo "-> $?"
-grep -E "^fault|^ {9}|V1|^fail" report
+grep -E "^fault|^ {9}|V1|^digest|^fail" report
 shardtool validate changed -r "$model" --quick -q | grep -c "^fault"
 shardtool validate changed -r "$model" --json > /dev/null; echo "-> $?"
 
