@@ -29,7 +29,8 @@ std::vector<Argument> run_arguments(WriteArgs& args) {
        .target = &args.dry_run},
       {.name = "--force", .help = "replace an output that exists", .target = &args.force},
       {.name = "--resume",
-       .help = "go on with what an interrupted run of the same command left",
+       .help = "go on with what an interrupted run of the same command left; an output that is "
+               "there is complete if it has the source's values, which are read",
        .target = &args.resume},
       {.name = "--share",
        .value = "I/N",

@@ -173,8 +173,8 @@ std::string shares_state(const api::TransformShare& share) {
 
 std::string done_text(const api::TransformReport& report) {
   if (report.was_complete && !report.bytes_verified) {
-    return "the output is complete already: its manifest is this job's, its files have their "
-           "sizes (--verify compares the bytes)";
+    return "the output is complete already: its manifest is this job's, with the digests of the "
+           "source (--verify reads the output, too)";
   }
   if (report.was_complete) {
     return fmt::format("the output is complete already: {} read, every shard has its hash",

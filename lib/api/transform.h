@@ -61,8 +61,11 @@ struct WriteOptions {
   i64 max_file_size = 50'000'000'000;
   exec::Resources resources;
   exec::IoMode io = exec::IoMode::kAuto;
-  bool force = false;    ///< replace an existing output
-  bool resume = false;   ///< continue an interrupted run of the same job
+  bool force = false;  ///< replace an existing output
+  /// Continue an interrupted run of the same job. An output that is there is complete if it has the
+  /// source's values (transfer/complete_output.h); with other values it is not replaced without
+  /// `force`.
+  bool resume = false;
   bool dry_run = false;  ///< plan and check everything, but write no file
   bool copy_side_files = true;
   /// Element type of all floats in the output, BF16, F16 or F32; nullopt: the stored types.
@@ -236,8 +239,8 @@ struct TransformReport {
   std::optional<TransformDequantize> dequantized;
   std::optional<TransformCast> cast;
   std::optional<TransformMoved> moved;
-  /// True if a resumed run had no work left: the manifest equals the run's, and the files have
-  /// their sizes.
+  /// True if a resumed run had no work left: the manifest equals the run's, with the digests of the
+  /// source, and the files have their sizes.
   bool was_complete = false;
   std::optional<i64> bytes_verified;  ///< read back and equal to their hashes
   std::optional<TransformResumed> resumed;

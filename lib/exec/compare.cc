@@ -1,6 +1,7 @@
 #include "lib/exec/compare.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 
@@ -50,6 +51,9 @@ struct OutputCompare {
   }
 };
 
+/// Ends a run that has found what it looks for.
+struct Found {};
+
 }  // namespace
 
 std::vector<Difference> compare(std::span<const TensorMove> moves,
@@ -93,6 +97,23 @@ std::vector<Difference> compare(std::span<const TensorMove> moves,
          {[](size_t, const ChunkPlan&) {}, compare_chunks, [](size_t) {}});
   for (const SourceFile& other : others) other.check_unchanged();
   return differences;
+}
+
+bool have_digests(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
+                  const Resources& resources) {
+  std::vector<std::atomic<std::uint64_t>> digests(moves.size());
+  const auto add = [&](std::span<const FilledChunk> chunks, Turnstile&) {
+    for (const FilledChunk& filled : chunks) digests[filled.number] ^= filled.digest_read;
+  };
+  const auto check = [&](size_t move) {
+    if (digests[move] != moves[move].expected_digest) throw Found();
+  };
+  try {
+    stream(moves, sources, resources, {[](size_t, const ChunkPlan&) {}, add, check});
+  } catch (const Found&) {
+    return false;
+  }
+  return true;
 }
 
 }  // namespace shardtool::exec

@@ -23,4 +23,10 @@ std::vector<Difference> compare(std::span<const TensorMove> moves,
                                 std::span<const SourceFile> sources,
                                 std::span<const SourceFile> others, const Resources& resources);
 
+/// True if every tensor has its expected digest, over all bytes that are read, before a move's
+/// cast. Ends with the first that has not. Every element is needed, and every move expects a
+/// digest.
+bool have_digests(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
+                  const Resources& resources);
+
 }  // namespace shardtool::exec

@@ -12,6 +12,7 @@
 
 #include "lib/exec/files/read_back.h"
 #include "lib/exec/stream.h"
+#include "lib/layout/layout.h"
 #include "tests/support/temp_folder.h"
 
 namespace shardtool::exec {

@@ -6,8 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "kernels/xxh3/xxh3.h"
-#include "lib/api/transfer/output_manifest.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/exec/files/read_back.h"
@@ -15,46 +13,6 @@
 
 namespace shardtool::api {
 namespace {
-
-/// A hash of a manifest's text.
-kernels::Hash128 text_hash(const format::Manifest& head, size_t tensors,
-                           const std::function<format::TensorRecord(size_t)>& record) {
-  kernels::Xxh3 hash;
-  write_json(head, tensors, record,
-             [&](std::string_view text) { hash.update(std::as_bytes(std::span(text))); });
-  return hash.value();
-}
-
-void clear_data(format::TensorRecord& record) {
-  record.digest.reset();
-  record.is_unread = false;
-  for (format::CastRecord& cast : record.casts) cast.digest.reset();
-  if (record.dequantized) {
-    for (format::StoredRecord& stored : record.dequantized->from) stored.digest.reset();
-  }
-  for (format::ShardRecord& shard : record.shards) shard.xxh3.reset();
-}
-
-/// Hash of a manifest without the fields that depend on the data.
-kernels::Hash128 hash_without_data(const format::Manifest& manifest) {
-  format::Manifest head = manifest;
-  head.tensors.clear();
-  for (format::FileRecord& file : head.files) file.sha256.clear();
-  return text_hash(head, manifest.tensors.size(), [&](size_t t) {
-    format::TensorRecord record = manifest.tensors[t];
-    clear_data(record);
-    return record;
-  });
-}
-
-kernels::Hash128 planned_hash(const LogicalCheckpoint& source, const TargetLayout& target,
-                              const OutputPlan& plan) {
-  return text_hash(manifest_head(source, target, plan), target.tensors.size(), [&](size_t t) {
-    format::TensorRecord record = tensor_record(source, target, plan, t, {});
-    clear_data(record);
-    return record;
-  });
-}
 
 /// Verifies the tensors that `is_mine` selects and that are listed as `finished`, and returns those
 /// whose bytes all read back as written. Throws the errors of reading, and kInterrupted.
@@ -87,26 +45,6 @@ TakenUp take_up(const WriteRun& run, const std::vector<bool>& is_mine,
 }
 
 }  // namespace
-
-std::optional<format::Manifest> complete_output(const std::string& output,
-                                                const LogicalCheckpoint& source,
-                                                const TargetLayout& target, const OutputPlan& plan,
-                                                bool sha256) {
-  const std::string path = output + "/" + format::kManifestName;
-  store::look_again(output);
-  const auto bytes = store::size_of(path);
-  if (!bytes || !store::is_file(path)) return std::nullopt;
-  for (const format::PlannedFile& file : plan.files) {
-    if (store::size_of(output + "/" + file.name) != file.size) return std::nullopt;
-  }
-  const std::string text = store::read_source_text(path, *bytes);
-  format::Manifest manifest = format::parse_manifest(text, path);
-  const auto lacks_hash = [](const format::FileRecord& file) { return file.sha256.empty(); };
-  const bool lacks_hashes = std::any_of(manifest.files.begin(), manifest.files.end(), lacks_hash);
-  if (sha256 && lacks_hashes) return std::nullopt;
-  if (hash_without_data(manifest) != planned_hash(source, target, plan)) return std::nullopt;
-  return manifest;
-}
 
 MovedTensors move_tensors(const WriteRun& run, const std::vector<bool>& is_mine,
                           std::span<const exec::SourceFile> sources, OutputState state,

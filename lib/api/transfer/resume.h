@@ -13,14 +13,6 @@
 
 namespace shardtool::api {
 
-/// Returns the manifest of the folder `output` if the run is already complete: the manifest equals
-/// the run's in everything but the data, has the files' SHA-256 if requested, and the files have
-/// their sizes. Else nullopt. Throws kManifestInvalid.
-std::optional<format::Manifest> complete_output(const std::string& output,
-                                                const LogicalCheckpoint& source,
-                                                const TargetLayout& target, const OutputPlan& plan,
-                                                bool sha256);
-
 /// Finished tensors of an interrupted run.
 struct TakenUp {
   exec::FinishedTensors tensors;

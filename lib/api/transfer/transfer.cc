@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "lib/api/dequantize/unpacked_tensor.h"
+#include "lib/api/transfer/complete_output.h"
 #include "lib/api/transfer/lone_run.h"
 #include "lib/api/transfer/output_checks.h"
 #include "lib/api/transfer/output_plan.h"
@@ -192,12 +193,17 @@ std::optional<SourceRequests> source_requests(const Planned& planned,
 }
 
 /// Returns true if the output is complete. Verifies it, or what the share holds of it, if the
-/// options request that.
+/// options request that. Throws kOutputExists for an output of the same form that has other values,
+/// unless it may be replaced.
 bool was_complete(const WriteRun& run, const WriteOptions& options,
                   const std::vector<bool>& is_mine, TransformReport& report) {
-  const auto manifest =
-      complete_output(options.output, run.source, run.target, run.plan, options.sha256);
+  const auto manifest = complete_output(run, options);
   if (!manifest) return false;
+  if (!has_values_of(run, options, *manifest)) {
+    if (options.force) return false;
+    throw store::output_exists(options.output)
+        .note("found", "an output of the same form, with other values than the source's");
+  }
   report.was_complete = true;
   if (!options.verify) return true;
   const auto hash = [&](size_t t, size_t h) { return manifest->tensors[t].shards[h].xxh3; };

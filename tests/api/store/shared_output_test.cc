@@ -16,13 +16,6 @@ namespace {
 
 using test::PlayedAnswer;
 
-/// Refuses every request from this number on: the store sees what it would of a killed process.
-void die_at(ServedStore& store, int at) {
-  store.disturb([at](int number, PlayedAnswer& answer) {
-    if (number >= at) answer = {403, "", "<Error><Code>AccessDenied</Code></Error>"};
-  });
-}
-
 struct SharedRun {
   LargeModel model;
   std::map<std::string, std::string> expected = model.expected();

@@ -138,4 +138,11 @@ class LargeModel {
   TempFolder folder_;
 };
 
+/// Refuses every request from this number on: the store sees what it would of a killed process.
+inline void die_at(ServedStore& store, int at) {
+  store.disturb([at](int number, test::PlayedAnswer& answer) {
+    if (number >= at) answer = {403, "", "<Error><Code>AccessDenied</Code></Error>"};
+  });
+}
+
 }  // namespace shardtool::api

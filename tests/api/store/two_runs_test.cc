@@ -79,13 +79,6 @@ class Schedule {
   std::pair<bool, bool> succeeded_;
 };
 
-/// Refuses every request from this number on, as if the run was killed.
-void die_at(ServedStore& store, int at) {
-  store.disturb([at](int number, test::PlayedAnswer& answer) {
-    if (number >= at) answer = {403, "", "<Error><Code>AccessDenied</Code></Error>"};
-  });
-}
-
 /// Outputs with padding that repeats elements are made on this machine before they are sent.
 constexpr const char* kRepeatedPadding =
     R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],

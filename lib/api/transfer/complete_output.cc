@@ -1,0 +1,140 @@
+#include "lib/api/transfer/complete_output.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "kernels/xxh3/xxh3.h"
+#include "lib/api/transfer/output_manifest.h"
+#include "lib/api/transfer/scratch_folder.h"
+#include "lib/exec/compare.h"
+#include "lib/exec/shifted.h"
+#include "lib/store/local/output_files.h"
+#include "lib/store/reader.h"
+
+namespace shardtool::api {
+namespace {
+
+/// A hash of a manifest's text.
+kernels::Hash128 text_hash(const format::Manifest& head, size_t tensors,
+                           const std::function<format::TensorRecord(size_t)>& record) {
+  kernels::Xxh3 hash;
+  write_json(head, tensors, record,
+             [&](std::string_view text) { hash.update(std::as_bytes(std::span(text))); });
+  return hash.value();
+}
+
+void clear_data(format::TensorRecord& record) {
+  record.digest.reset();
+  record.is_unread = false;
+  for (format::CastRecord& cast : record.casts) cast.digest.reset();
+  if (record.dequantized) {
+    for (format::StoredRecord& stored : record.dequantized->from) stored.digest.reset();
+  }
+  for (format::ShardRecord& shard : record.shards) shard.xxh3.reset();
+}
+
+/// Hash of a manifest without the fields that depend on the data.
+kernels::Hash128 hash_without_data(const format::Manifest& manifest) {
+  format::Manifest head = manifest;
+  head.tensors.clear();
+  for (format::FileRecord& file : head.files) file.sha256.clear();
+  return text_hash(head, manifest.tensors.size(), [&](size_t t) {
+    format::TensorRecord record = manifest.tensors[t];
+    clear_data(record);
+    return record;
+  });
+}
+
+kernels::Hash128 planned_hash(const WriteRun& run) {
+  return text_hash(
+      manifest_head(run.source, run.target, run.plan), run.target.tensors.size(), [&](size_t t) {
+        format::TensorRecord record = tensor_record(run.source, run.target, run.plan, t, {});
+        clear_data(record);
+        return record;
+      });
+}
+
+/// Digest of a tensor of the output before the run's own cast; nullopt if the output has none.
+std::optional<std::uint64_t> digest_before_cast(const exec::TensorMove& move,
+                                                const format::TensorRecord& record) {
+  return move.cast_to ? record.casts.back().digest : record.digest;
+}
+
+/// True if the logical values of a shifted vector have this digest.
+bool has_digest(const WriteRun& run, size_t t, std::uint64_t digest,
+                std::span<const exec::SourceFile> sources) {
+  const exec::TensorMove& move = run.moves[t];
+  const auto& shifts = run.source.tensors[run.target.tensors[t].source].shifts;
+  const auto values =
+      exec::load_shifted(move.name, move.dtype, move.shape, move.from, shifts, sources);
+  return exec::digest_of_values(values, move.dtype) == digest;
+}
+
+bool has_same_text(const std::string& path, const std::string& other) {
+  const auto bytes = store::size_of(path);
+  return bytes && store::size_of(other) == bytes &&
+         store::read_source_text(path, *bytes) == store::read_source_text(other, *bytes);
+}
+
+/// True if the output has the files beside the weights as the run would write them.
+bool has_other_files(const WriteRun& run, const WriteOptions& options) {
+  const ScratchFolder scratch(std::filesystem::temp_directory_path().string(), "compare");
+  store::OutputFiles files(scratch / ".");
+  const auto others = write_other_files(
+      run, options, [&](const std::string& name) -> store::File& { return files.create(name); });
+  return std::ranges::all_of(others, [&](const store::WrittenFile& file) {
+    return has_same_text(scratch / file.name, options.output + "/" + file.name);
+  });
+}
+
+}  // namespace
+
+std::optional<format::Manifest> complete_output(const WriteRun& run, const WriteOptions& options) {
+  const std::string path = options.output + "/" + format::kManifestName;
+  store::look_again(options.output);
+  const auto bytes = store::size_of(path);
+  if (!bytes || !store::is_file(path)) return std::nullopt;
+  for (const format::PlannedFile& file : run.plan.files) {
+    if (store::size_of(options.output + "/" + file.name) != file.size) return std::nullopt;
+  }
+  const std::string text = store::read_source_text(path, *bytes);
+  format::Manifest manifest = format::parse_manifest(text, path);
+  const auto lacks_hash = [](const format::FileRecord& file) { return file.sha256.empty(); };
+  const bool lacks_hashes = std::any_of(manifest.files.begin(), manifest.files.end(), lacks_hash);
+  if (options.sha256 && lacks_hashes) return std::nullopt;
+  if (hash_without_data(manifest) != planned_hash(run)) return std::nullopt;
+  return manifest;
+}
+
+bool has_values_of(const WriteRun& run, const WriteOptions& options,
+                   const format::Manifest& manifest) {
+  if (!has_other_files(run, options)) return false;
+  const auto sources = exec::open_sources(run.source.files, options.io);
+  std::vector<exec::TensorMove> digested;
+  std::vector<exec::TensorMove> compared;
+  for (const size_t t : run.order) {
+    const exec::TensorMove& move = run.moves[t];
+    const auto digest = digest_before_cast(move, manifest.tensors[t]);
+    if (!digest) {
+      compared.push_back(move);
+    } else if (is_shifted(run.source, run.target.tensors[t])) {
+      if (!has_digest(run, t, *digest, sources)) return false;
+    } else if (move.expected_digest && !move.computed) {
+      if (*move.expected_digest != *digest) return false;
+    } else {
+      digested.push_back(move);
+      digested.back().expected_digest = digest;
+    }
+  }
+  if (!exec::have_digests(digested, sources, options.resources)) return false;
+  std::vector<exec::SourceFile> written;
+  for (const format::PlannedFile& file : run.plan.files) {
+    written.emplace_back(options.output + "/" + file.name);
+  }
+  return std::ranges::all_of(exec::compare(compared, sources, written, options.resources),
+                             [](const exec::Difference& found) { return found.bytes == 0; });
+}
+
+}  // namespace shardtool::api
