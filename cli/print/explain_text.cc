@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "cli/print/table.h"
 #include "cli/print/text.h"
@@ -52,7 +54,22 @@ std::vector<size_t> cut_axes(const std::vector<api::InspectShard>& shards) {
   return cut;
 }
 
-Table shards_table(const std::vector<api::InspectShard>& shards) {
+/// Formats as "[0, 4) pad 2 x [0, 8)", with "copied" in place of "pad" on axes with copies.
+std::string slices_text(const index::Region& region, const std::vector<api::ExplainAxis>& axes) {
+  constexpr std::string_view kPad = "pad ";
+  if (region.empty()) return to_string(region);
+  std::vector<std::string> texts;
+  for (size_t a = 0; a < region.size(); ++a) {
+    std::string& text = texts.emplace_back(to_string(region[a]));
+    if (a >= axes.size() || !axes[a].has_copies) continue;
+    for (size_t at = text.find(kPad); at != text.npos; at = text.find(kPad, at + 1))
+      text.replace(at, kPad.size(), "copied ");
+  }
+  return fmt::format("{}", fmt::join(texts, " x "));
+}
+
+Table shards_table(const std::vector<api::InspectShard>& shards,
+                   const std::vector<api::ExplainAxis>& axes) {
   Table table{{{"rank", true}, {"bytes", true}, {"shape"}, {"slices"}}, {}};
   const std::vector<size_t> cut = cut_axes(shards);
   for (const size_t axis : cut) table.columns.push_back({fmt::format("axis {}", axis)});
@@ -61,7 +78,7 @@ Table shards_table(const std::vector<api::InspectShard>& shards) {
   for (const auto& shard : shards) {
     auto& row = table.rows.emplace_back();
     row = {format_count(shard.rank), format_bytes(shard.bytes),
-           to_string(index::local_shape(shard.region)), to_string(shard.region)};
+           to_string(index::local_shape(shard.region)), slices_text(shard.region, axes)};
     for (const size_t axis : cut) row.push_back(axis_picture(shard.region[axis]));
     if (has_files) row.push_back(shard.file);
   }
@@ -89,7 +106,7 @@ void print_text(Session& session, const api::ExplainReport& report) {
     out.write(labelled(style, "alters", quote_for_message(alteration)));
   }
   if (!report.axes.empty()) print_table(out, axes_table(report.axes), TableFormat::kText);
-  print_table(out, shards_table(tensor.shards), TableFormat::kText);
+  print_table(out, shards_table(tensor.shards, report.axes), TableFormat::kText);
 }
 
 void print_text(Session& session, const api::AxisReport& report) {

@@ -40,13 +40,12 @@ std::string describe(const Place& place) {
 ExplainAxis explain_axis(std::string logical, const layout::AxisExpr& expr, const mesh::Over& over,
                          i64 extent, const mesh::Mesh& mesh) {
   const i64 devices = mesh::extent(mesh, over);
+  // The expression of a companion counts the indices of the tensor that it follows.
   const i64 padded = mapping::padded_size(expr, mesh);
-  return {std::move(logical),
-          to_string(expr),
-          to_string(over),
-          extent,
-          devices,
-          padded > extent ? padded : round_up(extent, devices)};
+  const bool is_padded = padded > expr.size() && extent > 0;
+  const i64 rounded =
+      is_padded ? ceil_div(padded, ceil_div(expr.size(), extent)) : round_up(extent, devices);
+  return {std::move(logical), to_string(expr), to_string(over), extent, devices, rounded, false};
 }
 
 ExplainReport explain(const ExplainOptions& options) {
@@ -78,6 +77,8 @@ ExplainReport explain(const ExplainOptions& options) {
     const layout::AxisExpr& expr = axes[a].expr;
     report.axes.push_back(
         explain_axis(axes[a].logical, expr, axes_used(expr), report.tensor.shape[a], report.mesh));
+    report.axes.back().has_copies =
+        resolved->layout->refinement()[a] > 1 || axes[a].fill == layout::Fill::kRepeatLast;
   }
   return report;
 }

@@ -23,6 +23,9 @@ struct ExplainAxis {
   /// Extent with the padding of the shards; without padding, rounded up to physical_size (Haliax:
   /// round_axis_for_partitioning).
   i64 rounded = 0;
+  /// What the slices show as padding has copies of elements: of a refined block, or of the last
+  /// one.
+  bool has_copies = false;
 };
 
 /// Describes an axis that `expr` cuts over these mesh axes.

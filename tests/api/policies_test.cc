@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lib/api/diff.h"
+#include "lib/api/explain.h"
 #include "lib/api/transform.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"
@@ -89,6 +90,29 @@ TEST_CASE("padding of columns can repeat the last one, too") {
     }
   }
   check_merge(folder, whole);
+}
+
+TEST_CASE("explain shows extents with their padding, those of scales in blocks") {
+  const auto explained = [](i64 rows, const std::string& tensor) {
+    const TempFolder folder;
+    const Tensors whole = {
+        {"a.weight", test::numbered_tensor("a.weight", Dtype::kU8, {rows, 4})},
+        {"a.scale", test::numbered_tensor("a.scale", Dtype::kF32, {rows / 2, 1})}};
+    test::write_checkpoint(folder / "whole", whole);
+    ExplainOptions options;
+    options.source = folder / "whole";
+    options.tensor = tensor;
+    options.mapping.mesh = mesh::parse_mesh("tp=2");
+    options.mapping.path = folder.write("mapping.json", R"({"version": 1, "straddle": "pad",
+        "axes": {"rows": "tp"}, "rules": [{"match": "a.weight", "dims": ["rows", null]}],
+        "companions": [{"of": "**.weight", "is": "**.scale", "kind": "block_scale",
+                        "block": [2, 4]}]})");
+    return explain(options).axes.at(0).rounded;
+  };
+  CHECK(explained(12, "a.weight") == 12);
+  CHECK(explained(12, "a.scale") == 6);
+  CHECK(explained(10, "a.weight") == 12);
+  CHECK(explained(10, "a.scale") == 6);
 }
 
 Tensors biased(const std::vector<float>& values) {
