@@ -98,7 +98,7 @@ std::string object_stores() {
       "service that speaks S3 (Google's by its HMAC keys). split, merge and reshard write there, "
       "too: parts are sent while the run goes on, the manifest comes last, and until then readers "
       "refuse the prefix. An output that --force replaces stays readable until all of the new one "
-      "is there; shares, and padding that repeats elements, delete it before they send. Of two "
+      "was sent; shares, and padding that repeats elements, delete it before they send. Of two "
       "runs that write one prefix at the same time one fails. Rows whose source is on the same "
       "store are copied there and never reach "
       "this machine. Nobody has read such tensors, so the manifest has no hashes of them; with "

@@ -106,13 +106,14 @@ class Models {
     }
   }
 
-  /// A run of one model, on one thread and without --resume.
-  std::function<void()> run(int model, bool force = false) const {
+  /// A run of one model on one thread.
+  std::function<void()> run(int model, bool force = false, bool resume = false) const {
     SplitOptions options;
     options.source = folder_ / ("model" + std::to_string(model));
     options.mapping.path = folder_ / "mapping.json";
     options.write.output = kOutput;
     options.write.force = force;
+    options.write.resume = resume;
     options.write.resources.threads = 1;
     return [options] { split(options); };
   }
@@ -122,6 +123,19 @@ class Models {
     store.disturb([](int, test::PlayedAnswer&) {});
     run(0)();
     return store.requests();
+  }
+  /// Objects of the output, without hidden ones.
+  std::map<std::string, std::string> left() {
+    auto objects = store.below("out");
+    std::erase_if(objects, [](const auto& object) { return object.first.starts_with('.'); });
+    return objects;
+  }
+  bool can_read() const {
+    const TempFolder folder;
+    MergeOptions options;
+    options.sources = {kOutput};
+    options.write.output = folder / "whole";
+    return !testing::error_of([&] { merge(options); });
   }
   /// True for the whole output of a model.
   bool is_published() { return std::ranges::find(expected, store.below("out")) != expected.end(); }
@@ -163,18 +177,6 @@ TEST_CASE("an output that is replaced stays until the new one is complete") {
   models.run(0, true)();
   const int requests = models.store.requests();
   CHECK(models.store.below("out") == models.expected[0]);
-  const auto without_hidden = [&] {
-    auto objects = models.store.below("out");
-    std::erase_if(objects, [](const auto& object) { return object.first.starts_with('.'); });
-    return objects;
-  };
-  const auto can_read = [] {
-    const TempFolder folder;
-    MergeOptions options;
-    options.sources = {kOutput};
-    options.write.output = folder / "whole";
-    return !testing::error_of([&] { merge(options); });
-  };
   int kept = 0;
   int replaced = 0;
   for (int at = 1; at <= requests; ++at) {
@@ -184,14 +186,14 @@ TEST_CASE("an output that is replaced stays until the new one is complete") {
     die_at(models.store, at);
     const auto error = testing::error_of(models.run(0, true));
     models.store.disturb(nullptr);
-    const auto left = without_hidden();
+    const auto left = models.left();
     kept += left == old_objects ? 1 : 0;
     replaced += left == models.expected[0] ? 1 : 0;
     const auto all = models.store.below("out");
     const auto mark = all.find(".shardtool-unfinished");
     const bool is_refused =
         mark != all.end() && mark->second.find("still there") == std::string::npos;
-    CHECK(can_read() != is_refused);
+    CHECK(models.can_read() != is_refused);
     if (is_refused) {
       CHECK(error);
     } else {
@@ -199,7 +201,7 @@ TEST_CASE("an output that is replaced stays until the new one is complete") {
     }
     if (!is_refused && left == old_objects) {
       CHECK_ERROR(kOutputExists, models.run(0)());
-      CHECK(without_hidden() == old_objects);
+      CHECK(models.left() == old_objects);
     }
     models.run(0, true)();
     CHECK(models.is_published());
@@ -207,6 +209,41 @@ TEST_CASE("an output that is replaced stays until the new one is complete") {
   }
   CHECK(kept > requests / 3);
   MESSAGE("died ", requests, " times: ", kept, " times before, ", replaced, " times after");
+}
+
+TEST_CASE(
+    "a request that fails costs neither the output that is replaced nor the one that was sent") {
+  Models models(kThreeRanks);
+  models.store.clear();
+  models.run(1)();
+  models.store.disturb([](int, test::PlayedAnswer&) {});
+  models.run(0, true)();
+  const int requests = models.store.requests();
+  int resumed = 0;
+  for (int at = 1; at <= requests; ++at) {
+    CAPTURE(at);
+    models.store.clear();
+    models.run(1)();
+    models.store.disturb([at](int number, test::PlayedAnswer& answer) {
+      if (number == at) answer = {403, "", "<Error><Code>AccessDenied</Code></Error>"};
+    });
+    const auto error = testing::error_of(models.run(0, true));
+    models.store.disturb(nullptr);
+    if (models.left() == models.expected[1]) {
+      CHECK(models.can_read());
+      continue;
+    }
+    if (!error) continue;
+    ++resumed;
+    models.store.disturb([](int, test::PlayedAnswer&) {});
+    models.run(0, true, true)();
+    CHECK(models.store.below("out") == models.expected[0]);
+    CHECK(models.store.open_uploads() == 0);
+    CHECK(models.store.requests() < requests);
+    models.store.disturb(nullptr);
+  }
+  CHECK(resumed > 0);
+  MESSAGE("one of ", requests, " requests failed: ", resumed, " times with --resume afterwards");
 }
 
 TEST_CASE("a prefix whose output is gone when a run takes it is not said to have it") {

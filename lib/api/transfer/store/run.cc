@@ -117,7 +117,10 @@ class StoreRun {
     check_copied(run_, copied);
     sent_.gather();
     prefix_.require();
-    if (prefix_.is_replaced()) prefix_.clear(place_.look().names);
+    if (prefix_.is_replaced()) {
+      has_deleted_ = true;
+      prefix_.clear(place_.look().names);
+    }
     sent_.complete();
     if (options_.verify) {
       const auto hash = [&](size_t t, size_t h) { return std::optional(copied[t].xxh3[h]); };
@@ -218,7 +221,8 @@ class StoreRun {
     if (!sent_.is_open() || !leaves_data_alone(error.code())) return false;
     commit();
     const i64 bytes = sent_.listed_bytes();
-    if (bytes < std::max<i64>(options_.worth_keeping, 1)) return false;
+    const bool is_only_one = has_deleted_ && !prefix_.is_replaced();
+    if (!is_only_one && bytes < std::max<i64>(options_.worth_keeping, 1)) return false;
     error.resumable().note("kept",
                            fmt::format("{}, below {}", format_bytes(bytes), place_.prefix()));
     return true;
@@ -239,7 +243,8 @@ class StoreRun {
   StorePlace place_;
   OwnedPrefix prefix_;
   SentTensors sent_;
-  bool is_whole_ = false;  ///< all objects are there, the manifest, too
+  bool has_deleted_ = false;  ///< an output that this one replaces
+  bool is_whole_ = false;     ///< all objects are there, the manifest, too
 };
 
 }  // namespace
