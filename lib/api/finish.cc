@@ -52,15 +52,8 @@ ShareRecord read_record(const store::OutputPlace& place, const std::string& id,
 
 /// Opens a file that shares have written. Throws kFileMissing unless it has its size.
 void take_over(const store::WrittenFile& file, store::OutputFolder& folder) {
-  const std::string path = folder.working_path() + "/" + file.name;
-  const auto found = store::identity_at(path);
-  if (found && found->size == file.bytes) {
-    folder.create_or_open(file.name);
-    return;
-  }
-  throw Error(ErrorCode::kFileMissing, "a file that the shares have written is gone or cut off")
-      .at({path, 0, 0, {}})
-      .help(fmt::format("delete '{}' and run all shares again", folder.working_path()));
+  require_written(file, folder.working_path());
+  folder.create_or_open(file.name);
 }
 
 FinishReport report_of(const format::Manifest& manifest, const std::string& output) {
@@ -143,7 +136,7 @@ LastShare finish_if_last(const FinishOptions& options, const std::string& id, in
   LastShare last;
   try {
     last.missing = missing_of(ended_shares(place, id), shares);
-    if (last.missing.empty()) finish_shares(options, shares);
+    if (last.missing.empty()) last.bytes_verified = finish_shares(options, shares).bytes_verified;
     last.published = last.missing.empty();
   } catch (const Error& error) {
     const bool is_gone = !store::identity_at(folder);  // another process has published it

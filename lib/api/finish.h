@@ -38,6 +38,7 @@ FinishReport finish(const FinishOptions& options);
 struct LastShare {
   bool published = false;
   std::vector<int> missing;  ///< empty although not published: another process is publishing
+  std::optional<i64> bytes_verified = {};  ///< of the whole output, if the options request it
 };
 
 /// Does finish() if all shares of the run with this id (RunIdentity::id) have ended and no other

@@ -73,7 +73,8 @@ struct WriteOptions {
   /// Unpack quantised weights to `dtype` or, without it, to the type that config.json names.
   bool dequantize = false;
   /// Read all shards back and compare them with their hashes: before the output is published, or
-  /// for an output that --resume finds complete.
+  /// for an output that --resume finds complete. A share reads its own part, and the share that
+  /// publishes those of all.
   bool verify = false;
   bool sha256 = false;  ///< record the SHA-256 of every weights file, which is read again for it
   i64 journal_bytes = i64{4} << 30;  ///< maximum of finished bytes that a power failure may lose

@@ -12,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/exec/files/read_back.h"
+#include "lib/store/local/file.h"
 
 namespace shardtool::api {
 namespace {
@@ -115,6 +116,15 @@ JoinedShares join_shares(int shares, const std::function<ShareRecord(const Share
   check_all_tensors(joined.manifest, expected);
   check_tied_records(joined.manifest);
   return joined;
+}
+
+void require_written(const store::WrittenFile& file, const std::string& folder) {
+  const std::string path = folder + "/" + file.name;
+  const auto found = store::identity_at(path);
+  if (found && found->size == file.bytes) return;
+  throw Error(ErrorCode::kFileMissing, "a file that the shares have written is gone or cut off")
+      .at({path, 0, 0, {}})
+      .help(fmt::format("delete '{}' and run all shares again", folder));
 }
 
 i64 verify_shards(const format::Manifest& manifest, const std::string& folder,

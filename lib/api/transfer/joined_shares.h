@@ -27,6 +27,9 @@ struct JoinedShares {
 /// with different options, kTied, and kInternal unless they hold every tensor once.
 JoinedShares join_shares(int shares, const std::function<ShareRecord(const Share&)>& read);
 
+/// Throws kFileMissing unless the hidden folder has the file with its size.
+void require_written(const store::WrittenFile& file, const std::string& folder);
+
 /// Reads every shard of an output back. Returns the bytes read. Throws kDataMismatch.
 i64 verify_shards(const format::Manifest& manifest, const std::string& folder,
                   const exec::Resources& resources);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/api/finish.h"
+#include "lib/api/transfer/joined_shares.h"
 #include "lib/api/transfer/lone_run.h"
 #include "lib/api/transfer/output_checks.h"
 #include "lib/api/transfer/output_manifest.h"
@@ -89,6 +90,12 @@ class ShareRun {
   bool leads() const { return share_.number == 0; }
 
   void move(TransformReport& report) {
+    if (!ended_shares(folder_.place(), identity_.id()).empty()) {
+      // Opening would give a file that was cut off its size again.
+      for (const format::PlannedFile& file : run_.plan.files) {
+        require_written({file.name, file.size}, folder_.working_path());
+      }
+    }
     const auto open = [&](const std::string& name) -> store::File& { return folder_.open(name); };
     const auto targets = open_files(run_, options_.io, FoundFiles::kKept, open);
     if (leads()) {
@@ -169,10 +176,11 @@ void run_share(const WriteRun& run, const WriteOptions& options, const std::vect
   const RunIdentity identity = run_identity(run.source, run.target, run.plan);
   // The claim ends before the output is published: of the shares that end last, one has it alone.
   ShareRun(run, options, is_mine, identity).go(compare_replicas, report);
-  FinishOptions finish{options.output, options.force, false, options.resources};
+  FinishOptions finish{options.output, options.force, options.verify, options.resources};
   const LastShare last = finish_if_last(finish, identity.id(), options.share->of);
   report.share->published = last.published;
   report.share->missing = last.missing;
+  if (last.bytes_verified) report.bytes_verified = last.bytes_verified;
 }
 
 }  // namespace shardtool::api

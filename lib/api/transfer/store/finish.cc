@@ -187,7 +187,7 @@ LastShare finish_on_store_if_last(const FinishOptions& options, const std::strin
   LastShare last;
   try {
     last.missing = missing_of(ended_on_store(place, id), shares);
-    if (last.missing.empty()) finish_shares(options, shares);
+    if (last.missing.empty()) last.bytes_verified = finish_shares(options, shares).bytes_verified;
     last.published = last.missing.empty();
   } catch (const Error&) {
     // Another process may have published the output meanwhile, and deleted the records.

@@ -272,7 +272,7 @@ namespace {
 /// Publishes the output if no share is missing. A failure, such as that of one of two processes
 /// that publish at once, leaves the record of the share: running it again does the rest.
 LastShare finish_if_last_share(const WriteOptions& options, const std::string& id) {
-  const FinishOptions finish{options.output, options.force, false, options.resources};
+  const FinishOptions finish{options.output, options.force, options.verify, options.resources};
   try {
     return finish_on_store_if_last(finish, id, options.share->of);
   } catch (Error& error) {
@@ -299,6 +299,7 @@ void run_to_store(const WriteRun& run, const WriteOptions& options,
   }
   report.share->published = last.published;
   report.share->missing = last.missing;
+  if (last.bytes_verified) report.bytes_verified = last.bytes_verified;
 }
 
 }  // namespace shardtool::api

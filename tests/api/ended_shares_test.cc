@@ -1,0 +1,78 @@
+// Files that an ended share has written, and that something has damaged before the last one ends.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/api/disturbed_jobs.h"
+#include "tests/support/faulty_syscalls.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::api {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::FaultySyscalls;
+
+/// Two shares of a split; the first has ended.
+class TwoShares {
+ public:
+  TwoShares() {
+    first = run(0, true);
+    for (const std::string& name : store::names_in(jobs.folder.path())) {
+      if (name.ends_with(".tmp")) file = jobs.folder / name + "/model-rank-0-part-0.safetensors";
+    }
+    REQUIRE(fs::exists(file));
+  }
+
+  TransformReport run(int number, bool verify) const {
+    WriteOptions write = jobs.careful(false);
+    write.share = Share{number, 2};
+    write.verify = verify;
+    write.resources.threads = 1;
+    return jobs.run(Verb::kSplit, write);
+  }
+
+  const FaultySyscalls no_syncs;
+  const Jobs jobs;
+  TransformReport first;
+  std::string file;  ///< in the hidden folder
+};
+
+}  // namespace
+
+TEST_CASE("a share does not give a file that was cut off its size again") {
+  const TwoShares shares;
+  const auto size = fs::file_size(shares.file);
+  fs::resize_file(shares.file, size - 1);
+  CHECK_ERROR(kFileMissing, shares.run(1, false));
+  CHECK(fs::file_size(shares.file) == size - 1);
+  CHECK_FALSE(shares.jobs.is_published());
+}
+
+TEST_CASE("with --verify the share that publishes reads back what all have written") {
+  TwoShares shares;
+  const TransformReport last = shares.run(1, true);
+  CHECK(last.share->published);
+  CHECK(shares.jobs.is_right(Verb::kSplit));
+  CHECK(*last.bytes_verified > *shares.first.bytes_verified + last.share->bytes / 2);
+}
+
+TEST_CASE("a changed byte of another share is found before it is published with --verify") {
+  const TwoShares shares;
+  // The first tensor of the file: the first share moves it.
+  std::fstream file(shares.file, std::ios::in | std::ios::out | std::ios::binary);
+  std::uint64_t header = 0;
+  file.read(reinterpret_cast<char*>(&header), sizeof(header));
+  const auto at = static_cast<std::streamoff>(sizeof(header) + header + 100);
+  file.seekg(at);
+  const int byte = file.get();
+  REQUIRE(byte >= 0);
+  file.seekp(at);
+  file.put(static_cast<char>(byte ^ 1));
+  file.close();
+  CHECK_ERROR(kDataMismatch, shares.run(1, true));
+  CHECK_FALSE(shares.jobs.is_published());
+}
+
+}  // namespace shardtool::api
