@@ -176,7 +176,7 @@ TEST_CASE("rules of disjoint layers decide what globs of single layers decide") 
     }
     const Resolution by_glob = resolve(
         mapping_of(fmt::format(
-            R"({{"version": 1, "unused_rule": "ignore", "axes": {{"heads": {{"mesh": "tp", "size": 4}}}}, "rules": [{}]}})",
+            R"({{"version": 1, "axes": {{"heads": {{"mesh": "tp", "size": 4}}}}, "rules": [{}]}})",
             fmt::join(rules, ", "))),
         tensors, nullptr, over("tp=2"));
     RC_ASSERT(by_set.tensors.size() == by_glob.tensors.size());

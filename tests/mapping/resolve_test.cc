@@ -86,11 +86,11 @@ TEST_CASE("a product is cut in whole units of its first factor") {
 
 TEST_CASE("sections are cut one by one, and one decision holds for grouped heads in all of them") {
   const std::string axes = R"("heads": {"mesh": "tp", "size": 32, "groups": "kv"},
-    "kv": {"mesh": "tp", "size": 8, "small": "replicate"}, "d": {"size": 128})";
+    "kv": {"mesh": "tp", "size": 8, "small": "replicate"}, "d": {"size": 128}, "mlp": "tp")";
   CHECK(cut(axes, R"(["heads*d + kv*d + kv*d"])", {6144}, "tp=4") ==
         Held{"[0, 1024) [4096, 4352) [5120, 5376)", "[1024, 2048) [4352, 4608) [5376, 5632)",
              "[2048, 3072) [4608, 4864) [5632, 5888)", "[3072, 4096) [4864, 5120) [5888, 6144)"});
-  CHECK(cut(R"("mlp": "tp")", R"(["mlp + mlp"])", {20}, "tp=4") ==
+  CHECK(cut(axes, R"(["mlp + mlp"])", {20}, "tp=4") ==
         Held{"[0, 3) [10, 13)", "[3, 6) [13, 16)", "[6, 8) [16, 18)", "[8, 10) [18, 20)"});
 }
 
@@ -247,8 +247,7 @@ TEST_CASE("resolutions over many meshes are those over each") {
   const Mapping mapping = with(R"("layers": "pp", "experts": "ep", "x": "tp", "unseen": "tp")",
                                R"({"match": "l.<layer>.e.<expert>", "dims": ["x"],
                "index": {"layer": "layers", "expert": "experts"}},
-              {"match": "norm", "strategy": "replicate"})",
-                               R"(, "unused_rule": "warn")");
+              {"match": "norm", "strategy": "replicate"})");
   std::vector<TensorSpec> tensors{spec("norm", {5})};
   for (int layer = 0; layer < 5; ++layer) {
     for (int expert = 0; expert < 4; ++expert)

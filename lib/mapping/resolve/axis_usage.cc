@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <map>
 #include <set>
 
-#include "lib/base/error.h"
 #include "lib/base/text.h"
 
 namespace shardtool::mapping {
@@ -37,7 +35,6 @@ void add_names(const StrategySpec& strategy, Names& names) {
 
 void add_names(const Rule& rule, Names& names) {
   for (const auto& [capture, axis] : rule.index) names.insert(axis);
-  for (const auto& [axis, numbers] : rule.at) names.insert(axis);
   if (rule.count) add_names(*rule.count, names);
   if (const auto* strategy = std::get_if<StrategySpec>(&rule.cut)) {
     add_names(*strategy, names);
@@ -48,46 +45,6 @@ void add_names(const Rule& rule, Names& names) {
       for (const Factor& factor : section.factors) names.insert(factor.axis);
     }
   }
-}
-
-void add_names(const CompanionSpec& companion, Names& names) {
-  if (companion.group) add_names(*companion.group, names);
-  for (const auto& form : companion.forms) {
-    for (const MemberAxisSpec& axis : form) {
-      if (axis.per) add_names(*axis.per, names);
-    }
-  }
-}
-
-/// The axes that a rule, a size or a group of any document names, or that cut the groups of others.
-Names named_axes(const Mapping& mapping) {
-  Names named;
-  for (const Document& document : mapping.documents()) {
-    for (const Rule& rule : document.rules) add_names(rule, named);
-    for (const Rule& rule : document.overrides) add_names(rule, named);
-    for (const CompanionSpec& companion : document.companions) add_names(companion, named);
-    for (const StoreRule& rule : document.store) {
-      for (const auto& [axis, number] : rule.at) named.insert(axis);
-      if (!rule.interleave.empty()) named.insert(rule.interleave);
-    }
-    for (const auto& [name, axis] : document.axes) {
-      if (axis.size) add_names(*axis.size, named);
-      if (!axis.groups) continue;
-      named.insert(name);  // cuts its groups
-      named.insert(*axis.groups);
-    }
-  }
-  return named;
-}
-
-/// The axes that a document gives anything: in "axes", and in every entry of "layouts".
-std::map<std::string, Place> given_axes(const Document& document) {
-  std::map<std::string, Place> given;
-  for (const auto& [name, axis] : document.axes) given.emplace(name, axis.place);
-  for (const auto& [entry, axes] : document.layouts) {
-    for (const auto& [name, mesh] : axes) given.emplace(name, mesh.place);
-  }
-  return given;
 }
 
 /// The mesh axes along which some tensor is cut.
@@ -117,15 +74,6 @@ Names known_mesh_axes(const Mapping& mapping) {
   return known;
 }
 
-Error unused_axis(const std::string& name, const Place& place, const Names& named) {
-  Error error(ErrorCode::kUnknownName, fmt::format("axis '{}' is named by no rule", name));
-  error.at(place);
-  const std::string hint = did_you_mean(name, {named.begin(), named.end()});
-  if (!hint.empty()) error.help(hint);
-  error.help("correct or delete it; a mapping file may say \"unused_rule\": \"ignore\"");
-  return error;
-}
-
 }  // namespace
 
 std::vector<mesh::MeshAxis> uncut_axes(const Resolution& resolution) {
@@ -151,19 +99,26 @@ std::vector<std::string> idle_mesh_axes(const Mapping& mapping, const Resolution
   return warnings;
 }
 
-void check_unused_axes(const Mapping& mapping, std::vector<std::string>& warnings) {
-  const Names named = named_axes(mapping);
+std::vector<std::string> unused_axes(const Mapping& mapping) {
+  Names named;
   for (const Document& document : mapping.documents()) {
-    if (document.is_preset || document.unused_rule == UnusedPolicy::kIgnore) continue;
-    for (const auto& [name, place] : given_axes(document)) {
-      if (named.contains(name)) continue;
-      if (document.unused_rule == UnusedPolicy::kError && !document.may_lack_axes) {
-        throw unused_axis(name, place, named);
-      }
-      warnings.push_back(
-          fmt::format("{}:{}: axis '{}' is named by no rule", place.file, place.line, name));
+    for (const Rule& rule : document.rules) add_names(rule, named);
+    for (const Rule& rule : document.overrides) add_names(rule, named);
+    for (const auto& [name, axis] : document.axes) {
+      if (axis.size) add_names(*axis.size, named);
+      if (axis.groups) named.insert(*axis.groups);
     }
   }
+  std::vector<std::string> warnings;
+  for (const Document& document : mapping.documents()) {
+    if (document.is_preset) continue;
+    for (const auto& [name, axis] : document.axes) {
+      if (named.contains(name)) continue;
+      warnings.push_back(fmt::format("{}:{}: axis '{}' is named by no rule", axis.place.file,
+                                     axis.place.line, name));
+    }
+  }
+  return warnings;
 }
 
 std::vector<std::string> axes_without_tensors(const RuleMatcher& rules, AxisTable& axes) {

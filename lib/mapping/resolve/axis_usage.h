@@ -10,10 +10,9 @@
 
 namespace shardtool::mapping {
 
-/// Throws kUnknownName for an axis that a user's document gives anything, in "axes" or an entry of
-/// "layouts", but no rule, size or group of any document names: it is probably misspelt. Adds a
-/// warning instead if the document says "unused_rule": "warn", or comes from a manifest.
-void check_unused_axes(const Mapping& mapping, std::vector<std::string>& warnings);
+/// Returns a warning for each axis that a user's document (not a preset) defines, but no rule, size
+/// or group names. Haliax ignores such entries; here they are usually typos.
+std::vector<std::string> unused_axes(const Mapping& mapping);
 
 /// Returns the axes of the mesh with several devices along which no tensor is cut.
 std::vector<mesh::MeshAxis> uncut_axes(const Resolution& resolution);

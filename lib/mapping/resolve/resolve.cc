@@ -170,7 +170,6 @@ class Resolver {
   }
 
   Resolution run() && {
-    attempt([this] { check_unused_axes(mapping_, result_.warnings); });
     attempt([this] { check_assertions(tensors_, assigned_, rules_, axes_); });
     attempt([this] { align_axes(); });
     matches_->read_numbers(axes_);
@@ -183,6 +182,8 @@ class Resolver {
       return tensor.layout == nullptr || tensor.tensor >= matches_->stored();
     });
     result_.uneven = ledger_.uneven();
+    for (std::string& warning : unused_axes(mapping_))
+      result_.warnings.push_back(std::move(warning));
     result_.axis_sizes = axes_.known_sizes();
     for (std::string& warning : matches_->numbers().gaps(axes_))
       result_.warnings.push_back(std::move(warning));

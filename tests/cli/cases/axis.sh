@@ -25,5 +25,3 @@ shardtool explain parts model.layers.0.mlp.up_proj.weight | head -5
 shardtool plan parts --to-mesh data=2,model=2 -q --detailed-exitcode; echo "exit $?"
 shardtool -q split "$samples/tiny-llama" -o none --mesh data=2 --axis-mapping axes.json --axes param
 shardtool -q split "$samples/tiny-llama" -o none --mesh data=2 --axis-mapping mapping.json
-echo '{"Mlp": "model"}' > axes.json
-shardtool -q split "$samples/tiny-llama" -o none --mesh data=2,model=2 --axis-mapping axes.json
