@@ -63,8 +63,8 @@ struct WriteOptions {
   exec::IoMode io = exec::IoMode::kAuto;
   bool force = false;  ///< replace an existing output
   /// Continue an interrupted run of the same job. An output that is there is complete if it has the
-  /// source's values (transfer/complete_output.h); with other values it is not replaced without
-  /// `force`.
+  /// source's values (transfer/sources/complete_output.h); with other values it is not replaced
+  /// without `force`.
   bool resume = false;
   bool dry_run = false;  ///< plan and check everything, but write no file
   bool copy_side_files = true;

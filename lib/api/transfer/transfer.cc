@@ -13,13 +13,13 @@
 #include <utility>
 
 #include "lib/api/dequantize/unpacked_tensor.h"
-#include "lib/api/transfer/complete_output.h"
 #include "lib/api/transfer/lone_run.h"
 #include "lib/api/transfer/output_checks.h"
 #include "lib/api/transfer/output_plan.h"
 #include "lib/api/transfer/resume.h"
 #include "lib/api/transfer/share_run.h"
 #include "lib/api/transfer/shares.h"
+#include "lib/api/transfer/sources/complete_output.h"
 #include "lib/api/transfer/store/place.h"
 #include "lib/api/transfer/store/requests.h"
 #include "lib/api/transfer/store/run.h"

@@ -18,7 +18,7 @@ namespace {
 using format::Checkpoint;
 using format::TensorRecord;
 
-Error inconsistent(const Checkpoint& part, const std::string& message) {
+Error not_one_split(const Checkpoint& part, const std::string& message) {
   return Error(ErrorCode::kManifestInvalid, message)
       .at({part.path + "/" + format::kManifestName, 0, 0, {}});
 }
@@ -48,7 +48,7 @@ std::string source_text(const Checkpoint& part) {
 
 void check_same_source(const Checkpoint& first, const Checkpoint& part) {
   if (files_of_source(first) == files_of_source(part)) return;
-  throw inconsistent(part, "it was made of another checkpoint than " + first.path)
+  throw not_one_split(part, "it was made of another checkpoint than " + first.path)
       .note("found", source_text(part))
       .note("expected", source_text(first))
       .help(
@@ -61,8 +61,8 @@ void check_ranks_once(std::span<const Checkpoint> parts) {
   for (const Checkpoint& part : parts) {
     for (const format::RankRecord& rank : part.manifest->ranks) {
       if (seen.insert(rank.rank).second) continue;
-      throw inconsistent(part,
-                         fmt::format("rank {} is in another of the given folders, too", rank.rank))
+      throw not_one_split(part,
+                          fmt::format("rank {} is in another of the given folders, too", rank.rank))
           .help("give each folder once");
     }
   }
@@ -93,7 +93,7 @@ void check_same_casts(const Checkpoint& first, const Checkpoint& part) {
   for (const auto& [type, history] : histories(part)) {
     const auto known = expected.find(type);
     if (known == expected.end() || known->second == history) continue;
-    throw inconsistent(part, "its values have other types than those of " + first.path)
+    throw not_one_split(part, "its values have other types than those of " + first.path)
         .note("found", history)
         .note("expected", known->second)
         .help("write both folders from one checkpoint with the same --dtype");
@@ -106,14 +106,14 @@ void check_same_tensor(const TensorRecord& first, const Checkpoint& part,
     return fmt::format("{} {}", history_text(of), to_string(of.shape));
   };
   if (text(first) != text(record)) {
-    throw inconsistent(part, "a tensor has another type or shape than in " + first_path)
+    throw not_one_split(part, "a tensor has another type or shape than in " + first_path)
         .tensor(quote_for_message(record.name))
         .note("found", text(record))
         .note("expected", text(first))
         .help("write both folders from one checkpoint with the same options");
   }
   if (!first.digest || !record.digest || first.digest == record.digest) return;
-  throw inconsistent(part, "a tensor has other values than in " + first_path)
+  throw not_one_split(part, "a tensor has other values than in " + first_path)
       .tensor(quote_for_message(record.name))
       .note("found", fmt::format("digest {:016x}", *record.digest))
       .note("expected", fmt::format("digest {:016x}", *first.digest))
@@ -132,7 +132,7 @@ void check_one_split(std::span<const Checkpoint> parts) {
     }
     if (&part == &first) continue;
     if (part.manifest->mesh != first.manifest->mesh) {
-      throw inconsistent(
+      throw not_one_split(
           part, fmt::format("the mesh is {}, but {} has {}", to_string(part.manifest->mesh),
                             first.path, to_string(first.manifest->mesh)));
     }

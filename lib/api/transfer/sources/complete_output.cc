@@ -1,4 +1,4 @@
-#include "lib/api/transfer/complete_output.h"
+#include "lib/api/transfer/sources/complete_output.h"
 
 #include <algorithm>
 #include <filesystem>
