@@ -238,7 +238,7 @@ CopiedTensor copy_shifted(const ShiftedMove& move, std::span<const SourceFile> s
   for (int holder = 0; holder < m.to.holders->size(); ++holder) {
     const Bytes bytes = stored_bytes(move, holder, logical, format);
     const Slot& slot = m.to.slots[static_cast<size_t>(holder)];
-    targets[static_cast<size_t>(slot.file)].write(bytes, slot.offset);
+    if (!targets.empty()) targets[static_cast<size_t>(slot.file)].write(bytes, slot.offset);
     done.xxh3.push_back(kernels::xxh3(bytes));
     const index::AxisMap map = m.to.holders->region(holder)[0];
     for_each_index(map, [&](i64, i64 global) { is_wanted[static_cast<size_t>(global)] = true; });

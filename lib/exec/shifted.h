@@ -41,9 +41,10 @@ std::vector<i64> cast_values(const std::string& name, const std::vector<i64>& va
 /// Digest of the logical values, equal to that of the whole tensor's bytes.
 std::uint64_t digest_of_values(const std::vector<i64>& values, Dtype dtype);
 
-/// Copies the vector, after the move's cast; the digest is that of the logical values. Throws the
-/// errors of load_shifted and of writing, and kDataMismatch for another digest than the move
-/// expects, and for a stored value out of its range.
+/// Copies the vector, after the move's cast; the digest is that of the logical values. Without
+/// targets it writes nothing, and tells the hashes that would be written. Throws the errors of
+/// load_shifted and of writing, and kDataMismatch for another digest than the move expects, and for
+/// a stored value out of its range.
 CopiedTensor copy_shifted(const ShiftedMove& move, std::span<const SourceFile> sources,
                           std::span<const TargetFile> targets);
 

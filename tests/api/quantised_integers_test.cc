@@ -81,6 +81,8 @@ TEST_CASE("GPTQ: a part decodes to the part of the whole, its groups counted fro
   inputs.check_round_trip();
   inputs.check_reshard(4);
   outputs.check_reshard(2);
+  inputs.check_complete();
+  for (const i64 rank : {0, 1}) inputs.check_complete({rank});
 }
 
 TEST_CASE("GPTQ: a device of one group numbers it zero, which is no finding") {

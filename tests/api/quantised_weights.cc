@@ -12,15 +12,14 @@ Quantised::Quantised(const Tensors& tensors, const std::string& quantization,
     : tensors_(tensors) {
   test::write_checkpoint(folder_ / "whole", tensors);
   folder_.write("whole/config.json", R"({"quantization_config": )" + quantization + "}");
-  SplitOptions options;
-  options.source = folder_ / "whole";
-  options.mapping.path = folder_.write(
+  splitting_.source = folder_ / "whole";
+  splitting_.mapping.path = folder_.write(
       "mapping.json", fmt::format(R"({{"version": 1, "mesh": [{{"axis": "tp", "size": {}}}],
         "axes": {{"x": "tp"}}, "rules": [{{"match": "**", "dims": [{}]}}]}})",
                                   tp, dims));
-  options.mapping.settings = {{"straddle", straddle}};
-  options.write.output = folder_ / "parts";
-  report_ = split(options);
+  splitting_.mapping.settings = {{"straddle", straddle}};
+  splitting_.write.output = folder_ / "parts";
+  report_ = split(splitting_);
   check_has_no_findings();
 }
 
@@ -51,6 +50,17 @@ void Quantised::check_round_trip() const {
   comparing.a = folder_ / "whole";
   comparing.b = parts();
   CHECK(diff(comparing).equal);
+}
+
+void Quantised::check_complete(std::vector<i64> ranks) const {
+  SplitOptions again = splitting_;
+  again.ranks = std::move(ranks);
+  again.write.output = folder_ / "again";
+  again.write.force = true;
+  split(again);
+  again.write.force = false;
+  again.write.resume = true;
+  CHECK(split(again).was_complete);
 }
 
 void Quantised::check_reshard(i64 tp) const {

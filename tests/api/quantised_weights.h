@@ -83,6 +83,8 @@ class Quantised {
 
   /// Checks merge(split(x)) = x and that diff(whole, parts) is empty.
   void check_round_trip() const;
+  /// Checks that a split of these ranks, or of all, is complete when it is run again with resume.
+  void check_complete(std::vector<i64> ranks = {}) const;
   /// Checks reshard(split(x, A), B) = split(x, B), file by file.
   void check_reshard(i64 tp) const;
 
@@ -93,6 +95,7 @@ class Quantised {
 
   TempFolder folder_;
   Tensors tensors_;
+  SplitOptions splitting_;
   TransformReport report_;
 };
 
