@@ -100,4 +100,11 @@ void mark_unread(const std::string& output, const std::string& tensor) {
   std::ofstream(path, std::ios::binary) << text.substr(0, begin) << entry << text.substr(end);
 }
 
+i64 count_of(const api::CheckReport& report, check::CheckRule rule) {
+  for (const check::RuleCount& row : report.rules) {
+    if (row.rule == rule) return row.count;
+  }
+  return 0;
+}
+
 }  // namespace shardtool::test

@@ -50,4 +50,7 @@ void mark_unread(const std::string& output, const std::string& tensor);
 /// Replaces a text in a file, which must contain it.
 void edit(const std::string& path, const std::string& from, const std::string& to);
 
+/// Number of a report's findings of a rule.
+i64 count_of(const api::CheckReport& report, check::CheckRule rule);
+
 }  // namespace shardtool::test

@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "lib/base/error.h"
-#include "lib/check/baseline.h"
 #include "lib/check/rank_names.h"
 #include "lib/check/subset.h"
 #include "tests/check/broken_checkpoints.h"
@@ -18,13 +17,6 @@ namespace {
 
 using check::CheckRule;
 using check::Severity;
-
-i64 count_of(const api::CheckReport& report, CheckRule rule) {
-  for (const check::RuleCount& row : report.rules) {
-    if (row.rule == rule) return row.count;
-  }
-  return 0;
-}
 
 TEST_CASE("everything that is wrong is found at once, in all files") {
   const TempFolder folder;
@@ -172,92 +164,6 @@ TEST_CASE("a link without a target is a missing file") {
   CHECK(report.findings[0].file == model + "/config.json");
 }
 
-TEST_CASE("a baseline leaves out what it knows, and nothing else") {
-  const TempFolder folder;
-  const std::string model = copy_sample(folder);
-  edit(model + "/config.json", R"("vocab_size": 1000)", R"("vocab_size": 1001)");
-  const api::CheckReport before = api::check(options_for(model));
-  REQUIRE(before.errors == 1);
-  api::CheckOptions options = options_for(model);
-  options.baseline =
-      folder.write("baseline.json", api::baseline_text(before, folder / "baseline.json"));
-  const api::CheckReport same = api::check(options);
-  CHECK(same.errors == 0);
-  CHECK(same.known == 1);
-  CHECK(same.findings.empty());
-  CHECK(same.rules.empty());
-  edit(model + "/config.json", R"("hidden_size": 64)", R"("hidden_size": 63)");
-  const api::CheckReport worse = api::check(options);
-  CHECK(worse.known == 1);
-  CHECK(count_of(worse, CheckRule::kHiddenSize) > 0);
-  CHECK(count_of(worse, CheckRule::kVocabSize) == 0);
-  const std::string twice = R"({"id":"ST0403","count":9223372036854775807})";
-  for (const std::string& text :
-       {std::string("{"), std::string("{}"), std::string("[]"),
-        R"({"format_version":"2.0","root":".","findings":[)" + twice + "," + twice + "]}"}) {
-    options.baseline = folder.write("baseline.json", text);
-    CHECK_ERROR(kMalformed, api::check(options));
-  }
-}
-
-/// Two checkpoints with the same fault, and a baseline with the first one's findings.
-struct TwoFaults {
-  TempFolder folder;
-  std::string first = folder / "out/a";
-  std::string second = folder / "out/b";
-  std::string baseline = folder / "known.json";
-
-  TwoFaults() {
-    for (const std::string& model : {first, second}) {
-      std::filesystem::create_directories(folder / "out");
-      std::filesystem::rename(copy_sample(folder), model);
-      edit(model + "/config.json", R"("vocab_size": 1000)", R"("vocab_size": 1001)");
-    }
-    folder.write("known.json", api::baseline_text(api::check(options_for(first)), baseline));
-  }
-  api::CheckReport check(const std::vector<std::string>& sources) const {
-    api::CheckOptions options;
-    options.sources = sources;
-    options.baseline = baseline;
-    return api::check(options);
-  }
-};
-
-TEST_CASE("a baseline of one folder does not hide the same fault in another") {
-  const TwoFaults fixture;
-  const api::CheckReport both = fixture.check({fixture.first, fixture.second});
-  CHECK(both.known == 1);
-  REQUIRE(both.errors == 1);
-  CHECK(both.findings.front().file == fixture.second + "/config.json");
-  CHECK(fixture.check({fixture.second}).errors == 1);
-}
-
-TEST_CASE("a baseline knows a folder by every way to name it") {
-  namespace fs = std::filesystem;
-  const TwoFaults fixture;
-  const std::string& a = fixture.first;
-  fs::create_directory_symlink(fs::path(a).parent_path(), fixture.folder / "link");
-  for (const std::string& name :
-       {a, a + "/", a + "/.", a + "/../a", a + "//", fixture.folder / "link/a",
-        fs::relative(a).string(), "./" + fs::relative(a).string(), a + "/../../out/b/../a"}) {
-    CAPTURE(name);
-    const api::CheckReport report = fixture.check({name});
-    CHECK(report.known == 1);
-    CHECK(report.errors == 0);
-  }
-}
-
-TEST_CASE("a baseline that knew files by their names alone is refused and says how to renew it") {
-  const TwoFaults fixture;
-  fixture.folder.write("known.json", R"({"format_version": "1.0", "findings": [
-    {"id": "ST0403", "file": "config.json", "tensor": "model.embed_tokens.weight", "count": 1}]})");
-  const auto error = testing::error_of([&] { fixture.check({fixture.second}); });
-  REQUIRE(error.has_value());
-  CHECK(error->code() == ErrorCode::kMalformed);
-  CHECK(error->help_lines().at(0).find("--write-baseline " + fixture.baseline) !=
-        std::string::npos);
-}
-
 TEST_CASE("profiles and --ignore change what a rule weighs") {
   const check::Profile none("");
   const check::Profile strict("strict");
@@ -378,17 +284,6 @@ TEST_CASE("a rank that lost its file does not hide what is wrong with the others
   CHECK(report.bytes_read > 0);
 }
 
-TEST_CASE("a shard that ends outside its file is not read, the others are") {
-  const TempFolder folder;
-  const std::string output = split_sample(folder);
-  const std::string file = output + "/model-rank-1-part-0.safetensors";
-  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
-  const api::CheckReport report = api::check(reading(options_for(output)));
-  CHECK(count_of(report, CheckRule::kTruncated) == 1);
-  CHECK(count_of(report, CheckRule::kShardHash) == 0);
-  CHECK(report.bytes_read > 0);
-}
-
 TEST_CASE(
     "an uneven cut is announced, for the checkpoint that has it and the mapping that makes it") {
   const TempFolder folder;
@@ -412,66 +307,6 @@ TEST_CASE(
   api::CheckOptions mapped = options_for(SHARDTOOL_SAMPLE);
   mapped.mapping = split.mapping;
   CHECK(count_of(api::check(mapped), CheckRule::kUneven) == 1);
-}
-
-TEST_CASE("heads that devices share on purpose are no overlap, and must be equal") {
-  const TempFolder folder;
-  api::SplitOptions split;
-  split.source = SHARDTOOL_SAMPLE;
-  split.mapping.preset = "llama";
-  split.mapping.mesh = mesh::parse_mesh("tp=3");
-  split.mapping.settings = {{"axes.kv_heads.small", "gather"}};
-  split.write.output = folder / "tp3";
-  api::split(split);
-  const api::CheckReport good = api::check(reading(options_for(split.write.output)));
-  CHECK(good.warnings == 0);
-  CHECK(good.errors == 0);
-  // The first byte of rank 1's k_proj is the first of rank 0's.
-  const std::string manifest = read_file(split.write.output + "/manifest.json");
-  const size_t tensor = manifest.find("\"model.layers.0.self_attn.k_proj.weight\"");
-  const size_t shard = manifest.find("\"rank\":1", tensor);
-  const size_t offset = manifest.find("\"offset\":", shard) + 9;
-  const auto at = static_cast<size_t>(std::stoll(manifest.substr(offset)));
-  const std::string file = split.write.output + "/model-rank-1-part-0.safetensors";
-  std::string bytes = read_file(file);
-  bytes[at] = static_cast<char>(bytes[at] ^ 1);
-  folder.write("tp3/model-rank-1-part-0.safetensors", bytes);
-  const api::CheckReport damaged = api::check(reading(options_for(split.write.output)));
-  CHECK(count_of(damaged, CheckRule::kShardHash) == 1);
-  CHECK(count_of(damaged, CheckRule::kReplicasDiffer) == 1);
-}
-
-TEST_CASE("a shard of zeros is told as a doubt, unless a manifest records it or masks have it") {
-  const TempFolder folder;
-  Tensors tensors;
-  for (const auto& [name, dtype] : {std::pair("moments", Dtype::kF32),
-                                    {"codes", Dtype::kI32},
-                                    {"groups", Dtype::kI32},
-                                    {"mask", Dtype::kBool}}) {
-    const bool is_vector = std::string(name) == "groups";
-    Tensor& tensor = tensors[name];
-    tensor = numbered_tensor(name, dtype, is_vector ? Shape{8} : Shape{8, 4});
-    std::fill(tensor.bytes.begin() + std::ssize(tensor.bytes) / 2, tensor.bytes.end(), 0);
-    if (dtype == Dtype::kBool) std::fill_n(tensor.bytes.begin(), tensor.bytes.size() / 2, 1);
-  }
-  write_checkpoint(folder / "whole", tensors);
-  api::SplitOptions split;
-  split.source = folder / "whole";
-  split.mapping.path = folder.write("rows.json", R"({"version": 1, "mesh": [{"axis": "tp",
-      "size": 2}], "rules": [{"match": "**", "strategy": "rowwise"}]})");
-  split.write.output = folder / "out";
-  api::split(split);
-  CHECK(api::check(reading(options_for(split.write.output))).findings.empty());
-
-  std::filesystem::remove(split.write.output + "/manifest.json");
-  api::CheckOptions foreign = reading(options_for(split.write.output));
-  foreign.mapping = split.mapping;
-  const api::CheckReport report = api::check(foreign);
-  CHECK(report.errors == 0);
-  CHECK(count_of(report, CheckRule::kZeroShard) == 2);
-  for (const check::Finding& finding : report.findings) {
-    if (finding.rule == CheckRule::kZeroShard) CHECK(finding.rank == 1);
-  }
 }
 
 TEST_CASE("a weights file behind a link out of the folder is told") {

@@ -1,0 +1,90 @@
+// Values of shards, which are read.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lib/base/error.h"
+#include "tests/check/broken_checkpoints.h"
+#include "tests/support/checkpoint_files.h"
+#include "tests/support/throws.h"
+
+namespace shardtool::test {
+namespace {
+
+using check::CheckRule;
+
+TEST_CASE("a shard that ends outside its file is not read, the others are") {
+  const TempFolder folder;
+  const std::string output = split_sample(folder);
+  const std::string file = output + "/model-rank-1-part-0.safetensors";
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  const api::CheckReport report = api::check(reading(options_for(output)));
+  CHECK(count_of(report, CheckRule::kTruncated) == 1);
+  CHECK(count_of(report, CheckRule::kShardHash) == 0);
+  CHECK(report.bytes_read > 0);
+}
+
+TEST_CASE("heads that devices share on purpose are no overlap, and must be equal") {
+  const TempFolder folder;
+  api::SplitOptions split;
+  split.source = SHARDTOOL_SAMPLE;
+  split.mapping.preset = "llama";
+  split.mapping.mesh = mesh::parse_mesh("tp=3");
+  split.mapping.settings = {{"axes.kv_heads.small", "gather"}};
+  split.write.output = folder / "tp3";
+  api::split(split);
+  const api::CheckReport good = api::check(reading(options_for(split.write.output)));
+  CHECK(good.warnings == 0);
+  CHECK(good.errors == 0);
+  // The first byte of rank 1's k_proj is the first of rank 0's.
+  const std::string manifest = read_file(split.write.output + "/manifest.json");
+  const size_t tensor = manifest.find("\"model.layers.0.self_attn.k_proj.weight\"");
+  const size_t shard = manifest.find("\"rank\":1", tensor);
+  const size_t offset = manifest.find("\"offset\":", shard) + 9;
+  const auto at = static_cast<size_t>(std::stoll(manifest.substr(offset)));
+  const std::string file = split.write.output + "/model-rank-1-part-0.safetensors";
+  std::string bytes = read_file(file);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  folder.write("tp3/model-rank-1-part-0.safetensors", bytes);
+  const api::CheckReport damaged = api::check(reading(options_for(split.write.output)));
+  CHECK(count_of(damaged, CheckRule::kShardHash) == 1);
+  CHECK(count_of(damaged, CheckRule::kReplicasDiffer) == 1);
+}
+
+TEST_CASE("a shard of zeros is told as a doubt, unless a manifest records it or masks have it") {
+  const TempFolder folder;
+  Tensors tensors;
+  for (const auto& [name, dtype] : {std::pair("moments", Dtype::kF32),
+                                    {"codes", Dtype::kI32},
+                                    {"groups", Dtype::kI32},
+                                    {"mask", Dtype::kBool}}) {
+    const bool is_vector = std::string(name) == "groups";
+    Tensor& tensor = tensors[name];
+    tensor = numbered_tensor(name, dtype, is_vector ? Shape{8} : Shape{8, 4});
+    std::fill(tensor.bytes.begin() + std::ssize(tensor.bytes) / 2, tensor.bytes.end(), 0);
+    if (dtype == Dtype::kBool) std::fill_n(tensor.bytes.begin(), tensor.bytes.size() / 2, 1);
+  }
+  write_checkpoint(folder / "whole", tensors);
+  api::SplitOptions split;
+  split.source = folder / "whole";
+  split.mapping.path = folder.write("rows.json", R"({"version": 1, "mesh": [{"axis": "tp",
+      "size": 2}], "rules": [{"match": "**", "strategy": "rowwise"}]})");
+  split.write.output = folder / "out";
+  api::split(split);
+  CHECK(api::check(reading(options_for(split.write.output))).findings.empty());
+
+  std::filesystem::remove(split.write.output + "/manifest.json");
+  api::CheckOptions foreign = reading(options_for(split.write.output));
+  foreign.mapping = split.mapping;
+  const api::CheckReport report = api::check(foreign);
+  CHECK(report.errors == 0);
+  CHECK(count_of(report, CheckRule::kZeroShard) == 2);
+  for (const check::Finding& finding : report.findings) {
+    if (finding.rule == CheckRule::kZeroShard) CHECK(finding.rank == 1);
+  }
+}
+
+}  // namespace
+}  // namespace shardtool::test
