@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <string_view>
 
 #include "cli/print/table.h"
 #include "cli/print/text.h"
@@ -56,14 +55,11 @@ std::vector<size_t> cut_axes(const std::vector<api::InspectShard>& shards) {
 
 /// Formats as "[0, 4) pad 2 x [0, 8)", with "copied" in place of "pad" on axes with copies.
 std::string slices_text(const index::Region& region, const std::vector<api::ExplainAxis>& axes) {
-  constexpr std::string_view kPad = "pad ";
   if (region.empty()) return to_string(region);
   std::vector<std::string> texts;
   for (size_t a = 0; a < region.size(); ++a) {
-    std::string& text = texts.emplace_back(to_string(region[a]));
-    if (a >= axes.size() || !axes[a].has_copies) continue;
-    for (size_t at = text.find(kPad); at != text.npos; at = text.find(kPad, at + 1))
-      text.replace(at, kPad.size(), "copied ");
+    const bool has_copies = a < axes.size() && axes[a].has_copies;
+    texts.push_back(to_string(region[a], has_copies ? "copied" : "pad"));
   }
   return fmt::format("{}", fmt::join(texts, " x "));
 }

@@ -243,11 +243,12 @@ AxisMap pad(const AxisMap& a, i64 n) {
   return AxisMap(n, a.global_size(), {a.pieces().begin(), a.pieces().end()});
 }
 
-std::string to_string(const AxisMap& a) {
+std::string to_string(const AxisMap& a, std::string_view padding) {
   std::string text;
   i64 next = 0;
   const auto append_padding = [&](i64 until) {
-    if (until > next) text += fmt::format("{}pad {}", text.empty() ? "" : " ", until - next);
+    if (until > next)
+      text += fmt::format("{}{} {}", text.empty() ? "" : " ", padding, until - next);
   };
   for (const Piece& p : a.pieces()) {
     append_padding(p.local);

@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/checked.h"
@@ -118,7 +119,8 @@ std::optional<i64> interval_begin(const AxisMap& a);
 /// Enlarges the local extent to n >= local_size; the new indices are padding.
 AxisMap pad(const AxisMap& a, i64 n);
 
-/// Formats as "[0, 192) [640, 832) pad 2", in local order; "nothing" for an empty map.
-std::string to_string(const AxisMap& a);
+/// Formats as "[0, 192) [640, 832) pad 2", in local order, with another word for padding if it is
+/// given; "nothing" for an empty map.
+std::string to_string(const AxisMap& a, std::string_view padding = "pad");
 
 }  // namespace shardtool::index
