@@ -15,6 +15,7 @@
 #include "lib/api/transfer/run_identity.h"
 #include "lib/api/transfer/run_note.h"
 #include "lib/api/transfer/share_record.h"
+#include "lib/api/transfer/shares.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/verify.h"
 #include "lib/base/error.h"
@@ -72,7 +73,7 @@ class ShareRun {
         report.replicas_compared =
             api::compare_replicas(run_.source, sources_, options_.resources, share_);
       }
-      if (leads()) {
+      if (leads(options_)) {
         require_equal(run_.source, run_.target.left_out, sources_, options_.resources);
       }
       move(report);
@@ -86,9 +87,6 @@ class ShareRun {
   }
 
  private:
-  /// True for the share that also writes what belongs to no tensor.
-  bool leads() const { return share_.number == 0; }
-
   void move(TransformReport& report) {
     if (!ended_shares(folder_.place(), identity_.id()).empty()) {
       // Opening would give a file that was cut off its size again.
@@ -98,7 +96,7 @@ class ShareRun {
     }
     const auto open = [&](const std::string& name) -> store::File& { return folder_.open(name); };
     const auto targets = open_files(run_, options_.io, FoundFiles::kKept, open);
-    if (leads()) {
+    if (leads(options_)) {
       write_frames(run_, targets);
       others_ = write_other_files(run_, options_, open);
     }
@@ -129,8 +127,8 @@ class ShareRun {
 
   void verify(TransformReport& report) {
     const auto hash = [&](size_t t, size_t h) { return std::optional(copied_[t].xxh3[h]); };
-    report.bytes_verified =
-        verify_output(run_, folder_.working_path(), hash, {leads(), is_mine_}, options_.resources);
+    report.bytes_verified = verify_output(run_, folder_.working_path(), hash,
+                                          {leads(options_), is_mine_}, options_.resources);
   }
 
   /// Throws kInternal for an incomplete tensor.

@@ -13,6 +13,10 @@ i64 bytes_of(const exec::TensorMove& move) {
 
 }  // namespace
 
+bool leads(const WriteOptions& options) {
+  return !options.share || options.share->number == 0;
+}
+
 WorkShares summarize_shares(std::span<const exec::TensorMove> moves, std::span<const int> owners,
                             int shares) {
   std::vector<i64> bytes(static_cast<size_t>(shares));

@@ -14,6 +14,9 @@ namespace shardtool::api {
 std::vector<int> share_out(std::span<const exec::TensorMove> moves, std::span<const size_t> order,
                            int shares);
 
+/// True for the process that also writes what belongs to no tensor.
+bool leads(const WriteOptions& options);
+
 /// Returns the smallest and largest share.
 WorkShares summarize_shares(std::span<const exec::TensorMove> moves, std::span<const int> owners,
                             int shares);

@@ -243,6 +243,13 @@ std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const Wri
   return written;
 }
 
+std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const WriteOptions& options,
+                                                  const std::string& folder) {
+  store::OutputFiles files(folder);
+  return write_other_files(
+      run, options, [&](const std::string& name) -> store::File& { return files.create(name); });
+}
+
 void clear_padded_shards(const WriteRun& run, const std::vector<bool>& is_mine,
                          const exec::FinishedTensors& finished,
                          std::span<const exec::TargetFile> targets) {

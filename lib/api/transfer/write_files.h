@@ -56,6 +56,9 @@ void write_frames(const WriteRun& run, std::span<const exec::TargetFile> targets
 /// Writes the files beside the weights: those that the options copy from the source, and the index.
 std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const WriteOptions& options,
                                                   const OpenFile& open);
+/// Writes them into a folder.
+std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const WriteOptions& options,
+                                                  const std::string& folder);
 
 /// Zeroes the unfinished shards with padding of tensors that `is_mine` selects, in files of an
 /// interrupted run: copying writes no padding, and the old content is unknown.

@@ -10,7 +10,6 @@
 #include "lib/api/transfer/scratch_folder.h"
 #include "lib/exec/compare.h"
 #include "lib/exec/shifted.h"
-#include "lib/store/local/output_files.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::api {
@@ -80,9 +79,7 @@ bool has_same_text(const std::string& path, const std::string& other) {
 /// True if the output has the files beside the weights as the run would write them.
 bool has_other_files(const WriteRun& run, const WriteOptions& options) {
   const ScratchFolder scratch(std::filesystem::temp_directory_path().string(), "compare");
-  store::OutputFiles files(scratch / ".");
-  const auto others = write_other_files(
-      run, options, [&](const std::string& name) -> store::File& { return files.create(name); });
+  const auto others = write_other_files(run, options, scratch / ".");
   return std::ranges::all_of(others, [&](const store::WrittenFile& file) {
     return has_same_text(scratch / file.name, options.output + "/" + file.name);
   });

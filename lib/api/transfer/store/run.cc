@@ -13,6 +13,7 @@
 #include "lib/api/transfer/run_identity.h"
 #include "lib/api/transfer/scratch_folder.h"
 #include "lib/api/transfer/share_record.h"
+#include "lib/api/transfer/shares.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/transfer/store/budget.h"
 #include "lib/api/transfer/store/finish.h"
@@ -146,10 +147,7 @@ class StoreRun {
   /// Sends the files beside the weights, without the manifest.
   std::vector<store::WrittenFile> send_other_files() {
     const ScratchFolder scratch(std::filesystem::temp_directory_path().string(), "upload");
-    store::OutputFiles files(scratch / ".");
-    auto others = write_other_files(run_, options_, [&](const std::string& name) -> store::File& {
-      return files.create(name);
-    });
+    auto others = write_other_files(run_, options_, scratch / ".");
     for (const store::WrittenFile& file : others) {
       prefix_.put_file(scratch / file.name, file.name, memory_of_parts(options_.resources),
                        [this] { exec::check_cancelled(options_.resources.cancel); });

@@ -5,6 +5,7 @@
 #include "lib/api/transfer/lone_run.h"
 #include "lib/api/transfer/resume.h"
 #include "lib/api/transfer/run_note.h"
+#include "lib/api/transfer/shares.h"
 #include "lib/api/transfer/store/budget.h"
 #include "lib/base/error.h"
 #include "lib/exec/files/range_hash.h"
@@ -169,7 +170,6 @@ void SentTensors::complete() {
   }
 }
 
-/// Throws kInternal for a tensor of the share that the store does not have wholly.
 void SentTensors::check_sent(size_t t) const {
   if (is_complete(run_, t, copied_[t]) && is_durable(t)) return;
   throw Error(ErrorCode::kInternal, "a tensor of the share was not wholly written")
@@ -187,10 +187,6 @@ i64 SentTensors::listed_bytes() const {
 
 void SentTensors::abort() {
   if (output_) output_->abort();
-}
-
-bool leads(const WriteOptions& options) {
-  return !options.share || options.share->number == 0;
 }
 
 }  // namespace shardtool::api

@@ -69,7 +69,4 @@ class SentTensors {
   std::vector<exec::CopiedTensor> copied_;
 };
 
-/// True for the process that also writes what belongs to no tensor.
-bool leads(const WriteOptions& options);
-
 }  // namespace shardtool::api
