@@ -23,8 +23,7 @@ struct ExplainAxis {
   /// Extent with the padding of the shards; without padding, rounded up to physical_size (Haliax:
   /// round_axis_for_partitioning).
   i64 rounded = 0;
-  /// What the slices show as padding has copies of elements: of a refined block, or of the last
-  /// one.
+  /// The padding of the slices has copies of elements: of a refined block, or of the last one.
   bool has_copies = false;
 };
 

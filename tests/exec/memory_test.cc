@@ -66,7 +66,7 @@ std::string sparse_file(const test::TempFolder& folder, i64 bytes) {
   return path;
 }
 
-/// What a thread needs beside its buffers, such as the list of a chunk's pieces.
+/// Bytes that a thread needs beside its buffers, such as the list of a chunk's pieces.
 constexpr i64 kThreadBytes = 192 << 10;
 
 TEST_CASE("buffers stay within the budget, whatever the number of threads") {
