@@ -106,16 +106,18 @@ class Models {
     }
   }
 
-  /// A run of one model on one thread.
-  std::function<void()> run(int model, bool force = false, bool resume = false) const {
+  /// Options for a run of one model on one thread.
+  SplitOptions options(int model, bool force = false) const {
     SplitOptions options;
     options.source = folder_ / ("model" + std::to_string(model));
     options.mapping.path = folder_ / "mapping.json";
     options.write.output = kOutput;
     options.write.force = force;
-    options.write.resume = resume;
     options.write.resources.threads = 1;
-    return [options] { split(options); };
+    return options;
+  }
+  std::function<void()> run(int model, bool force = false) const {
+    return [options = options(model, force)] { split(options); };
   }
   /// Requests of a run that nothing disturbs.
   int requests() {
@@ -235,12 +237,12 @@ TEST_CASE(
     }
     if (!error) continue;
     ++resumed;
-    models.store.disturb([](int, test::PlayedAnswer&) {});
-    models.run(0, true, true)();
+    SplitOptions again = models.options(0, true);
+    again.write.resume = true;
+    const TransformReport report = split(again);
+    CHECK((report.was_complete || report.resumed->tensors == 3));
     CHECK(models.store.below("out") == models.expected[0]);
     CHECK(models.store.open_uploads() == 0);
-    CHECK(models.store.requests() < requests);
-    models.store.disturb(nullptr);
   }
   CHECK(resumed > 0);
   MESSAGE("one of ", requests, " requests failed: ", resumed, " times with --resume afterwards");
