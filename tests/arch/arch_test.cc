@@ -20,6 +20,7 @@ namespace {
 constexpr size_t kMaxFileLines = 500;
 constexpr size_t kMaxFunctionLines = 60;
 constexpr size_t kMaxFolderSources = 40;
+constexpr size_t kMaxTestBytes = 8'000'000;
 
 std::vector<Source> product_sources() {
   return load_sources({"lib", "kernels", "cli"}, {".h", ".cc", ".cu"});
@@ -144,6 +145,13 @@ TEST_CASE("no file is longer than 500 lines") {
 TEST_CASE("no folder has more than 40 sources") {
   const auto all = load_sources({"lib", "kernels", "cli", "tests"}, {".h", ".cc", ".cu"});
   CHECK(fmt::format("{}", fmt::join(crowded_folders(all), ", ")) == "");
+}
+
+TEST_CASE("all files of the tests together have at most 8 MB") {
+  size_t bytes = 0;
+  for (const Source& file : load_sources({"tests"}, {""})) bytes += file.text.size();
+  CHECK(bytes <= kMaxTestBytes);
+  CHECK(bytes > 0);
 }
 
 TEST_CASE("no function is longer than 60 lines") {
