@@ -3,9 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "tests/arch/advice.h"
@@ -20,6 +22,7 @@ namespace {
 constexpr size_t kMaxFileLines = 500;
 constexpr size_t kMaxFunctionLines = 60;
 constexpr size_t kMaxFolderSources = 40;
+constexpr size_t kMaxParagraphWords = 120;
 constexpr size_t kMaxTestBytes = 8'000'000;
 
 std::vector<Source> product_sources() {
@@ -56,6 +59,11 @@ Findings long_file(const Source& source) {
   const size_t lines = lines_of(source.text).size();
   if (lines <= kMaxFileLines) return {};
   return {at_line(source, lines, "too long a file")};
+}
+
+size_t words_in(std::string_view text) {
+  std::istringstream words{std::string(text)};
+  return static_cast<size_t>(std::distance(std::istream_iterator<std::string>(words), {}));
 }
 
 /// Folders that hold more sources, headers counted, than a reader keeps in mind.
@@ -102,6 +110,33 @@ Findings unkeyed_hashes_of_names(const Source& source) {
       findings.push_back(at_line(source, number, "names are hashed by NameMap, NameViewMap, ..."));
     }
   }
+  return findings;
+}
+
+/// Paragraphs and items of lists with too many words. Tables, headings and code are neither.
+Findings long_paragraphs(const Source& source) {
+  Findings findings;
+  size_t number = 0, words = 0, first = 0;
+  bool is_code = false;
+  const auto end = [&] {
+    if (words > kMaxParagraphWords) {
+      findings.push_back(at_line(source, first, fmt::format("a paragraph of {} words", words)));
+    }
+    words = 0;
+  };
+  for (const std::string_view line : lines_of(source.text)) {
+    ++number;
+    const size_t start = std::min(line.find_first_not_of(' '), line.size());
+    const std::string_view text = line.substr(start);
+    const bool is_fence = text.starts_with("```");
+    if (is_fence) is_code = !is_code;
+    const bool is_no_text = text.empty() || is_fence || text[0] == '|' || text[0] == '#';
+    if (is_no_text || text.starts_with("- ")) end();
+    if (is_no_text || is_code || (words == 0 && start >= 4)) continue;
+    if (words == 0) first = number;
+    words += words_in(text.substr(text.starts_with("- ") ? 2 : 0));
+  }
+  end();
   return findings;
 }
 
@@ -167,6 +202,18 @@ TEST_CASE("tables of names from files are hashed under a key of the process") {
   const std::string table = std::string("std::unordered_map<") + "std::string_view, int> x;\n";
   CHECK(unkeyed_hashes_of_names({"lib/api/plan.cc", "\n" + table}).size() == 1);
   CHECK(unkeyed_hashes_of_names({"lib/base/name_map.h", "\n" + table}).empty());
+}
+
+TEST_CASE("no paragraph of a page has more than 120 words") {
+  std::vector<Source> pages = load_sources({"lib", "kernels", "cli", "tests", "samples"}, {".md"});
+  for (const char* page : {"README.md", "CONTRIBUTING.md"}) pages.push_back(load_source(page));
+  CHECK(findings_in(pages, long_paragraphs) == "");
+  std::string text = "# Title\n\n- an item\n- ";
+  for (size_t word = 0; word < kMaxParagraphWords; ++word) text += "word\n";
+  CHECK(long_paragraphs({"README.md", text}).empty());
+  CHECK(long_paragraphs({"README.md", text + "more\n\nan end\n"}) ==
+        Findings{"README.md:4: a paragraph of 121 words"});
+  CHECK(long_paragraphs({"README.md", "```\n" + text + "more\n```\n"}).empty());
 }
 
 TEST_CASE("properties that join conditions have parentheses of their own") {
