@@ -19,6 +19,7 @@ using format::TensorRecord;
 TensorRecord only_shard(const TensorRecord& record, size_t shard, index::HolderSetPool& pool) {
   TensorRecord only;
   only.name = record.name;
+  only.stored = record.stored_on.empty() ? record.stored : record.stored_on[shard];
   only.dtype = record.dtype;
   only.shape = record.shape;
   only.cut = record.cut;
@@ -38,6 +39,7 @@ Manifest about_file(const Manifest& all, int file) {
   one.mesh = all.mesh;
   one.layout = all.layout;
   one.mapping = all.mapping;
+  one.constants = all.constants;
   one.files.push_back(all.files[static_cast<size_t>(file)]);
   for (const format::RankRecord& rank : all.ranks) {
     if (std::ranges::find(rank.files, file) == rank.files.end()) continue;

@@ -27,11 +27,13 @@ std::vector<std::string> ids_of(const api::CheckReport& report) {
   return ids;
 }
 
-std::string split_in_small_files(const TempFolder& folder, const char* mesh) {
+std::string split_in_small_files(const TempFolder& folder, const char* mesh,
+                                 const std::string& layout = "plain") {
   api::SplitOptions options;
   options.source = SHARDTOOL_SAMPLE;
   options.mapping.mesh = mesh::parse_mesh(mesh);
-  options.write.output = folder / mesh;
+  options.write.layout = layout;
+  options.write.output = folder / (mesh + layout);
   options.write.max_file_size = 40'000;
   api::split(options);
   return options.write.output;
@@ -55,6 +57,18 @@ TEST_CASE("every file of an output has no findings alone, nor have all of them n
   CHECK(ids_of(report) == std::vector<std::string>{});
   CHECK(report.files == std::ssize(files));
   CHECK(report.bytes_read == api::check(reading(options_for(output))).bytes_read);
+}
+
+TEST_CASE("a file whose tensors have an engine's names has no findings alone") {
+  const TempFolder folder;
+  for (const char* layout : {"vllm", "sglang", "meta", "dcp-hf"}) {
+    const auto files = files_of(split_in_small_files(folder, "tp=2", layout));
+    REQUIRE(files.size() > 1);
+    for (const std::string& file : files) {
+      CAPTURE(file);
+      CHECK(ids_of(api::check(reading(options_for(file)))) == std::vector<std::string>{});
+    }
+  }
 }
 
 TEST_CASE("a rank's file that is another rank's, or another split's, is found alone") {

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "lib/format/names.h"
+
 namespace shardtool::format::safetensors {
 namespace {
 
@@ -17,6 +19,9 @@ struct Signature {
 
 constexpr std::string_view kPickleHint =
     "files of torch.save are read by their names: rename it so that the name ends in .pt";
+constexpr std::string_view kDcpHint =
+    "a file of a distributed checkpoint (DCP) is read with the others: name its folder, which has "
+    ".metadata";
 constexpr std::string_view kPageHint = "the download failed or needs a login: fetch the file again";
 
 constexpr auto kSignatures = std::to_array<Signature>({
@@ -46,7 +51,7 @@ void refuse_foreign_format(std::string_view head, const std::string& path) {
     throw Error(ErrorCode::kUnsupported, fmt::format("the file is {}", signature.what))
         .at({path, 0, 0, ""})
         .note("expected", "a safetensors file")
-        .help(std::string(signature.hint));
+        .help(std::string(is_dcp_data_name(path) ? kDcpHint : signature.hint));
   }
 }
 

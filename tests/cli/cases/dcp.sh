@@ -20,3 +20,4 @@ try split model -o other --tp 2 --layout dcp --rank 1
 try inspect "$saved#optim"
 truncate -s -1 chunks/__1_0.distcp
 try inspect chunks
+try inspect chunks/__0_0.distcp
