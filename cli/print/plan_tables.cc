@@ -39,8 +39,9 @@ struct PartOfDevice {
   i64 api::PlanDevice::*bytes;
 };
 
-/// Columns of the device table; gathered weights and states only if some device has them.
-std::vector<PartOfDevice> parts_of(const api::MemoryReport& memory) {
+/// Columns of the device table; gathered weights and states only if some device has them. Copies
+/// only in exact tables: devices that share a row may have different ones.
+std::vector<PartOfDevice> parts_of(const api::MemoryReport& memory, bool exact) {
   using Device = api::PlanDevice;
   std::vector<PartOfDevice> parts{{"weights", &Device::weights},
                                   {"copies", &Device::replicated},
@@ -52,6 +53,10 @@ std::vector<PartOfDevice> parts_of(const api::MemoryReport& memory) {
                                   {"activations", &Device::activations},
                                   {"overhead", &Device::overhead},
                                   {"total", &Device::total}};
+  if (!exact) {
+    std::erase_if(parts,
+                  [](const PartOfDevice& part) { return part.bytes == &Device::replicated; });
+  }
   for (const auto rare : {&Device::gathered, &Device::states}) {
     const bool has_any = std::ranges::any_of(
         memory.devices, [rare](const Device& device) { return device.*rare > 0; });
@@ -146,7 +151,7 @@ Table reads_table(const api::SourceReads& reads, bool exact) {
 Table devices_table(const api::MemoryReport& memory, bool exact) {
   Table table{{{exact ? "rank" : "ranks"}}, {}};
   for (const std::string& name : memory.classes) table.columns.push_back({name, true});
-  const std::vector<PartOfDevice> parts = parts_of(memory);
+  const std::vector<PartOfDevice> parts = parts_of(memory, exact);
   for (const PartOfDevice& part : parts) table.columns.push_back({part.title, true});
   table.columns.push_back({"fits"});
   for (size_t begin = 0; begin < memory.devices.size();) {

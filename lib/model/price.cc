@@ -279,6 +279,11 @@ i64 ForwardPass::sequences(const ReplicaWorkload& workload) const {
   return ceil_div(workload.batch, mesh::extent(mesh_, over_));
 }
 
+i64 ForwardPass::stages() const {
+  return 1 + std::ranges::count_if(
+                 layers_, [](const PricedLayer& layer) { return !layer.handoffs.empty(); });
+}
+
 PhasePrice ForwardPass::prefill(const ReplicaWorkload& workload,
                                 const plan::HardwareProfile* profile) const {
   const i64 n = sequences(workload);

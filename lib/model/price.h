@@ -22,8 +22,8 @@ namespace shardtool::model {
 /// number of devices (plan::expected_destinations). Experts compute the expected number of tokens,
 /// top_k / experts of all.
 ///
-/// Along the axes of gathers every device has its own sequences, too, with all weights: before a
-/// layer, its devices gather the weights that they store cut along these axes.
+/// Along the axes `weights.over` every device has its own sequences, too, with all weights: before
+/// a layer, its devices gather the weights that they store cut along these axes.
 ///
 /// An encoder reads the prompt once, in the prefill. Layers after it then have one token per
 /// sequence. Their decode steps attend to the prompt's positions.
@@ -60,6 +60,8 @@ class ForwardPass {
   const mesh::Over& own_tokens() const { return own_tokens_; }
   /// Number of groups of devices that have sequences of their own.
   i64 token_groups() const { return mesh::extent(mesh_, own_tokens_); }
+  /// Number of pipeline stages: groups of successive layers with devices of their own.
+  i64 stages() const;
 
  private:
   i64 sequences(const ReplicaWorkload& workload) const;

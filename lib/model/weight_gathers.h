@@ -13,7 +13,9 @@ namespace shardtool::model {
 
 /// Weights that devices store cut along mesh axes, and gather along them to compute (FSDP).
 struct StoredWeights {
-  mesh::Over over;         ///< axes of the gathers; empty: weights are computed with as stored
+  /// Axes along which devices compute with equal weights, each for its own sequences. Weights that
+  /// are stored cut along them are gathered.
+  mesh::Over over;
   ops::LayoutOf layouts;   ///< as they are stored
   ops::LayoutOf computed;  ///< as devices compute with them
   /// Packed weights by tensor; others are read as the numbers that are stored.

@@ -13,6 +13,9 @@ struct CostReport {
   std::string family;   ///< of the graph; empty without a graph
   std::string why_not;  ///< why there is no price; else empty
   std::optional<model::Price> price;
+  /// Decode step for the sequences of one pipeline stage, which has 1 / stages of all, in
+  /// microseconds. Every sequence gets a token in this time while all stages work.
+  std::optional<double> stage_step_us;
   model::ReplicaWorkload workload;
   std::string profile;              ///< name of the profile; empty without one
   std::string untimed;              ///< why there are no times although there is hardware

@@ -1,11 +1,14 @@
 #include "lib/api/planning/plan_cost.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lib/api/planning/planned_model.h"
 #include "lib/api/planning/unpacked_tensors.h"
 #include "lib/api/transfer/placed_tensors.h"
+#include "lib/base/checked.h"
 #include "lib/base/error.h"
+#include "lib/mapping/resolve/axis_usage.h"
 #include "lib/model/graph/graph_list.h"
 
 namespace shardtool::api {
@@ -35,17 +38,31 @@ void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelCo
   report.workload.kv_cache_bits = cache_bits(&config, &bound, kv_dtype);
   model::StoredWeights weights = weights_of(placed, applied.resolution);
   weights.packed = packed_reads(packed, placed.specs);
-  report.price =
-      model::price(bound, placed.specs, weights, applied.resolution.mesh, report.workload, profile);
+  const model::ForwardPass pass(bound, placed.specs, weights, applied.resolution.mesh);
+  report.price = {pass.prefill(report.workload, profile), pass.decode(report.workload, profile)};
+  model::ReplicaWorkload of_stage = report.workload;
+  of_stage.batch = ceil_div(of_stage.batch, pass.stages());
+  if (const auto roofline = pass.decode(of_stage, profile).roofline)
+    report.stage_step_us = roofline->step_us;
   report.unread = bound.unread;
 }
 
 }  // namespace
 
+mesh::Over replica_axes(const mapping::Resolution& resolution) {
+  mesh::Over over;
+  for (const std::string& axis : resolution.gathered) over.push_back({axis});
+  for (const mesh::MeshAxis& axis : mapping::uncut_axes(resolution)) {
+    if (std::ranges::find(resolution.gathered, axis.name) == resolution.gathered.end())
+      over.push_back({axis.name});
+  }
+  return over;
+}
+
 model::StoredWeights weights_of(const PlacedTensors& placed,
                                 const mapping::Resolution& resolution) {
   model::StoredWeights weights{{}, placed.stored_layouts(), placed.computed_layouts()};
-  for (const std::string& axis : resolution.gathered) weights.over.push_back({axis});
+  weights.over = replica_axes(resolution);
   return weights;
 }
 

@@ -16,6 +16,10 @@
 
 namespace shardtool::api {
 
+/// Returns the mesh axes along which devices have sequences of their own and compute with equal
+/// weights: those of role "fsdp", and those along which no tensor is cut.
+mesh::Over replica_axes(const mapping::Resolution& resolution);
+
 /// Returns the layouts of the placed tensors as stored and as computed with. `placed` must outlive
 /// the result.
 model::StoredWeights weights_of(const PlacedTensors& placed, const mapping::Resolution& resolution);

@@ -378,12 +378,11 @@ void set_layers(const AppliedMapping& applied, const PlannedModel& model,
   }
 }
 
-/// Returns the number of groups of devices with sequences of their own: along axes of role "fsdp",
-/// and along those that distribute experts alone.
+/// Returns the number of groups of devices with sequences of their own: along replica_axes, and
+/// along those that distribute experts alone.
 i64 sequence_groups(const PlannedModel& model, const mapping::Resolution& resolution) {
-  i64 groups = mesh::extent(resolution.mesh, token_axes_of(model, resolution));
-  for (const std::string& axis : resolution.gathered) groups *= resolution.mesh.axis(axis).size;
-  return groups;
+  return mesh::extent(resolution.mesh, token_axes_of(model, resolution)) *
+         mesh::extent(resolution.mesh, replica_axes(resolution));
 }
 
 }  // namespace

@@ -71,6 +71,35 @@ TEST_CASE("a forward pass has a price with and without a profile") {
   CHECK(timed.price->decode.roofline->comm_us > 0);
 }
 
+TEST_CASE("replicas along a mesh axis that cuts nothing share the sequences") {
+  const auto profile = api::load_profile("h100-sxm");
+  const auto step_of = [&](const char* mesh, i64 batch) {
+    const auto model = applied(mapping::tiny_llama(), "llama", mesh);
+    model::ReplicaWorkload workload;
+    workload.batch = batch;
+    const auto report =
+        api::forward_cost(&model.config, nullptr, model.mapping, workload, "", &profile);
+    CHECK(report.workload.batch == batch);
+    CHECK(report.stage_step_us == report.price->decode.roofline->step_us);
+    return report.price->decode.roofline->step_us;
+  };
+  CHECK(step_of("dp=2,tp=2", 7) == step_of("tp=2", 4));
+  CHECK(step_of("dp=2,tp=2", 7) < step_of("tp=2", 7));
+  CHECK(step_of("dp=8", 8) == step_of("tp=1", 1));
+}
+
+TEST_CASE("a pipeline's sequences are divided among its stages") {
+  const auto profile = api::load_profile("h100-sxm");
+  const auto model = applied(mapping::tiny_llama(), "llama", "pp=2");
+  const auto cost_of = [&](i64 batch) {
+    model::ReplicaWorkload workload;
+    workload.batch = batch;
+    return api::forward_cost(&model.config, nullptr, model.mapping, workload, "", &profile);
+  };
+  CHECK(cost_of(9).stage_step_us == cost_of(5).price->decode.roofline->step_us);
+  CHECK(cost_of(9).stage_step_us < cost_of(9).price->decode.roofline->step_us);
+}
+
 TEST_CASE("without a config, a graph or the graph's tensors there is a reason and no number") {
   auto model = applied(mapping::tiny_llama(), "llama", "tp=2");
   const auto reason = [&](const mapping::ModelConfig* config) {

@@ -48,7 +48,7 @@ TEST_CASE("training: weights, gradients and Adam of one device's parameters, by 
   CHECK(device.total == device.training + device.gathered);
 }
 
-TEST_CASE("devices along an axis of experts alone cache their own sequences") {
+TEST_CASE("devices along an axis of experts alone, and replicas, cache their own sequences") {
   PlanOptions options;
   options.workload.batch = 5;
   options.workload.context = 64;
@@ -65,6 +65,10 @@ TEST_CASE("devices along an axis of experts alone cache their own sequences") {
   CHECK(memory(golden_model("mixtral"), "ep=2", options).sequence_groups == 2);
   CHECK(memory(golden_model("mixtral"), "tp=2", options).sequence_groups == 1);
   CHECK(10 * fullest("ep=2,tp=2").kv == 3 * alone.kv);  // and half of the heads
+  const PlanDevice replica = fullest("dp=2");
+  CHECK(5 * replica.kv == 3 * alone.kv);
+  CHECK(replica.weights == alone.weights);
+  CHECK(memory(golden_model("mixtral"), "dp=2,tp=2", options).sequence_groups == 2);
 }
 
 }  // namespace
