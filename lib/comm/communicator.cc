@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "lib/comm/group_communicator.h"
 
@@ -155,7 +156,11 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
 }
 
 void Communicator::abort(const std::string& reason) noexcept {
-  do_abort(fmt::format("process {} of {} failed: {}", rank_, size_, reason));
+  try {
+    do_abort(fmt::format("process {} of {} failed: {}", rank_, size_, reason));
+  } catch (const std::bad_alloc&) {
+    do_abort("out of memory");
+  }
 }
 
 void Communicator::set_deadline(std::chrono::milliseconds first, std::chrono::milliseconds later) {

@@ -4,22 +4,34 @@
 
 #include <condition_variable>
 #include <exception>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "lib/base/threads.h"
 #include "lib/comm/agreement.h"
 #include "lib/comm/tcp/mailbox.h"
 
 namespace shardtool::comm {
 namespace {
 
+/// Reason of an abort for which there is no other text: short enough to need no memory itself.
+constexpr const char* kNoMemory = "out of memory";
+
 /// State shared by the ranks. The mutex protects everything.
 struct Hub {
   explicit Hub(int ranks)
       : mailboxes(static_cast<size_t>(ranks)), ended(mailboxes.size()), waiting(mailboxes.size()) {}
+
+  /// Waits until every rank has its thread; returns false if one has none.
+  bool all_begin() {
+    const std::lock_guard lock(mutex);
+    return begins;
+  }
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -28,6 +40,7 @@ struct Hub {
   std::vector<bool> waiting;
   std::optional<std::string> aborted;
   bool stopped = false;
+  bool begins = true;  ///< false: a rank has no thread, and none runs
 };
 
 class EmbeddedCommunicator final : public Communicator {
@@ -91,7 +104,11 @@ class EmbeddedCommunicator final : public Communicator {
 
   void do_abort(const std::string& reason) noexcept override {
     const std::lock_guard lock(hub_.mutex);
-    if (!hub_.aborted) hub_.aborted = reason;
+    try {
+      if (!hub_.aborted) hub_.aborted = reason;
+    } catch (const std::bad_alloc&) {
+      hub_.aborted = kNoMemory;
+    }
     hub_.changed.notify_all();
   }
 
@@ -127,14 +144,22 @@ struct Failure {
   bool is_of_others = false;  ///< lost a peer, or was stopped
 };
 
-Failure run_rank(Hub& hub, int rank, int size, const std::function<void(Communicator&)>& body) {
-  EmbeddedCommunicator comm(hub, rank, size);
+/// Runs `body`, and throws its error with a note that names the rank.
+void run_named(Communicator& comm, const std::function<void(Communicator&)>& body) {
   try {
     run_or_abort(comm, [&] { body(comm); });
   } catch (Error& error) {
+    error.note("process", fmt::format("{} of {}", comm.rank(), comm.size()));
+    throw;
+  }
+}
+
+Failure run_rank(Communicator& comm, const std::function<void(Communicator&)>& body) noexcept {
+  try {
+    run_named(comm, body);
+  } catch (const Error& error) {
     const bool of_others =
         error.code() == ErrorCode::kPeerLost || error.code() == ErrorCode::kInterrupted;
-    error.note("process", fmt::format("{} of {}", rank, size));
     return {std::current_exception(), of_others};
   } catch (...) {
     return {std::current_exception(), false};
@@ -146,13 +171,28 @@ Failure run_rank(Hub& hub, int rank, int size, const std::function<void(Communic
 
 void run_embedded(int ranks, const std::function<void(Communicator&)>& body) {
   Hub hub(ranks);
-  std::vector<Failure> failures(static_cast<size_t>(ranks));
+  std::vector<std::unique_ptr<Communicator>> comms;
+  for (int rank = 0; rank < ranks; ++rank) {
+    comms.push_back(std::make_unique<EmbeddedCommunicator>(hub, rank, ranks));
+  }
+  std::vector<Failure> failures(comms.size());
+  const auto run = [&](size_t rank) {
+    const auto comm = std::move(comms[rank]);
+    if (hub.all_begin()) failures[rank] = run_rank(*comm, body);
+  };
   {
     std::vector<std::jthread> threads;
-    for (int rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back(
-          [&, rank] { failures[static_cast<size_t>(rank)] = run_rank(hub, rank, ranks, body); });
+    const std::lock_guard lock(hub.mutex);  // no rank begins before all have their threads
+    for (size_t rank = 0; rank < comms.size() && hub.begins; ++rank) {
+      hub.begins = start_thread(threads, [&run, rank] { run(rank); });
     }
+  }
+  if (!hub.begins) {
+    throw Error(ErrorCode::kLimit,
+                fmt::format("the system refused a thread for each of {} ranks", ranks))
+        .help(
+            "lower the number of ranks, or raise the limits of threads and of memory "
+            "(`ulimit -u`, `ulimit -v`, pids.max of the control group)");
   }
   for (const bool of_others : {false, true}) {
     for (const Failure& failure : failures) {

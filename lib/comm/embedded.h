@@ -11,7 +11,7 @@ namespace shardtool::comm {
 ///
 /// A rank whose body throws ends the run for all. Throws the exception of the lowest rank that
 /// failed by itself, in preference to ranks that lost a peer or were stopped; an Error gets a note
-/// that names the rank.
+/// that names the rank. Throws kLimit, without a call of `body`, if the system refuses a thread.
 void run_embedded(int ranks, const std::function<void(Communicator&)>& body);
 
 }  // namespace shardtool::comm

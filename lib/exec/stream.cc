@@ -9,7 +9,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <thread>
 #include <tuple>
 #include <variant>
 
@@ -140,18 +139,7 @@ class Run {
   }
 
   void go() {
-    {
-      std::vector<std::jthread> workers;
-      for (int i = 1; i < threads_; ++i) {
-        // Continue with fewer threads if the system refuses more.
-        try {
-          workers.emplace_back([this] { work(); });
-        } catch (const std::system_error&) {
-          break;
-        }
-      }
-      work();
-    }
+    run_workers(threads_, [this](const std::atomic<bool>&) { work(); });
     if (failure_) std::rethrow_exception(failure_);
     progress_.finish();
   }

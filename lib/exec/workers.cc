@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "lib/base/threads.h"
 
 namespace shardtool::exec {
 
@@ -29,11 +30,7 @@ void run_workers(i64 threads, const std::function<void(const std::atomic<bool>& 
   };
   {
     std::vector<std::jthread> helpers;
-    try {
-      for (i64 i = 1; i < threads; ++i) helpers.emplace_back(guarded);
-    } catch (const std::system_error&) {
-      // Continue with fewer threads if the system refuses more.
-    }
+    start_workers(helpers, threads - 1, guarded);
     guarded();
   }
   if (failure) std::rethrow_exception(failure);

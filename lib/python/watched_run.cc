@@ -8,8 +8,10 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/threads.h"
 
 namespace nb = nanobind;
 
@@ -82,7 +84,11 @@ std::exception_ptr call_back(nb::handle callback, const std::optional<exec::Prog
 void run_watched(exec::Resources& resources, nb::handle progress,
                  const std::function<void()>& work) {
   WatchedRun run(resources, !progress.is_none());
-  std::thread worker([&] { run.run(work); });
+  std::vector<std::jthread> worker;
+  if (!start_thread(worker, [&] { run.run(work); })) {
+    throw Error(ErrorCode::kLimit, "the system refused a thread")
+        .help("raise the limits of threads and of memory (`ulimit -u`, `ulimit -v`)");
+  }
   std::exception_ptr raised;
   std::optional<exec::Progress> latest;
   for (bool goes_on = true; goes_on;) {
@@ -91,7 +97,7 @@ void run_watched(exec::Resources& resources, nb::handle progress,
     raised = call_back(progress, latest);
     if (raised) run.cancel();
   }
-  worker.join();
+  worker.front().join();
   if (raised) std::rethrow_exception(raised);
   if (run.failure()) std::rethrow_exception(run.failure());
 }

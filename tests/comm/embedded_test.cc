@@ -9,6 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/comm/reduce.h"
 #include "tests/comm/laws.h"
+#include "tests/comm/refused_threads.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::comm {
@@ -63,6 +64,26 @@ TEST_CASE("of several that fail, the lowest rank is told, and exceptions of any 
   CHECK_THROWS_AS(run_embedded(2, [](Communicator&) { throw std::out_of_range("far"); }),
                   std::out_of_range);
   CHECK_THROWS_AS(run_embedded(2, [](Communicator&) { throw 7; }), int);
+}
+
+TEST_CASE("where the system refuses a rank its thread, none begins, and all end") {
+  for (const int allowed : {0, 1, 3}) {
+    CAPTURE(allowed);
+    std::atomic<int> begun = 0;
+    std::optional<Error> error;
+    {
+      const testing::RefusedThreads refused(allowed);
+      error = run_fails(4, [&](Communicator& comm) {
+        ++begun;
+        comm.barrier();
+      });
+    }
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kLimit);
+    CHECK(error->message() == "the system refused a thread for each of 4 ranks");
+    CHECK(begun == 0);
+  }
+  CHECK_NOTHROW(run_embedded(4, [](Communicator& comm) { comm.barrier(); }));
 }
 
 TEST_CASE("a rank that ends early is missed by name") {

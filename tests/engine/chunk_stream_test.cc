@@ -9,6 +9,7 @@
 #include "kernels/field/field.h"
 #include "lib/base/error.h"
 #include "lib/engine/run/crew.h"
+#include "tests/comm/refused_threads.h"
 
 namespace shardtool::engine {
 namespace {
@@ -75,6 +76,27 @@ TEST_CASE("a stream that nobody empties ends, and one that is empty says so") {
   const ChunkStream stream(requests(source, std::vector<i64>(1000, 100)), 300, 3);
   ChunkStream empty(requests(source, {}), 300, 1);
   CHECK_THROWS_AS(empty.take(), Error);
+}
+
+TEST_CASE("where the system refuses threads, those that there are read and work alone") {
+  for (const int allowed : {0, 1}) {
+    CAPTURE(allowed);
+    const testing::RefusedThreads refused(allowed);
+    const Source source;
+    ChunkStream stream(requests(source, {10, 20, 30}), 300, 3);
+    for (const size_t size : {10U, 20U, 30U}) CHECK(stream.take().size() == size);
+    CHECK_THROWS_AS(stream.take(), Error);
+    Crew crew(3);
+    std::atomic<i64> sum = 0;
+    crew.run(10, [&](i64 part) { sum += part; });
+    CHECK(sum == 45);
+  }
+  Source source;
+  source.fails_at = 1;
+  const testing::RefusedThreads refused(0);
+  ChunkStream stream(requests(source, {10, 10}), 100, 2);
+  CHECK(stream.take().size() == 10);
+  CHECK_THROWS_AS(stream.take(), Error);
 }
 
 TEST_CASE("a crew does every part once, however many there are, and throws what one threw") {

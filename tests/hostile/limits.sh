@@ -194,9 +194,16 @@ chmod -R a+rX "$work/source"
 as_nobody=()
 if ((EUID == 0)); then as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups); fi
 if [[ $sanitized == no ]] && "${as_nobody[@]}" true 2>/dev/null; then
-  one_thread() { (ulimit -u 1 && exec "${as_nobody[@]}" "$@"); }
-  expect H13 0 "done" one_thread "$work/shardtool" split "$work/source" -o "$work/nobody/out" --tp 2 -j 8
+  # threads NUMBER COMMAND...: with so many threads at the most.
+  threads() { (ulimit -u "$1" && shift && exec "${as_nobody[@]}" "$@"); }
+  expect H13 0 "done" threads 1 "$work/shardtool" split "$work/source" -o "$work/nobody/out" --tp 2 -j 8
   expect H13 0 "same" "$shardtool" diff "$work/source" "$work/nobody/out"
+  expect H13 0 "pass" threads 1 "$work/shardtool" validate "$work/nobody/out" -r "$work/source" -j 8
+  # Ranks that are threads cannot do with fewer.
+  for number in 1 6; do
+    expect H13 6 "E0501" threads $number "$work/shardtool" validate --demo mlp --ranks 64
+    expect H13 6 "E0501" threads $number "$work/shardtool" plan profile calibrate "$work/nobody" --size 4MiB --rounds 1 --ranks 16
+  done
 else
   not_here+=("H13 (needs setpriv, and no sanitizer)")
 fi

@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
-#include <exception>
-#include <mutex>
-#include <thread>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/exec/files/stored_box.h"
+#include "lib/exec/workers.h"
 
 namespace shardtool::api {
 namespace {
@@ -23,22 +21,9 @@ constexpr i64 kPartBytes = 8 << 20;
 template <class Task>
 void run_parts(i64 count, int threads, const Task& task) {
   std::atomic<i64> next = 0;
-  std::exception_ptr failure;
-  std::mutex mutex;
-  const auto work = [&] {
-    try {
-      for (i64 part = next++; part < count; part = next++) task(part);
-    } catch (...) {
-      next = count;
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  std::vector<std::jthread> others;
-  for (i64 t = 1; t < std::min<i64>(threads, count); ++t) others.emplace_back(work);
-  work();
-  others.clear();
-  if (failure) std::rethrow_exception(failure);
+  exec::run_workers(std::min<i64>(threads, count), [&](const std::atomic<bool>& stop) {
+    for (i64 part = next++; part < count && !stop; part = next++) task(part);
+  });
 }
 
 }  // namespace

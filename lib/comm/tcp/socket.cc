@@ -19,10 +19,10 @@
 #include <future>
 #include <limits>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/threads.h"
 
 namespace shardtool::comm {
 namespace {
@@ -253,11 +253,17 @@ std::vector<Address> resolved(const Address& address, Deadline end) {
   if (const AddressList numbers = look_up(address, AI_NUMERICHOST)) {
     return numeric_addresses(numbers.get(), address.port);
   }
-  // The system's resolver has no deadline: a late lookup ends in its detached thread.
-  std::packaged_task<std::vector<Address>()> task(
+  // The system's resolver has no deadline: a late lookup ends in its detached thread. This thread
+  // waits for it if the system refuses another.
+  const auto task = std::make_shared<std::packaged_task<std::vector<Address>()>>(
       [address] { return numeric_addresses(look_up(address, 0).get(), address.port); });
-  std::future<std::vector<Address>> found = task.get_future();
-  std::thread(std::move(task)).detach();
+  std::future<std::vector<Address>> found = task->get_future();
+  std::vector<std::jthread> resolver;
+  if (start_thread(resolver, [task] { (*task)(); })) {
+    resolver.front().detach();
+  } else {
+    (*task)();
+  }
   if (found.wait_until(end) != std::future_status::ready) return {};
   return found.get();
 }

@@ -1,11 +1,11 @@
 #include "lib/engine/run/crew.h"
 
+#include "lib/base/threads.h"
+
 namespace shardtool::engine {
 
 Crew::Crew(int threads) {
-  for (int i = 1; i < threads; ++i) {
-    threads_.emplace_back([this](const std::stop_token& stop) { help(stop); });
-  }
+  start_workers(threads_, threads - 1, [this](const std::stop_token& stop) { help(stop); });
 }
 
 Crew::~Crew() {

@@ -14,7 +14,7 @@ namespace shardtool::engine {
 /// Threads that run the parts of one job after another.
 class Crew {
  public:
-  /// Uses the calling thread and `threads` - 1 more.
+  /// Uses the calling thread and `threads` - 1 more, or fewer if the system refuses them.
   explicit Crew(int threads);
   ~Crew();
   Crew(const Crew&) = delete;

@@ -1,6 +1,7 @@
 #include "lib/engine/weights/chunk_stream.h"
 
 #include "lib/base/error.h"
+#include "lib/base/threads.h"
 #include "lib/exec/files/data_file.h"
 
 namespace shardtool::engine {
@@ -23,9 +24,7 @@ std::byte* ChunkStream::Room::at_least(i64 wanted) {
 ChunkStream::ChunkStream(std::function<std::optional<ReadRequest>()> next, i64 budget_bytes,
                          int threads)
     : next_(std::move(next)), budget_(budget_bytes) {
-  for (int i = 0; i < threads; ++i) {
-    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
-  }
+  start_workers(threads_, threads, [this](const std::stop_token& stop) { work(stop); });
 }
 
 ChunkStream::~ChunkStream() {
@@ -39,35 +38,39 @@ void ChunkStream::work(const std::stop_token& stop) {
     const bool has_room =
         changed_.wait(lock, stop, [this] { return at_end_ || held_ < budget_ || slots_.empty(); });
     if (!has_room || at_end_) return;
-    auto slot = std::make_unique<Slot>();
-    Slot& mine = *slot;
-    slots_.push_back(std::move(slot));
-    try {
-      const auto request = next_();
-      if (!request) {
-        slots_.pop_back();
-        at_end_ = true;
-        changed_.notify_all();
-        return;
-      }
-      mine.request = *request;
-      held_ += mine.request.bytes;
+    read_next(lock);
+  }
+}
+
+void ChunkStream::read_next(std::unique_lock<std::mutex>& lock) {
+  Slot* mine = nullptr;
+  std::exception_ptr failure;
+  try {
+    const auto request = next_();
+    if (request) {
+      mine = slots_.emplace_back(std::make_unique<Slot>()).get();
+      mine->request = *request;
+      held_ += request->bytes;
       if (!spare_.empty()) {
-        mine.room = std::move(spare_.back());
+        mine->room = std::move(spare_.back());
         spare_.pop_back();
       }
       lock.unlock();
-      const i64 bytes = mine.request.bytes;
-      mine.bytes = mine.request.source->read_pages(mine.request.rows, bytes,
-                                                   mine.room.at_least(bytes + kEdges));
-    } catch (...) {
-      mine.failure = std::current_exception();
+      mine->bytes = request->source->read_pages(request->rows, request->bytes,
+                                                mine->room.at_least(request->bytes + kEdges));
     }
-    if (!lock.owns_lock()) lock.lock();
-    mine.is_full = true;
-    at_end_ = at_end_ || mine.failure != nullptr;
-    changed_.notify_all();
+  } catch (...) {
+    failure = std::current_exception();
   }
+  if (!lock.owns_lock()) lock.lock();
+  at_end_ = at_end_ || mine == nullptr || failure != nullptr;
+  if (mine == nullptr) {
+    failure_ = failure;
+  } else {
+    mine->failure = failure;
+    mine->is_full = true;
+  }
+  changed_.notify_all();
 }
 
 std::span<const std::byte> ChunkStream::take() {
@@ -78,8 +81,10 @@ std::span<const std::byte> ChunkStream::take() {
     current_.reset();
     changed_.notify_all();
   }
+  if (threads_.empty() && !at_end_) read_next(lock);
   changed_.wait(lock, [this] { return slots_.empty() ? at_end_ : slots_.front()->is_full; });
   if (slots_.empty()) {
+    if (failure_) std::rethrow_exception(failure_);
     throw Error(ErrorCode::kInternal, "more chunks are taken than were asked for");
   }
   current_ = std::move(slots_.front());

@@ -28,7 +28,8 @@ struct ReadRequest {
 /// computed values. The buffers never exceed the budget, except for a single larger request.
 class ChunkStream {
  public:
-  /// `next` returns the next request; it is called from one thread at a time.
+  /// `next` returns the next request; it is called from one thread at a time. If the system refuses
+  /// all of the threads, take() reads.
   ChunkStream(std::function<std::optional<ReadRequest>()> next, i64 budget_bytes, int threads);
   ~ChunkStream();
   ChunkStream(const ChunkStream&) = delete;
@@ -57,6 +58,9 @@ class ChunkStream {
   };
 
   void work(const std::stop_token& stop);
+  /// Reads the next request, or notes that there is none. The lock must be held; it is released
+  /// while bytes are read.
+  void read_next(std::unique_lock<std::mutex>& lock);
 
   std::function<std::optional<ReadRequest>()> next_;
   i64 budget_;
@@ -68,6 +72,7 @@ class ChunkStream {
   i64 held_ = 0;
   i64 taken_ = 0;
   bool at_end_ = false;
+  std::exception_ptr failure_;         ///< of the request after those in slots_
   std::vector<std::jthread> threads_;  ///< last member: they use those above
 };
 

@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "lib/base/threads.h"
 
 namespace shardtool::store {
 namespace {
 
-constexpr size_t kMaxThreads = 8;
+constexpr i64 kMaxThreads = 8;
 
 std::exception_ptr sync_failure(const File& file) noexcept {
   try {
@@ -18,17 +19,6 @@ std::exception_ptr sync_failure(const File& file) noexcept {
     return nullptr;
   } catch (...) {
     return std::current_exception();
-  }
-}
-
-/// Starts one more thread; returns false if the system refuses.
-template <class Work>
-bool start(std::vector<std::jthread>& helpers, const Work& work) {
-  try {
-    helpers.emplace_back(work);
-    return true;
-  } catch (const std::system_error&) {
-    return false;
   }
 }
 
@@ -41,10 +31,8 @@ void sync_all(const std::deque<File>& files) {
     for (size_t i = next++; i < files.size(); i = next++) failures[i] = sync_failure(files[i]);
   };
   {
-    const size_t threads = std::min(kMaxThreads, files.size());
-    std::vector<std::jthread> helpers;  // in addition to this thread
-    while (helpers.size() + 1 < threads && start(helpers, work)) {
-    }
+    std::vector<std::jthread> helpers;
+    start_workers(helpers, std::min(kMaxThreads, std::ssize(files)) - 1, work);
     work();
   }
   for (const auto& failure : failures) {
