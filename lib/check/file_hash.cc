@@ -26,7 +26,8 @@ struct Claim {
 
 void add_manifest_claims(const Checkpoint& checkpoint, std::vector<Claim>& claims) {
   if (!checkpoint.manifest) return;
-  for (size_t f = 0; f < checkpoint.files.size(); ++f) {
+  // Files that only .metadata of a DCP folder names come after those of the manifest.
+  for (size_t f = 0; f < checkpoint.manifest->files.size(); ++f) {
     const auto& file = checkpoint.files[f];
     const std::string& expected = checkpoint.manifest->files[f].sha256;
     if (expected.empty() || file.state != FileState::kRead) continue;

@@ -65,6 +65,8 @@ std::vector<Broken> broken_shards() {
       {CheckRule::kExtraFile, split_and([](const auto& o) {
          fs::copy(o + kRank0, o + "/model-rank-2-part-0.safetensors");
        })},
+      {CheckRule::kExtraFile,
+       split_and([](const auto& o) { fs::copy(o + kRank0, o + "/__2_0.distcp"); })},
       {CheckRule::kManifestInvalid,
        split_and([](const auto& o) { fs::resize_file(o + kManifest, 100); })},
       {CheckRule::kFileSize, split_and([](const auto& o) {

@@ -13,17 +13,34 @@
 namespace shardtool::test {
 namespace {
 
+namespace fs = std::filesystem;
 using check::CheckRule;
 
 TEST_CASE("a shard that ends outside its file is not read, the others are") {
   const TempFolder folder;
   const std::string output = split_sample(folder);
   const std::string file = output + "/model-rank-1-part-0.safetensors";
-  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  fs::resize_file(file, fs::file_size(file) - 1);
   const api::CheckReport report = api::check(reading(options_for(output)));
   CHECK(count_of(report, CheckRule::kTruncated) == 1);
   CHECK(count_of(report, CheckRule::kShardHash) == 0);
   CHECK(report.bytes_read > 0);
+}
+
+TEST_CASE("a manifest that names fewer files than .metadata has no hash of the others") {
+  const TempFolder folder;
+  for (const char* mesh : {"tp=1", "tp=4"}) {
+    api::SplitOptions split;
+    split.source = SHARDTOOL_SAMPLE;
+    split.mapping.mesh = mesh::parse_mesh(mesh);
+    split.write.output = folder / mesh;
+    split.write.layout = "dcp";
+    api::split(split);
+  }
+  fs::copy(folder / "tp=1/manifest.json", folder / "tp=4", fs::copy_options::overwrite_existing);
+  const api::CheckReport report = api::check(reading(options_for(folder / "tp=4")));
+  CHECK(count_of(report, CheckRule::kShardUnrecorded) > 0);
+  CHECK(count_of(report, CheckRule::kFileHash) == 0);
 }
 
 TEST_CASE("heads that devices share on purpose are no overlap, and must be equal") {
@@ -75,7 +92,7 @@ TEST_CASE("a shard of zeros is told as a doubt, unless a manifest records it or 
   api::split(split);
   CHECK(api::check(reading(options_for(split.write.output))).findings.empty());
 
-  std::filesystem::remove(split.write.output + "/manifest.json");
+  fs::remove(split.write.output + "/manifest.json");
   api::CheckOptions foreign = reading(options_for(split.write.output));
   foreign.mapping = split.mapping;
   const api::CheckReport report = api::check(foreign);

@@ -44,6 +44,7 @@ void open_output(Checkpoint& checkpoint, Location& location, const ProblemSink& 
   }
   check_against_headers(checkpoint, report);
   warn_of_unlisted(checkpoint, location.listing.weights, kManifestName);
+  warn_of_unlisted(checkpoint, location.listing.dcp_data, kManifestName);
 }
 
 }  // namespace
