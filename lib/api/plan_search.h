@@ -111,7 +111,7 @@ struct ServingRow {
 struct RefusedLayout {
   size_t source = 0;
   ServingLayout layout;
-  std::string constraint;  ///< "cut", "memory", "survival" or "model"
+  std::string constraint;  ///< "cut", "memory", "survival", "clients" or "model"
   std::string reason;
 };
 

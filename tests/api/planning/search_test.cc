@@ -79,7 +79,7 @@ plan::Offer offer_of(const std::string& path, const ServingLayout& layout, i64 c
   offer.ttft_us = service.ttft_us;
   offer.tpot_us = service.tpot_us;
   offer.answer_us = service.answer_us();
-  offer.tokens_per_s = service.tokens_per_s * static_cast<double>(layout.dp);
+  offer.tokens_per_s = static_cast<double>(clients * kAnswer) / offer.answer_us * 1e6;
   offer.price_per_s = 2 / 3600.0 * static_cast<double>(offer.devices);
   return offer;
 }
@@ -159,6 +159,17 @@ TEST_CASE("a layout that split refuses is excluded with the words of split") {
   CHECK(report.refused.front().layout == ServingLayout{1, 1, 1, 3});
   CHECK(report.refused.front().constraint == "cut");
   CHECK(report.refused.front().reason == cut->what());
+}
+
+TEST_CASE("a layout with more replicas than clients is refused") {
+  SearchOptions options = options_for(dense());
+  options.concurrency = {1, 3};
+  const SearchReport report = search_layouts(options);
+  for (const ServingRow& row : report.rows) CHECK(row.layout.dp <= row.concurrency);
+  REQUIRE(report.refused.size() == 1);
+  CHECK(report.refused.front().constraint == "clients");
+  CHECK(report.refused.front().layout == ServingLayout{4, 1, 1, 1});
+  CHECK(report.refused.front().reason == "4 replicas for 3 clients");
 }
 
 TEST_CASE("what does not fit is excluded, and clients without a place in the cache wait") {

@@ -45,7 +45,8 @@ class ReplicaPrices {
                 const model::ReplicaWorkload& workload, bool has_experts)
       : options_(options), replica_(replica), workload_(workload), has_experts_(has_experts) {}
 
-  /// Sets the row's service, offer and parts for `clients` of a replica, of which `places` fit.
+  /// Sets the row's service, offer and parts. `clients` are those of its busiest replica, of which
+  /// `places` fit. The other replicas answer as slowly.
   void price(i64 clients, i64 places, ServingRow& row) {
     const i64 running = std::min(clients, places);
     const model::Roofline step = decode(ceil_div(running, row.layout.pp));
@@ -60,7 +61,8 @@ class ReplicaPrices {
                  row.service.ttft_us,
                  row.service.tpot_us,
                  row.service.answer_us(),
-                 row.service.tokens_per_s * static_cast<double>(row.layout.dp),
+                 row.service.tokens_per_s * static_cast<double>(row.concurrency) /
+                     static_cast<double>(clients),
                  options_.plan.device.price_per_hour / kSecondsPerHour *
                      static_cast<double>(row.layout.devices())};
   }
@@ -114,8 +116,17 @@ class ReplicaSearch {
       found_.refused.push_back({source_, layout, constraint, reason});
   }
 
-  void add_replica(const std::vector<ServingLayout>& layouts) {
+  void add_replica(std::vector<ServingLayout> layouts) {
     std::unique_ptr<PlacedReplica> replica;
+    const i64 most_clients = std::ranges::max(options_.concurrency);
+    for (const ServingLayout& layout : layouts) {
+      if (layout.dp <= most_clients) continue;
+      refuse(
+          {layout}, "clients",
+          fmt::format("{} for {}", plural(layout.dp, "replica"), plural(most_clients, "client")));
+    }
+    std::erase_if(layouts, [most_clients](const auto& layout) { return layout.dp > most_clients; });
+    if (layouts.empty()) return;
     if (const auto why_not = too_small(layouts.front()); !why_not.empty())
       return refuse(layouts, "memory", why_not);
     try {
