@@ -53,4 +53,10 @@ TypedLocation parse_location(const std::string& location) {
   return typed;
 }
 
+void require_locations(const std::vector<std::string>& locations) {
+  if (!locations.empty()) return;
+  throw Error(ErrorCode::kUsage, "no checkpoint is named: the list of paths is empty")
+      .help("name a file or a folder; if a pattern made the list, nothing matches the pattern");
+}
+
 }  // namespace shardtool::format

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace shardtool::format {
 
@@ -15,5 +16,8 @@ struct TypedLocation {
 /// Throws kUsage, with a suggestion, for an unknown format in front of a place that exists, and the
 /// errors of resolve_hf_location.
 TypedLocation parse_location(const std::string& location);
+
+/// Throws kUsage for an empty list of locations, which is what a pattern without a match gives.
+void require_locations(const std::vector<std::string>& locations);
 
 }  // namespace shardtool::format

@@ -7,6 +7,7 @@
 #include "lib/api/inspect.h"
 #include "lib/api/transform.h"
 #include "lib/api/validate.h"
+#include "lib/format/typed_location.h"
 #include "lib/python/bindings.h"
 #include "lib/python/document.h"
 #include "lib/python/options.h"
@@ -71,6 +72,7 @@ std::string reshard(Paths sources, std::string output, nb::dict given, nb::handl
 }
 
 std::string check(Paths sources, nb::dict given, nb::handle progress) {
+  format::require_locations(sources);
   const Keywords keywords(std::move(given));
   api::CheckOptions options;
   options.sources = std::move(sources);

@@ -105,6 +105,17 @@ def test_errors_have_the_class_code_and_help_of_the_command_line(tmp_path, monke
         assert "help: " + error.hint.splitlines()[0] in str(error)
 
 
+@pytest.mark.parametrize("sources", [[], (path for path in ())], ids=["list", "generator"])
+@pytest.mark.parametrize("work", [
+    lambda none: st.open(none), lambda none: st.check(none), lambda none: st.validate(none), lambda none: st.merge(none, "out"),
+    lambda none: st.merge(none, "out", from_layout="megatron"), lambda none: st.reshard(none, "out", mesh={"tp": 2}),
+], ids=["open", "check", "validate", "merge", "merge from a layout", "reshard"])
+def test_a_list_without_paths_is_refused(tmp_path, monkeypatch, sources, work):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(st.UsageError, match="the list of paths is empty"):
+        work(sources)
+
+
 def test_an_error_says_what_the_program_says(program, tmp_path):
     command = [program, "split", SAMPLE, "-o", tmp_path / "out", "--tp", "7", "--require-even"]
     run = subprocess.run(command, capture_output=True, text=True)

@@ -144,6 +144,7 @@ class Placing {
 }  // namespace
 
 std::optional<ForeignFiles> find_foreign_files(const std::vector<std::string>& locations) {
+  format::require_locations(locations);
   if (has_manifest(locations.front())) return std::nullopt;
   ForeignFiles files;
   for (const std::string& location : with_rank_folders(locations)) {

@@ -13,6 +13,7 @@
 #include "lib/base/text.h"
 #include "lib/format/manifest/manifest_rules.h"
 #include "lib/format/read_headers.h"
+#include "lib/format/typed_location.h"
 #include "lib/index/holder_set_pool.h"
 #include "lib/store/reader.h"
 
@@ -225,6 +226,7 @@ LogicalCheckpoint open_finished(const std::vector<std::string>& locations) {
 
 LogicalCheckpoint open_logical(const std::vector<std::string>& locations,
                                FilesOfRanks files_of_ranks) {
+  format::require_locations(locations);
   std::vector<Checkpoint> parts;
   for (const std::string& location : locations) {
     parts.push_back(format::open_checkpoint(location));

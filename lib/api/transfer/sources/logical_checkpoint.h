@@ -80,8 +80,8 @@ enum class FilesOfRanks { kRefuse, kAllow };
 
 /// Opens every location. Several locations must be outputs of one split: same mesh and source,
 /// equal dtypes, shapes and casts, no rank in two of them. Each has the tensors of its ranks, and
-/// together they have all. Throws the errors of open_checkpoint, kManifestInvalid, and those of
-/// refuse_files_of_ranks.
+/// together they have all. Throws the errors of open_checkpoint, require_locations and
+/// refuse_files_of_ranks, and kManifestInvalid.
 LogicalCheckpoint open_logical(const std::vector<std::string>& locations,
                                FilesOfRanks files_of_ranks = FilesOfRanks::kRefuse);
 
