@@ -43,9 +43,8 @@ std::string split(std::string source, std::string output, nb::dict given, nb::ha
   const Keywords keywords(std::move(given));
   api::SplitOptions options{.source = std::move(source),
                             .mapping = mapping_choice(keywords),
-                            .ranks = {},
+                            .ranks = ranks_of(keywords),
                             .write = write_options(std::move(output), keywords)};
-  keywords.set("ranks", options.ranks);
   return run("split", options, options.write.resources, progress, api::split, always);
 }
 
@@ -66,7 +65,7 @@ std::string reshard(Paths sources, std::string output, nb::dict given, nb::handl
   options.sources = std::move(sources);
   options.to = mapping_choice(keywords);
   options.write = write_options(std::move(output), keywords);
-  keywords.set("ranks", options.ranks);
+  options.ranks = ranks_of(keywords);
   keywords.set("compare_replicas", options.compare_replicas);
   return run("reshard", options, options.write.resources, progress, api::reshard, always);
 }

@@ -65,6 +65,17 @@ void set_resources(const Keywords& keywords, exec::Resources& resources) {
   keywords.set("threads", resources.threads);
 }
 
+std::vector<i64> ranks_of(const Keywords& keywords) {
+  const nb::object given = keywords.find("ranks");
+  if (given.is_none()) return {};
+  auto ranks = nb::cast<std::vector<i64>>(given);
+  if (ranks.empty()) {
+    throw Error(ErrorCode::kUsage, "the list of ranks is empty: nothing would be written")
+        .help("name ranks, for example ranks=[0, 1], or leave it out to write all of them");
+  }
+  return ranks;
+}
+
 std::optional<api::Share> share_of(const Keywords& keywords) {
   const nb::object share = keywords.find("share");
   if (share.is_none()) return std::nullopt;

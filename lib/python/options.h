@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "lib/api/transform.h"
 #include "lib/python/convert.h"
@@ -14,6 +15,8 @@ api::MappingChoice mapping_choice(const Keywords& keywords);
 std::optional<api::MappingChoice> given_mapping(const Keywords& keywords);
 /// Keywords max_memory, in bytes, and threads.
 void set_resources(const Keywords& keywords, exec::Resources& resources);
+/// Keyword ranks; without it, none are named and all are written. Throws kUsage for an empty list.
+std::vector<i64> ranks_of(const Keywords& keywords);
 /// Keyword share, "3/8" or as a scheduler numbers this process, "auto". Throws kUsage.
 std::optional<api::Share> share_of(const Keywords& keywords);
 /// Keywords layout, dtype, dequantize, max_file_size, force, resume, verify, dry_run, sha256,

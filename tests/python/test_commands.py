@@ -116,6 +116,17 @@ def test_a_list_without_paths_is_refused(tmp_path, monkeypatch, sources, work):
         work(sources)
 
 
+@pytest.mark.parametrize("ranks", [[], (), iter([])], ids=["list", "tuple", "generator"])
+@pytest.mark.parametrize("command", [st.split, st.reshard])
+def test_no_rank_is_not_every_rank(outputs, tmp_path, command, ranks):
+    source = SAMPLE if command is st.split else outputs({"tp": 2})
+    with pytest.raises(st.UsageError, match="the list of ranks is empty"):
+        command(source, tmp_path / "out", mesh={"tp": 4}, ranks=ranks)
+    assert not (tmp_path / "out").exists()
+    command(source, tmp_path / "out", mesh={"tp": 4}, ranks=(rank for rank in [1, 3]))
+    assert {path.name.split("-")[2] for path in (tmp_path / "out").glob("model-rank-*")} == {"1", "3"}
+
+
 def test_an_error_says_what_the_program_says(program, tmp_path):
     command = [program, "split", SAMPLE, "-o", tmp_path / "out", "--tp", "7", "--require-even"]
     run = subprocess.run(command, capture_output=True, text=True)
