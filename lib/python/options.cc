@@ -46,8 +46,7 @@ api::MappingChoice mapping_choice(const Keywords& keywords) {
   const nb::object settings = keywords.find("settings");
   if (settings.is_none()) return choice;
   for (const auto [path, value] : nb::cast<nb::dict>(settings)) {
-    choice.settings.emplace_back(nb::cast<std::string>(path),
-                                 nb::cast<std::string>(nb::str(nb::handle(value))));
+    choice.settings.emplace_back(nb::cast<std::string>(path), nb::cast<std::string>(value));
   }
   return choice;
 }

@@ -127,6 +127,25 @@ def test_no_rank_is_not_every_rank(outputs, tmp_path, command, ranks):
     assert {path.name.split("-")[2] for path in (tmp_path / "out").glob("model-rank-*")} == {"1", "3"}
 
 
+@pytest.mark.parametrize("mesh, path, value, text", [
+    ({"tp": 2}, "axes.vocab", None, "null"), ({"tp": 2}, "axes.vocab.alone", True, "true"),
+    ({"a": 2, "tp": 2}, "axes.vocab.mesh", ["a", "tp"], '["a", "tp"]'), ({"tp": 2}, "axes.heads.uneven", "balanced", "balanced"),
+    ({"tp": 2}, "axes.vocab", {"mesh": "tp", "uneven": "pad", "pad_to": numpy.int64(64)},
+     '{"mesh": "tp", "uneven": "pad", "pad_to": 64}'),
+], ids=["null", "bool", "list", "text", "object"])
+def test_settings_are_values_of_json(tmp_path, program, mesh, path, value, text):
+    st.split(SAMPLE, tmp_path / "module", mesh=mesh, settings={path: value})
+    axes = ",".join(f"{axis}={size}" for axis, size in mesh.items())
+    subprocess.run([program, "-q", "split", SAMPLE, "-o", tmp_path / "program", "--mesh", axes, "--set", f"{path}={text}"],
+                   check=True)
+    assert (tmp_path / "module" / "manifest.json").read_bytes() == (tmp_path / "program" / "manifest.json").read_bytes()
+
+
+def test_a_setting_that_is_no_json_is_named(tmp_path):
+    with pytest.raises(TypeError, match="settings.*axes.vocab.*must be a value of JSON, not PosixPath"):
+        st.split(SAMPLE, tmp_path / "out", mesh={"tp": 2}, settings={"axes.vocab": ["tp", tmp_path]})
+
+
 def test_an_error_says_what_the_program_says(program, tmp_path):
     command = [program, "split", SAMPLE, "-o", tmp_path / "out", "--tp", "7", "--require-even"]
     run = subprocess.run(command, capture_output=True, text=True)

@@ -8,6 +8,8 @@ Every function is the command of the same name (`shardtool help COMMAND`) and re
 --json. Sizes are bytes, paths are str or os.PathLike.
 """
 
+import json
+import operator
 import os
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Union
 
@@ -183,11 +185,25 @@ def _paths(sources: Union[Path, Iterable[Path]]) -> list:
     return [os.fspath(source) for source in sources]
 
 
+def _setting(path: str, value: Any) -> str:
+    """The value as `--set` takes it: texts as they are, everything else as JSON."""
+    def to_integer(part):
+        try:
+            return operator.index(part)
+        except TypeError:
+            raise TypeError(f"settings[{path!r}] must be a value of JSON, not {type(part).__name__}") from None
+
+    return value if isinstance(value, str) else json.dumps(value, default=to_integer, allow_nan=False)
+
+
 def _keywords(given: dict) -> dict:
-    """Arguments for the extension: paths as text, and without those that it takes by place."""
+    """Arguments for the extension: paths and settings as text, and without those that it takes by place."""
     by_place = ("source", "sources", "output", "a", "b", "progress")
-    return {name: os.fspath(value) if isinstance(value, os.PathLike) else value
-            for name, value in given.items() if name not in by_place and value is not None}
+    keywords = {name: os.fspath(value) if isinstance(value, os.PathLike) else value
+                for name, value in given.items() if name not in by_place and value is not None}
+    if "settings" in keywords:
+        keywords["settings"] = {path: _setting(path, value) for path, value in keywords["settings"].items()}
+    return keywords
 
 
 def open(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
