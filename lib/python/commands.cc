@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "cli/print/findings/findings.h"
 #include "cli/print/json.h"
 #include "cli/print/validate.h"
@@ -37,6 +39,15 @@ bool always(const Report&) {
 
 bool passes(const api::ValidateReport& report) {
   return report.passes();
+}
+
+/// Keyword require_coverage, in percent. Throws kUsage.
+void set_coverage(const Keywords& keywords, double& coverage) {
+  constexpr double kHundred = 100;
+  keywords.set("require_coverage", coverage);
+  if (coverage >= 0 && coverage <= kHundred) return;
+  throw Error(ErrorCode::kUsage, fmt::format("require_coverage={} is not from 0 to 100", coverage))
+      .help("100 asks for results that depend on every tensor");
 }
 
 std::string split(std::string source, std::string output, nb::dict given, nb::handle progress) {
@@ -95,7 +106,7 @@ std::string validate(Paths sources, nb::dict given, nb::handle progress) {
   keywords.set("reference", options.reference);
   keywords.set("quick", options.quick);
   keywords.set("values", options.compares_values);
-  keywords.set("require_coverage", options.require_coverage);
+  set_coverage(keywords, options.require_coverage);
   options.share = share_of(keywords);
   keywords.set("verdicts", options.verdicts);
   if (options.share.has_value() == options.verdicts.empty()) {

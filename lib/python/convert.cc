@@ -1,10 +1,41 @@
 #include "lib/python/convert.h"
 
+#include <fmt/format.h>
+
 #include "lib/base/error.h"
 
 namespace nb = nanobind;
 
 namespace shardtool::python {
+namespace {
+
+constexpr i64 kLargest = std::numeric_limits<i64>::max();
+
+std::string name_of_type(nb::handle value) {
+  return nb::cast<std::string>(value.type().attr("__name__"));
+}
+
+nb::builtin_exception wrong_type(const std::string& name, const char* type, nb::handle value) {
+  return nb::type_error(
+      fmt::format("{} must be {}, not {}", name, type, name_of_type(value)).c_str());
+}
+
+}  // namespace
+
+i64 to_integer(const std::string& name, nb::handle value, Limits limits) {
+  if (nb::isinstance<nb::bool_>(value) || PyIndex_Check(value.ptr()) == 0)
+    throw wrong_type(name, "int", value);
+  const nb::object whole = nb::steal(PyNumber_Index(value.ptr()));
+  if (!whole.is_valid()) throw nb::python_error();
+  int overflow = 0;
+  const i64 number = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
+  if (overflow == 0 && number >= limits.least && number <= limits.most) return number;
+  const std::string wanted = limits.most == kLargest && overflow <= 0
+                                 ? fmt::format("of at least {}", limits.least)
+                                 : fmt::format("from {} to {}", limits.least, limits.most);
+  throw Error(ErrorCode::kUsage,
+              fmt::format("{}={} is not a whole number {}", name, nb::str(whole).c_str(), wanted));
+}
 
 nb::tuple tuple_of(const Shape& shape) {
   nb::list values;

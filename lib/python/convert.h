@@ -5,6 +5,8 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +28,18 @@ nanobind::dict to_dict(const mesh::Mesh& mesh);
 /// From such a dict, or from "dp=2,tp=4". Throws kUsage and kMesh.
 mesh::Mesh to_mesh(nanobind::handle mesh);
 
+/// Integers that are accepted, the ends included.
+struct Limits {
+  i64 least = 1;
+  i64 most = std::numeric_limits<i64>::max();
+};
+inline constexpr Limits kCount{1, std::numeric_limits<std::int32_t>::max()};
+inline constexpr Limits kSize{};  ///< in bytes
+
+/// Returns the integer of an int, or of what Python converts to one without loss (numpy's). `name`
+/// is that of the argument. Throws TypeError for others and for bool, kUsage outside of the limits.
+i64 to_integer(const std::string& name, nanobind::handle value, Limits limits);
+
 /// Keyword arguments of a command. Absent ones and None keep the default.
 class Keywords {
  public:
@@ -38,6 +52,11 @@ class Keywords {
   void set(const char* name, Field& field) const {
     const nanobind::object value = find(name);
     if (!value.is_none()) field = nanobind::cast<Field>(value);
+  }
+  template <class Integer>
+  void set(const char* name, Integer& field, Limits limits) const {
+    const nanobind::object value = find(name);
+    if (!value.is_none()) field = static_cast<Integer>(to_integer(name, value, limits));
   }
 
  private:

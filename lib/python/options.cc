@@ -14,6 +14,8 @@ namespace nb = nanobind;
 namespace shardtool::python {
 namespace {
 
+constexpr i64 kMostThreads = 1024;
+
 Dtype cast_type(const std::string& name) {
   struct Cast {
     std::string_view name;
@@ -59,9 +61,9 @@ std::optional<api::MappingChoice> given_mapping(const Keywords& keywords) {
 }
 
 void set_resources(const Keywords& keywords, exec::Resources& resources) {
-  keywords.set("max_memory", resources.max_memory);
-  keywords.set("max_memory", resources.store_memory);
-  keywords.set("threads", resources.threads);
+  keywords.set("max_memory", resources.max_memory, kSize);
+  keywords.set("max_memory", resources.store_memory, kSize);
+  keywords.set("threads", resources.threads, {1, kMostThreads});
 }
 
 std::vector<i64> ranks_of(const Keywords& keywords) {
@@ -85,7 +87,7 @@ api::WriteOptions write_options(std::string output, const Keywords& keywords) {
   api::WriteOptions options;
   options.output = std::move(output);
   keywords.set("layout", options.layout);
-  keywords.set("max_file_size", options.max_file_size);
+  keywords.set("max_file_size", options.max_file_size, kSize);
   keywords.set("dequantize", options.dequantize);
   keywords.set("force", options.force);
   keywords.set("resume", options.resume);

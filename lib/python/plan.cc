@@ -86,9 +86,9 @@ api::PlanOptions plan_options(std::string source, const Keywords& keywords) {
   options.to_preset = std::exchange(choice.preset, {});
   if (!choice.path.empty()) options.to = std::exchange(choice.path, {});
   options.mapping = std::move(choice);
-  keywords.set("budget", options.device.bytes);
-  keywords.set("context", options.workload.context);
-  keywords.set("batch", options.workload.batch);
+  keywords.set("budget", options.device.bytes, kSize);
+  keywords.set("context", options.workload.context, kCount);
+  keywords.set("batch", options.workload.batch, kCount);
   return options;
 }
 

@@ -127,6 +127,20 @@ def test_no_rank_is_not_every_rank(outputs, tmp_path, command, ranks):
     assert {path.name.split("-")[2] for path in (tmp_path / "out").glob("model-rank-*")} == {"1", "3"}
 
 
+@pytest.mark.parametrize("command, keyword, values", [
+    (st.plan, "budget", [0, -5, 2**63, 2**70]), (st.plan, "context", [0, -5, 2**31]), (st.plan, "batch", [0, -1]),
+    (st.split, "max_file_size", [0, -1]), (st.split, "threads", [0, -1, 1025]), (st.check, "max_memory", [0, -1, -2**70]),
+    (st.validate, "require_coverage", [-1, 100.5, 200, float("nan")]),
+], ids=lambda part: part if isinstance(part, str) else getattr(part, "__name__", ""))
+def test_numbers_that_the_program_refuses_are_refused(outputs, tmp_path, command, keyword, values):
+    places = {st.split: (SAMPLE, tmp_path / "out"), st.plan: (SAMPLE,)}.get(command, (outputs({"tp": 2}),))
+    mesh = {} if command in (st.check, st.validate) else {"mesh": {"tp": 2}}
+    for value in values:
+        with pytest.raises(st.UsageError, match=f"{keyword}={value} is not "):
+            command(*places, **mesh, **{keyword: value})
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("mesh, path, value, text", [
     ({"tp": 2}, "axes.vocab", None, "null"), ({"tp": 2}, "axes.vocab.alone", True, "true"),
     ({"a": 2, "tp": 2}, "axes.vocab.mesh", ["a", "tp"], '["a", "tp"]'), ({"tp": 2}, "axes.heads.uneven", "balanced", "balanced"),
