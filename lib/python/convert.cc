@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace nb = nanobind;
 
@@ -37,6 +38,42 @@ i64 to_integer(const std::string& name, nb::handle value, Limits limits) {
               fmt::format("{}={} is not a whole number {}", name, nb::str(whole).c_str(), wanted));
 }
 
+std::string to_text(const std::string& name, nb::handle value) {
+  if (!nb::isinstance<nb::str>(value)) throw wrong_type(name, "str", value);
+  Py_ssize_t size = 0;
+  const char* const utf8 = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
+  if (utf8 == nullptr) throw nb::python_error();
+  return {utf8, static_cast<size_t>(size)};
+}
+
+void Keywords::set(const char* name, bool& field) const {
+  const nb::object value = find(name);
+  if (value.is_none()) return;
+  if (!nb::isinstance<nb::bool_>(value)) throw wrong_type(name, "bool", value);
+  field = nb::cast<bool>(value);
+}
+
+void Keywords::set(const char* name, double& field) const {
+  const nb::object value = find(name);
+  if (value.is_none()) return;
+  if (nb::isinstance<nb::bool_>(value) || !nb::try_cast(value, field))
+    throw wrong_type(name, "float", value);
+}
+
+void Keywords::set(const char* name, std::string& field) const {
+  const nb::object value = find(name);
+  if (!value.is_none()) field = to_text(name, value);
+}
+
+void Keywords::set(const char* name, std::vector<std::string>& field) const {
+  const nb::object values = find(name);
+  if (values.is_none()) return;
+  field.clear();
+  for (const nb::handle value : values) {
+    field.push_back(to_text(fmt::format("{}[{}]", name, field.size()), value));
+  }
+}
+
 nb::tuple tuple_of(const Shape& shape) {
   nb::list values;
   for (const i64 extent : shape) values.append(extent);
@@ -50,14 +87,13 @@ nb::dict to_dict(const mesh::Mesh& mesh) {
 }
 
 mesh::Mesh to_mesh(nb::handle mesh) {
-  if (nb::isinstance<nb::str>(mesh)) return mesh::parse_mesh(nb::cast<std::string>(mesh));
-  if (!nb::isinstance<nb::dict>(mesh)) {
-    throw Error(ErrorCode::kUsage, "a mesh is a dict or a text")
-        .help("for example {\"dp\": 2, \"tp\": 4} or \"dp=2,tp=4\", the slowest axis first");
-  }
+  if (nb::isinstance<nb::str>(mesh)) return mesh::parse_mesh(to_text("mesh", mesh));
+  if (!nb::isinstance<nb::dict>(mesh)) throw wrong_type("mesh", "dict or str", mesh);
   std::vector<mesh::MeshAxis> axes;
-  for (const auto [name, size] : nb::borrow<nb::dict>(mesh)) {
-    axes.push_back({nb::cast<std::string>(name), nb::cast<i64>(size)});
+  for (const auto [key, size] : nb::borrow<nb::dict>(mesh)) {
+    const std::string name = to_text("the name of a mesh axis", key);
+    axes.push_back({name, to_integer(fmt::format("mesh[{}]", quote_for_message(name)), size,
+                                     {std::numeric_limits<i64>::min(), kLargest})});
   }
   return mesh::Mesh(std::move(axes));
 }

@@ -25,7 +25,7 @@ nanobind::tuple tuple_of(const Shape& shape);
 
 /// {"dp": 2, "tp": 4}, the slowest axis first.
 nanobind::dict to_dict(const mesh::Mesh& mesh);
-/// From such a dict, or from "dp=2,tp=4". Throws kUsage and kMesh.
+/// From such a dict, or from "dp=2,tp=4". Throws TypeError, kUsage and kMesh.
 mesh::Mesh to_mesh(nanobind::handle mesh);
 
 /// Integers that are accepted, the ends included.
@@ -40,7 +40,11 @@ inline constexpr Limits kSize{};  ///< in bytes
 /// is that of the argument. Throws TypeError for others and for bool, kUsage outside of the limits.
 i64 to_integer(const std::string& name, nanobind::handle value, Limits limits);
 
-/// Keyword arguments of a command. Absent ones and None keep the default.
+/// Returns the text of a str. Throws TypeError, with `name`, for others.
+std::string to_text(const std::string& name, nanobind::handle value);
+
+/// Keyword arguments of a command. Absent ones and None keep the default. Values of another type
+/// throw TypeError, with the keyword's name.
 class Keywords {
  public:
   explicit Keywords(nanobind::dict values) : values_(std::move(values)) {}
@@ -48,11 +52,11 @@ class Keywords {
   nanobind::object find(const char* name) const {
     return values_.contains(name) ? nanobind::object(values_[name]) : nanobind::none();
   }
-  template <class Field>
-  void set(const char* name, Field& field) const {
-    const nanobind::object value = find(name);
-    if (!value.is_none()) field = nanobind::cast<Field>(value);
-  }
+  void set(const char* name, bool& field) const;
+  void set(const char* name, double& field) const;
+  void set(const char* name, std::string& field) const;
+  void set(const char* name, std::vector<std::string>& field) const;
+  /// Throws kUsage outside of the limits.
   template <class Integer>
   void set(const char* name, Integer& field, Limits limits) const {
     const nanobind::object value = find(name);

@@ -1,5 +1,6 @@
 #include "lib/python/options.h"
 
+#include <fmt/format.h>
 #include <nanobind/stl/pair.h>
 
 #include <array>
@@ -15,6 +16,7 @@ namespace shardtool::python {
 namespace {
 
 constexpr i64 kMostThreads = 1024;
+constexpr Limits kRank{0, (i64{1} << 31) - 2};  // a mesh has at most 2^31 - 1 devices
 
 Dtype cast_type(const std::string& name) {
   struct Cast {
@@ -48,7 +50,8 @@ api::MappingChoice mapping_choice(const Keywords& keywords) {
   const nb::object settings = keywords.find("settings");
   if (settings.is_none()) return choice;
   for (const auto [path, value] : nb::cast<nb::dict>(settings)) {
-    choice.settings.emplace_back(nb::cast<std::string>(path), nb::cast<std::string>(value));
+    choice.settings.emplace_back(to_text("the path of a setting", path),
+                                 to_text("a setting", value));
   }
   return choice;
 }
@@ -69,7 +72,10 @@ void set_resources(const Keywords& keywords, exec::Resources& resources) {
 std::vector<i64> ranks_of(const Keywords& keywords) {
   const nb::object given = keywords.find("ranks");
   if (given.is_none()) return {};
-  auto ranks = nb::cast<std::vector<i64>>(given);
+  std::vector<i64> ranks;
+  for (const nb::handle rank : given) {
+    ranks.push_back(to_integer(fmt::format("ranks[{}]", ranks.size()), rank, kRank));
+  }
   if (ranks.empty()) {
     throw Error(ErrorCode::kUsage, "the list of ranks is empty: nothing would be written")
         .help("name ranks, for example ranks=[0, 1], or leave it out to write all of them");
@@ -80,7 +86,7 @@ std::vector<i64> ranks_of(const Keywords& keywords) {
 std::optional<api::Share> share_of(const Keywords& keywords) {
   const nb::object share = keywords.find("share");
   if (share.is_none()) return std::nullopt;
-  return cli::to_share(nb::cast<std::string>(share), cli::process_variables());
+  return cli::to_share(to_text("share", share), cli::process_variables());
 }
 
 api::WriteOptions write_options(std::string output, const Keywords& keywords) {
@@ -96,7 +102,7 @@ api::WriteOptions write_options(std::string output, const Keywords& keywords) {
   keywords.set("sha256", options.sha256);
   keywords.set("copy_side_files", options.copy_side_files);
   const nb::object dtype = keywords.find("dtype");
-  if (!dtype.is_none()) options.dtype = cast_type(nb::cast<std::string>(dtype));
+  if (!dtype.is_none()) options.dtype = cast_type(to_text("dtype", dtype));
   options.share = share_of(keywords);
   set_resources(keywords, options.resources);
   return options;

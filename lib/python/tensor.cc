@@ -143,7 +143,7 @@ Tensor::Tensor(Dtype dtype, Shape shape, i64 bytes, std::shared_ptr<std::byte> m
 nb::object in_framework(Tensor tensor, nb::handle framework) {
   nb::object object = nb::cast(std::move(tensor));
   if (framework.is_none()) return object;
-  const auto name = nb::cast<std::string>(framework);
+  const std::string name = to_text("framework", framework);
   if (name == "np" || name == "numpy") return object.attr("numpy")();
   if (name == "pt" || name == "torch" || name == "pytorch") return object.attr("torch")();
   throw Error(ErrorCode::kUsage, "there is no framework '" + name + "'")

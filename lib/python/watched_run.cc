@@ -83,6 +83,8 @@ std::exception_ptr call_back(nb::handle callback, const std::optional<exec::Prog
 
 void run_watched(exec::Resources& resources, nb::handle progress,
                  const std::function<void()>& work) {
+  if (!progress.is_none() && PyCallable_Check(progress.ptr()) == 0)
+    throw nb::type_error("progress must be callable");
   WatchedRun run(resources, !progress.is_none());
   std::vector<std::jthread> worker;
   if (!start_thread(worker, [&] { run.run(work); })) {

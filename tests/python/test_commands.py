@@ -141,6 +141,50 @@ def test_numbers_that_the_program_refuses_are_refused(outputs, tmp_path, command
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("work, said", [
+    (lambda: st.open(SAMPLE, mesh={"tp": 2.0}), "mesh[tp] must be int, not float"),
+    (lambda: st.open(SAMPLE, mesh={"tp": "2"}), "mesh[tp] must be int, not str"),
+    (lambda: st.open(SAMPLE, mesh={2: 2}), "the name of a mesh axis must be str, not int"),
+    (lambda: st.open(SAMPLE, mesh=[("tp", 2)]), "mesh must be dict or str, not list"),
+    (lambda: st.open(SAMPLE, mapping={"version": 1}), "mapping must be str or os.PathLike, not dict"),
+    (lambda: st.open(SAMPLE, mesh="tp=2", settings=["axes.vocab"]), "settings must be dict, not list"),
+    (lambda: st.open(SAMPLE, mesh="tp=2", settings={1: None}), "the path of a setting must be str, not int"),
+    (lambda: st.open(SAMPLE).get_tensor("model.norm.weight", framework=False), "framework must be str, not bool"),
+    (lambda: st.open(bytes(SAMPLE)), "source must be a list, not bytes"),
+    (lambda: st.open([SAMPLE, 1]), "source[1] must be str or os.PathLike, not int"),
+    (lambda: st.inspect(1), "source must be str or os.PathLike, not int"),
+    (lambda: st.inspect(SAMPLE, filter=1), "filter must be str, not int"),
+    (lambda: st.check(SAMPLE, max_memory="64MiB"), "max_memory must be int, not str"),
+    (lambda: st.check(SAMPLE, read_data=1), "read_data must be bool, not int"),
+    (lambda: st.check(SAMPLE, ignore="ST0301"), "ignore must be a list, not str"),
+    (lambda: st.check(SAMPLE, ignore=[301]), "ignore[0] must be str, not int"),
+    (lambda: st.split(SAMPLE, "out", mesh="tp=2", ranks="1-2"), "ranks must be a list, not str"),
+    (lambda: st.split(SAMPLE, "out", mesh="tp=2", ranks=1), "ranks must be a list, not int"),
+    (lambda: st.split(SAMPLE, "out", mesh="tp=2", ranks=numpy.array([0.0])), "ranks[0] must be int, not float64"),
+    (lambda: st.split(SAMPLE, "out", mesh="tp=2", threads=True), "threads must be int, not bool"),
+    (lambda: st.split(SAMPLE, "out", mesh="tp=2", dtype=16), "dtype must be str, not int"),
+    (lambda: st.split(SAMPLE, "out", mesh="tp=2", share=(0, 2)), "share must be str, not tuple"),
+    (lambda: st.split(SAMPLE, "out", mesh="tp=2", progress=1), "progress must be callable"),
+    (lambda: st.validate(SAMPLE, require_coverage="100"), "require_coverage must be float, not str"),
+], ids=lambda part: part if isinstance(part, str) else "")
+def test_arguments_of_another_type_are_named(tmp_path, monkeypatch, work, said):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError) as caught:
+        work()
+    assert str(caught.value) == said
+    assert not (tmp_path / "out").exists()
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path):
+    two = numpy.int64(2)
+    assert st.split(SAMPLE, tmp_path / "out", mesh={"tp": two}, ranks=numpy.arange(two), threads=two).written.files > 2
+    assert st.validate(tmp_path / "out", require_coverage=numpy.float32(50)).ok
+    with pytest.raises(st.UsageError, match="ranks.0.=-1 is not a whole number"):
+        st.split(SAMPLE, tmp_path / "none", mesh={"tp": two}, ranks=[-1])
+    with pytest.raises(st.UsageError, match=f"mesh.tp.={2**70} is not a whole number"):
+        st.open(SAMPLE, mesh={"tp": 2**70})
+
+
 @pytest.mark.parametrize("mesh, path, value, text", [
     ({"tp": 2}, "axes.vocab", None, "null"), ({"tp": 2}, "axes.vocab.alone", True, "true"),
     ({"a": 2, "tp": 2}, "axes.vocab.mesh", ["a", "tp"], '["a", "tp"]'), ({"tp": 2}, "axes.heads.uneven", "balanced", "balanced"),

@@ -8,6 +8,7 @@ Every function is the command of the same name (`shardtool help COMMAND`) and re
 --json. Sizes are bytes, paths are str or os.PathLike.
 """
 
+import collections.abc
 import json
 import operator
 import os
@@ -179,10 +180,27 @@ class Checkpoint:
         return f"Checkpoint({self.path!r}, {self.format}, {len(self)} tensors)"
 
 
-def _paths(sources: Union[Path, Iterable[Path]]) -> list:
+def _wrong_type(name: str, wanted: str, value: Any) -> TypeError:
+    return TypeError(f"{name} must be {wanted}, not {type(value).__name__}")
+
+
+def _path(name: str, value: Path) -> str:
+    path = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(path, str):
+        raise _wrong_type(name, "str or os.PathLike", value)
+    return path
+
+
+def _list(name: str, values: Iterable) -> list:
+    if isinstance(values, (str, bytes, collections.abc.Mapping)) or not isinstance(values, collections.abc.Iterable):
+        raise _wrong_type(name, "a list", values)
+    return list(values)
+
+
+def _paths(name: str, sources: Union[Path, Iterable[Path]]) -> list:
     if isinstance(sources, (str, os.PathLike)):
-        return [os.fspath(sources)]
-    return [os.fspath(source) for source in sources]
+        return [_path(name, sources)]
+    return [_path(f"{name}[{number}]", source) for number, source in enumerate(_list(name, sources))]
 
 
 def _setting(path: str, value: Any) -> str:
@@ -196,14 +214,27 @@ def _setting(path: str, value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=to_integer, allow_nan=False)
 
 
+def _settings(name: str, settings: Mapping[str, Any]) -> dict:
+    if not isinstance(settings, collections.abc.Mapping):
+        raise _wrong_type(name, "dict", settings)
+    return {path: _setting(path, value) for path, value in settings.items()}
+
+
+def _mesh(_: str, mesh: Mesh) -> Any:
+    return dict(mesh) if isinstance(mesh, collections.abc.Mapping) else mesh
+
+
+_CONVERSIONS = {
+    "mapping": _path, "model_config": _path, "reference": _path, "verdicts": _path, "ranks": _list, "ignore": _list,
+    "settings": _settings, "mesh": _mesh,
+}
+
+
 def _keywords(given: dict) -> dict:
-    """Arguments for the extension: paths and settings as text, and without those that it takes by place."""
+    """Arguments for the extension, which takes texts, numbers, lists and dicts; without those that it takes by place."""
     by_place = ("source", "sources", "output", "a", "b", "progress")
-    keywords = {name: os.fspath(value) if isinstance(value, os.PathLike) else value
-                for name, value in given.items() if name not in by_place and value is not None}
-    if "settings" in keywords:
-        keywords["settings"] = {path: _setting(path, value) for path, value in keywords["settings"].items()}
-    return keywords
+    return {name: _CONVERSIONS[name](name, value) if name in _CONVERSIONS else value
+            for name, value in given.items() if name not in by_place and value is not None}
 
 
 def open(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
@@ -211,13 +242,13 @@ def open(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, ma
          settings: Optional[Mapping[str, Any]] = None) -> Checkpoint:
     """Opens a checkpoint, or the outputs of one split, and reads headers only. A whole checkpoint with a mesh, a mapping
     or a preset has ranks, whose shards are read without being written first."""
-    return Checkpoint(_core.open(_paths(source), _keywords(locals())))
+    return Checkpoint(_core.open(_paths("source", source), _keywords(locals())))
 
 
 def inspect(source: Path, *, filter: Optional[str] = None, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
             preset: Optional[str] = None) -> Report:
     """Describes a checkpoint and its tensors."""
-    return _parse(_core.inspect(os.fspath(source), _keywords(locals())))
+    return _parse(_core.inspect(_path("source", source), _keywords(locals())))
 
 
 def split(source: Path, output: Path, *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
@@ -232,9 +263,7 @@ def split(source: Path, output: Path, *, mesh: Optional[Mesh] = None, mapping: O
     an exception that it raises ends the run, and `resume` continues it. share="3/8" moves one of 8 shares of the bytes,
     numbered from 0, and "auto" the one of this process in its scheduler's count: the share that ends last publishes the
     output, or `finish` does."""
-    if ranks is not None:
-        ranks = list(ranks)
-    return _parse(_core.split(os.fspath(source), os.fspath(output), _keywords(locals()), progress))
+    return _parse(_core.split(_path("source", source), _path("output", output), _keywords(locals()), progress))
 
 
 def merge(sources: Union[Path, Iterable[Path]], output: Path, *, from_layout: Optional[str] = None,
@@ -244,7 +273,7 @@ def merge(sources: Union[Path, Iterable[Path]], output: Path, *, from_layout: Op
           verify: bool = False, dry_run: bool = False, sha256: bool = False, copy_side_files: bool = True,
           share: Optional[str] = None, progress: Optional[Progress] = None) -> Report:
     """Makes one checkpoint of shards: merge(split(x)) is x, byte for byte."""
-    return _parse(_core.merge(_paths(sources), os.fspath(output), _keywords(locals()), progress))
+    return _parse(_core.merge(_paths("sources", sources), _path("output", output), _keywords(locals()), progress))
 
 
 def reshard(sources: Union[Path, Iterable[Path]], output: Path, *, mesh: Optional[Mesh] = None,
@@ -256,16 +285,14 @@ def reshard(sources: Union[Path, Iterable[Path]], output: Path, *, mesh: Optiona
             force: bool = False, resume: bool = False, verify: bool = False, dry_run: bool = False, sha256: bool = False,
             copy_side_files: bool = True, share: Optional[str] = None, progress: Optional[Progress] = None) -> Report:
     """Moves shards to another mesh or mapping, without a merged copy."""
-    if ranks is not None:
-        ranks = list(ranks)
-    return _parse(_core.reshard(_paths(sources), os.fspath(output), _keywords(locals()), progress))
+    return _parse(_core.reshard(_paths("sources", sources), _path("output", output), _keywords(locals()), progress))
 
 
 def plan(source: Path, *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None, preset: Optional[str] = None,
          budget: Optional[int] = None, context: Optional[int] = None, batch: Optional[int] = None) -> Plan:
     """Computes the memory of every rank and what has to move to get there: from the files of a whole checkpoint, or from
     the ranks of an output."""
-    document, rows = _core.plan(os.fspath(source), _keywords(locals()))
+    document, rows = _core.plan(_path("source", source), _keywords(locals()))
     result = _parse(document, Plan)
     object.__setattr__(result, "transfers", Transfers(rows))
     return result
@@ -276,9 +303,7 @@ def check(sources: Union[Path, Iterable[Path]], *, read_data: bool = False, prof
           preset: Optional[str] = None, max_memory: Optional[int] = None, threads: Optional[int] = None,
           progress: Optional[Progress] = None) -> Report:
     """Looks for everything that is wrong with checkpoints. Problems are findings, not exceptions."""
-    if ignore is not None:
-        ignore = list(ignore)
-    return _parse(_core.check(_paths(sources), _keywords(locals()), progress))
+    return _parse(_core.check(_paths("sources", sources), _keywords(locals()), progress))
 
 
 def validate(sources: Union[Path, Iterable[Path]], *, reference: Optional[Path] = None, mesh: Optional[Mesh] = None,
@@ -289,16 +314,16 @@ def validate(sources: Union[Path, Iterable[Path]], *, reference: Optional[Path] 
     """Runs the model on the shards and whole, in exact arithmetic, and compares. A difference is a report that is not
     `ok`, not an exception. A share runs some of the layers and leaves its verdict in the folder `verdicts`; the one that
     ends last, and `finish(verdicts)`, report on all layers."""
-    return _parse(_core.validate(_paths(sources), _keywords(locals()), progress))
+    return _parse(_core.validate(_paths("sources", sources), _keywords(locals()), progress))
 
 
 def finish(output: Path, *, force: bool = False, verify: bool = False, max_memory: Optional[int] = None,
            threads: Optional[int] = None, progress: Optional[Progress] = None) -> Report:
     """Publishes an output whose shares have all ended, or reports on all layers from a folder of verdicts."""
-    return _parse(_core.finish(os.fspath(output), _keywords(locals()), progress))
+    return _parse(_core.finish(_path("output", output), _keywords(locals()), progress))
 
 
 def diff(a: Path, b: Path, *, metadata_only: bool = False, values: bool = False, max_memory: Optional[int] = None,
          threads: Optional[int] = None, progress: Optional[Progress] = None) -> Report:
     """Compares two checkpoints, each whole or sharded in any layout."""
-    return _parse(_core.diff(os.fspath(a), os.fspath(b), _keywords(locals()), progress))
+    return _parse(_core.diff(_path("a", a), _path("b", b), _keywords(locals()), progress))
