@@ -1,5 +1,9 @@
 """torch: tensors, load_rank, DTensor placements and the DCP reader, all in one process."""
 
+import json
+import math
+import struct
+
 import pytest
 from conftest import SAMPLE
 
@@ -28,6 +32,76 @@ def test_every_type_of_torch_is_kept(tmp_path, dtype):
     save_file({"t": tensor}, tmp_path / "model.safetensors")
     read = st.open(tmp_path).get_tensor("t", framework="pt")
     assert read.dtype == tensor.dtype and torch.equal(read.view(torch.uint8), tensor.view(torch.uint8))
+
+
+def write_f4(path, shapes):
+    """A file of F4 tensors, whose bytes count up."""
+    header, data = {}, b""
+    for name, shape in shapes.items():
+        size = math.prod(shape) // 2
+        header[name] = {"dtype": "F4", "shape": shape, "data_offsets": [len(data), len(data) + size]}
+        data += bytes(range(size))
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def codes(tensor):
+    return tensor.view(torch.uint8)
+
+
+@pytest.fixture
+def f4(tmp_path):
+    if not hasattr(torch, "float4_e2m1fn_x2"):
+        pytest.skip("this torch has no elements of 4 bits")
+    (tmp_path / "model").mkdir()
+    write_f4(tmp_path / "model" / "model.safetensors", {"w": [6, 8]})
+    return tmp_path
+
+
+def test_pairs_of_f4_are_elements_of_torch(f4):
+    from safetensors import safe_open
+
+    with safe_open(f4 / "model" / "model.safetensors", framework="pt") as f:
+        whole = f.get_tensor("w")
+    ck = st.open(f4 / "model")
+    read = ck.get_tensor("w", framework="pt")
+    assert read.dtype == torch.float4_e2m1fn_x2 and read.shape == whole.shape == (6, 4)
+    assert torch.equal(codes(read), codes(whole))
+    rows = ck.get_slice("w", framework="pt")
+    assert torch.equal(codes(rows[1:3]), codes(whole)[1:3]) and torch.equal(codes(rows[2]), codes(whole)[2])
+    assert torch.equal(codes(rows[1:5, 2:6]), codes(whole)[1:5, 1:3])
+    for refused in [(slice(0, 2), slice(1, 4)), (slice(0, 2), slice(0, 3)), (0, 0)]:
+        with pytest.raises(st.MappingError) as caught:
+            rows[refused]
+        assert caught.value.id == "E0218" and caught.value.tensor == "w" and caught.value.hint
+
+
+@pytest.mark.parametrize("strategy, box", [("rowwise", (slice(3, 6),)), ("columnwise", (slice(0, 6), slice(2, 4)))])
+def test_ranks_of_f4_are_loaded(f4, strategy, box):
+    import shardtool.torch
+    import torch.distributed.checkpoint as dcp
+
+    mapping = {"version": 1, "mesh": [{"axis": "tp", "size": 2}], "rules": [{"match": "**", "strategy": strategy}]}
+    (f4 / "mapping.json").write_text(json.dumps(mapping))
+    st.split(f4 / "model", f4 / "out", mapping=f4 / "mapping.json")
+    whole = codes(st.open(f4 / "model").get_tensor("w", framework="pt"))
+    model = torch.nn.Module()
+    model.register_buffer("w", torch.zeros_like(whole[box]).view(torch.float4_e2m1fn_x2))
+    shardtool.torch.load_rank(model, f4 / "out", 1)
+    assert torch.equal(codes(model.w), whole[box])
+    state = {"w": torch.zeros_like(whole).view(torch.float4_e2m1fn_x2)}
+    dcp.load(state, storage_reader=shardtool.torch.StorageReader(f4 / "out"), no_dist=True)
+    assert torch.equal(codes(state["w"]), whole)
+
+
+def test_f4_that_is_not_in_pairs_is_refused(f4):
+    write_f4(f4 / "model" / "model.safetensors", {"odd": [2, 3]})
+    ck = st.open(f4 / "model")
+    assert ck.get_tensor("odd").nbytes == 3
+    with pytest.raises(st.ResourceError, match="2 F4 in one element, and the last axis of .2, 3. does not divide"):
+        ck.get_tensor("odd", framework="pt")
+    with pytest.raises(st.ResourceError, match="numpy has no elements of type F4"):
+        ck.get_tensor("odd", framework="np")
 
 
 class Rank(torch.nn.Module):

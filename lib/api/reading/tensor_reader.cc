@@ -39,18 +39,14 @@ TensorReader::TensorReader(Place place, std::span<const exec::SourceFile> files)
 
 i64 TensorReader::bytes_of(std::span<const i64> sizes) const {
   if (const auto bytes = byte_size(dtype(), {sizes.begin(), sizes.end()})) return *bytes;
-  throw Error(ErrorCode::kSubByteCut, "a box of elements that are not whole bytes")
+  throw Error(ErrorCode::kSubByteCut, "the box is not a whole number of bytes")
       .tensor(place_.stored.name)
-      .note("dtype", std::string(to_string(dtype())));
+      .note("dtype", std::string(to_string(dtype())))
+      .help("read more of the last axis, or the whole tensor");
 }
 
 void TensorReader::read(std::span<const i64> begin, std::span<const i64> sizes, int threads,
                         std::span<std::byte> bytes) const {
-  if (bits(dtype()) % CHAR_BIT != 0 && !std::ranges::equal(sizes, shape_)) {
-    throw Error(ErrorCode::kSubByteCut, "elements that are not whole bytes are read whole")
-        .tensor(place_.stored.name)
-        .note("dtype", std::string(to_string(dtype())));
-  }
   const Rows all{{begin.begin(), begin.end()}, {sizes.begin(), sizes.end()}};
   const i64 rows = sizes.empty() ? 1 : sizes.front();
   const i64 total = std::ssize(bytes);

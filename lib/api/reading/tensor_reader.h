@@ -42,7 +42,7 @@ class TensorReader {
 
   /// Reads the box at `begin`, row-major, and no byte of the files outside of it. Long boxes are
   /// read by up to `threads` threads. Requires the box to be inside shape(), and its bytes. Throws
-  /// the errors of exec::read_region, and kSubByteCut.
+  /// the errors of exec::read_region.
   void read(std::span<const i64> begin, std::span<const i64> sizes, int threads,
             std::span<std::byte> bytes) const;
   /// Returns the box where one local file has it as one box; nullopt otherwise, and for an empty

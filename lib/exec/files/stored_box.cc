@@ -21,11 +21,16 @@ struct BoxPart {
   std::vector<i64> at;     ///< begin in the memory
 };
 
-void read_part(const BoxPart& part, const Shape& memory_extents, Dtype dtype,
+void read_part(const BoxPart& part, const Shape& memory_extents, const TensorSpec& spec,
                std::span<const SourceFile> files, std::span<std::byte> bytes) {
-  const auto copy =
-      index::lower(part.sizes, {part.local, part.extents}, {part.at, memory_extents}, bits(dtype));
-  if (!copy) throw Error(ErrorCode::kInternal, "a box of elements that are not whole bytes");
+  const auto copy = index::lower(part.sizes, {part.local, part.extents}, {part.at, memory_extents},
+                                 bits(spec.dtype));
+  if (!copy) {
+    throw Error(ErrorCode::kSubByteCut, "rows of the box do not begin and end at whole bytes")
+        .tensor(spec.name)
+        .note("dtype", std::string(to_string(spec.dtype)))
+        .help("read more of the last axis, or the whole tensor");
+  }
   const SourceFile& file = files[static_cast<size_t>(part.slot.file)];
   for_each_run(*copy, [&](i64 src, i64 dst) {
     read_from(file, bytes.subspan(static_cast<size_t>(dst), static_cast<size_t>(copy->run)),
@@ -68,7 +73,7 @@ void read_box(const TensorSpec& spec, const MoveSide& side, std::span<const i64>
                       {begin.begin(), begin.end()},
                       spec.shape,
                       std::vector<i64>(sizes.size(), 0)},
-                     extents, spec.dtype, files, bytes);
+                     extents, spec, files, bytes);
   }
   read_region(spec, side, region_of(spec.shape, begin, sizes), files, bytes);
 }
@@ -91,7 +96,7 @@ void read_region(const TensorSpec& spec, const MoveSide& side, const index::Regi
                  side.holders->local_shape(holder),
                  join.destinations_of(box).front().local};
     for (const index::AxisCell* cell : box) part.sizes.push_back(cell->size);
-    read_part(part, extents, spec.dtype, files, bytes);
+    read_part(part, extents, spec, files, bytes);
   });
 }
 

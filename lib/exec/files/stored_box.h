@@ -14,8 +14,8 @@ namespace shardtool::exec {
 void read_from(const SourceFile& file, std::span<std::byte> bytes, i64 offset);
 
 /// Reads a region of a tensor into memory of its local shape, row-major, from the first holders
-/// that have its elements; padding is left as it is. Requires elements of whole bytes. Throws
-/// kCoverage if an element has no holder, and the errors of reading.
+/// that have its elements; padding is left as it is. Throws kCoverage if an element has no holder,
+/// kSubByteCut if a row does not begin and end at whole bytes, and the errors of reading.
 void read_region(const TensorSpec& spec, const MoveSide& side, const index::Region& region,
                  std::span<const SourceFile> files, std::span<std::byte> bytes);
 

@@ -13,11 +13,13 @@ _TORCH = {
     "C64": "complex64", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu",
     "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz",
 }
+# Several elements of the last axis that are one of torch's: its type, and their number.
+_TORCH_PACKED = {"F4": ("float4_e2m1fn_x2", 2)}
 
 
-def _refusal(framework, dtype, hint):
-    error = ResourceError(f"{framework} has no elements of type {dtype}\n  help: {hint}")
-    error.message, error.hint = f"{framework} has no elements of type {dtype}", hint
+def _refusal(reason, hint):
+    error = ResourceError(f"{reason}\n  help: {hint}")
+    error.message, error.hint = reason, hint
     return error
 
 
@@ -25,24 +27,38 @@ def to_numpy(tensor):
     import numpy
 
     array = numpy.asarray(memoryview(tensor))
+    reason = f"numpy has no elements of type {tensor.dtype}"
     if tensor.dtype in _ML_DTYPES:
         try:
             import ml_dtypes
         except ImportError:
-            raise _refusal("numpy", tensor.dtype, "pip install ml_dtypes, or use framework=\"pt\"") from None
+            raise _refusal(reason, "pip install ml_dtypes, or use framework=\"pt\"") from None
         return array.view(getattr(ml_dtypes, _ML_DTYPES[tensor.dtype]))
     if tensor.dtype not in _TORCH:
-        raise _refusal("numpy", tensor.dtype, "the tensor's buffer has the bytes")
+        raise _refusal(reason, "the tensor's buffer has the bytes")
     return array
+
+
+def torch_form(dtype, shape):
+    """(dtype, shape, elements) of a tensor in torch, one element of which has `elements` of the last axis."""
+    import torch
+
+    hint = "the tensor's buffer has the bytes"
+    name, elements = _TORCH_PACKED.get(dtype, (_TORCH.get(dtype), 1))
+    if name is None or not hasattr(torch, name):
+        raise _refusal(f"torch has no elements of type {dtype}", hint)
+    shape = list(shape)
+    if elements > 1:
+        if not shape or shape[-1] % elements:
+            raise _refusal(f"torch holds {elements} {dtype} in one element, and the last axis of {shape} does not divide", hint)
+        shape[-1] //= elements
+    return getattr(torch, name), shape, elements
 
 
 def to_torch(tensor):
     import torch
 
-    name = _TORCH.get(tensor.dtype)
-    if name is None or not hasattr(torch, name):
-        raise _refusal("torch", tensor.dtype, "the tensor's buffer has the bytes")
-    dtype = getattr(torch, name)
+    dtype, shape, _ = torch_form(tensor.dtype, tensor.shape)
     if tensor.nbytes == 0:
-        return torch.empty(tensor.shape, dtype=dtype)
-    return torch.frombuffer(tensor, dtype=dtype).reshape(tensor.shape)
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(tensor, dtype=dtype).reshape(shape)

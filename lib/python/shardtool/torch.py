@@ -8,7 +8,7 @@ from torch.futures import Future
 
 import shardtool as _st
 from ._errors import UsageError
-from ._frameworks import _TORCH
+from ._frameworks import torch_form
 
 __all__ = ["StorageReader", "load_rank"]
 
@@ -52,9 +52,10 @@ class StorageReader(_StorageReader):
         checkpoint = self._opened()
         for name in checkpoint:
             info = checkpoint[name]
-            size = torch.Size(info.shape)
+            dtype, shape, _ = torch_form(info.dtype, info.shape)
+            size = torch.Size(shape)
             tensors[name] = TensorStorageMetadata(
-                properties=TensorProperties(dtype=getattr(torch, _TORCH[info.dtype])), size=size,
+                properties=TensorProperties(dtype=dtype), size=size,
                 chunks=[ChunkStorageMetadata(offsets=torch.Size([0] * len(size)), sizes=size)])
         return Metadata(state_dict_metadata=tensors)
 
@@ -71,9 +72,13 @@ class StorageReader(_StorageReader):
         for item in plan.items:
             if item.type == LoadItemType.BYTE_IO:
                 raise UsageError(f"{item.storage_index.fqn} is no tensor, and outputs of shardtool have tensors only")
-            box = tuple(slice(begin, begin + size) for begin, size in zip(item.storage_offsets, item.lengths))
+            stored = self._opened().get_slice(item.storage_index.fqn, framework="pt")
+            _, _, elements = torch_form(stored.dtype, stored.shape)
+            box = [slice(begin, begin + size) for begin, size in zip(item.storage_offsets, item.lengths)]
+            if elements > 1:
+                box[-1] = slice(box[-1].start * elements, box[-1].stop * elements)
             target = planner.resolve_tensor(item).detach()
-            target.copy_(self._opened().get_slice(item.storage_index.fqn, framework="pt")[box])
+            target.copy_(stored[tuple(box)])
             planner.commit_tensor(item, target)
         done = Future()
         done.set_result(None)
