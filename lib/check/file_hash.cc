@@ -96,6 +96,7 @@ void check_file_hashes(const Checkpoint& checkpoint, const exec::Resources& reso
   if (findings.wants(CheckRule::kFileHash)) add_manifest_claims(checkpoint, claims);
   if (findings.wants(CheckRule::kBlobName)) add_blob_claims(checkpoint, claims);
   drop_unreadable(claims, findings);
+  if (claims.empty()) return;
   std::vector<exec::FileToHash> files;
   for (const Claim& claim : claims) files.push_back(claim.file);
   const std::vector<std::string> hashes = exec::hash_files(files, resources);

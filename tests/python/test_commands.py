@@ -232,6 +232,13 @@ def test_progress_is_called_on_this_thread_and_ends_at_all_bytes(tmp_path):
     assert calls[-1][0] <= calls[-1][1] == 256 << 20
 
 
+def test_progress_of_a_check_does_not_fall_back(outputs):
+    calls = []
+    assert st.check(outputs({"tp": 2}), read_data=True, progress=lambda *call: calls.append(call)).ok
+    assert calls[-1][0] == calls[-1][1] > 0
+    assert [call[0] for call in calls] == sorted(call[0] for call in calls)
+
+
 def test_an_exception_of_progress_ends_the_run_and_resume_continues_it(tmp_path):
     options = large_checkpoint(tmp_path / "model", 256)
 
