@@ -1,8 +1,11 @@
 #include "cli/print/plan.h"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 
+#include <cstring>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -77,9 +80,25 @@ nb::tuple row_of(const Transfers& self, i64 number) {
                         row.dst_rank, row.bytes);
 }
 
-api::PlanOptions plan_options(std::string source, const Keywords& keywords) {
+/// Rows as bytes, and the names: what is pickled and copied.
+using TransfersState = std::tuple<nb::bytes, std::vector<std::string>>;
+
+TransfersState state_of(const Transfers& self) {
+  return {nb::bytes(self.rows.data(), self.rows.size() * sizeof(TransferRow)), self.tensors};
+}
+
+void make_of_state(Transfers& self, const TransfersState& state) {
+  const auto& [rows, tensors] = state;
+  new (&self) Transfers;
+  self.tensors = tensors;
+  self.rows.resize(rows.size() / sizeof(TransferRow));
+  self.count = std::ssize(self.rows);
+  if (self.count > 0) std::memcpy(self.rows.data(), rows.data(), rows.size());
+}
+
+api::PlanOptions plan_options(std::vector<std::string> sources, const Keywords& keywords) {
   api::PlanOptions options;
-  options.sources = {std::move(source)};
+  options.sources = std::move(sources);
   api::MappingChoice choice = mapping_choice(keywords);
   // The mesh is that of the destination: a whole checkpoint is read from its files.
   options.to_mesh = std::exchange(choice.mesh, std::nullopt);
@@ -92,8 +111,8 @@ api::PlanOptions plan_options(std::string source, const Keywords& keywords) {
   return options;
 }
 
-nb::tuple plan(std::string source, nb::dict given) {
-  const api::PlanOptions options = plan_options(std::move(source), Keywords(std::move(given)));
+nb::tuple plan(std::vector<std::string> sources, nb::dict given) {
+  const api::PlanOptions options = plan_options(std::move(sources), Keywords(std::move(given)));
   std::string json;
   Transfers transfers;
   {
@@ -111,7 +130,9 @@ void bind_plan(nb::module_& module) {
   nb::class_<Transfers>(module, "Transfers", nb::type_slots(kRowSlots))
       .def_ro("tensors", &Transfers::tensors)
       .def("__len__", [](const Transfers& self) { return self.count; })
-      .def("_row", row_of);
+      .def("_row", row_of)
+      .def("__getstate__", state_of)
+      .def("__setstate__", make_of_state);
   module.def("plan", plan);
 }
 

@@ -1,7 +1,9 @@
 """The commands: their reports, their errors, progress and interruption."""
 
+import copy
 import json
 import os
+import pickle
 import signal
 import subprocess
 import threading
@@ -282,6 +284,25 @@ def test_other_threads_run_while_a_command_works(tmp_path):
     done.set()
     thread.join()
     assert len(ticks) > 5
+
+
+@pytest.mark.parametrize("mesh, moves", [({"tp": 8}, True), ({"tp": 4}, False)], ids=["some transfers", "none"])
+def test_a_plan_is_pickled_and_copied(outputs, mesh, moves):
+    p = st.plan(outputs({"tp": 4}), mesh=mesh)
+    assert (len(p.transfers) > 0) == moves
+    for other in (pickle.loads(pickle.dumps(p)), copy.copy(p), copy.deepcopy(p)):
+        assert type(other) is st.Plan and other == p and other.devices == p.devices
+        assert list(other.transfers) == list(p.transfers) and other.bytes_moved == p.bytes_moved
+
+
+def test_a_plan_of_several_outputs_is_that_of_their_split(outputs, tmp_path):
+    for number, ranks in enumerate([[0, 1], [2, 3]]):
+        st.split(SAMPLE, tmp_path / str(number), mesh={"tp": 4}, ranks=ranks)
+    parts = st.plan([tmp_path / "0", tmp_path / "1"], mesh={"tp": 8})
+    whole = st.plan(outputs({"tp": 4}), mesh={"tp": 8})
+    assert parts.reshard == whole.reshard and list(parts.transfers) == list(whole.transfers)
+    with pytest.raises(st.UsageError, match="the list of paths is empty"):
+        st.plan([])
 
 
 def test_a_plan_lists_its_transfers(outputs):

@@ -288,11 +288,11 @@ def reshard(sources: Union[Path, Iterable[Path]], output: Path, *, mesh: Optiona
     return _parse(_core.reshard(_paths("sources", sources), _path("output", output), _keywords(locals()), progress))
 
 
-def plan(source: Path, *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None, preset: Optional[str] = None,
+def plan(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None, preset: Optional[str] = None,
          budget: Optional[int] = None, context: Optional[int] = None, batch: Optional[int] = None) -> Plan:
     """Computes the memory of every rank and what has to move to get there: from the files of a whole checkpoint, or from
     the ranks of an output."""
-    document, rows = _core.plan(_path("source", source), _keywords(locals()))
+    document, rows = _core.plan(_paths("source", source), _keywords(locals()))
     result = _parse(document, Plan)
     object.__setattr__(result, "transfers", Transfers(rows))
     return result
