@@ -5,7 +5,8 @@
         tensor = f.get_tensor("model.norm.weight")
 
 Every function is the command of the same name (`shardtool help COMMAND`) and returns the document that it prints with
---json. Sizes are bytes, paths are str or os.PathLike.
+--json. Sizes are bytes, paths are str or os.PathLike. `settings` are values of the mapping by their path, as --set takes
+them: JSON, or text. An argument of another type raises TypeError, and a number that the command refuses UsageError.
 """
 
 import collections.abc
