@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nanobind/stl/pair.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -80,6 +81,10 @@ std::vector<i64> ranks_of(const Keywords& keywords) {
     throw Error(ErrorCode::kUsage, "the list of ranks is empty: nothing would be written")
         .help("name ranks, for example ranks=[0, 1], or leave it out to write all of them");
   }
+  std::ranges::sort(ranks);
+  const auto twice = std::ranges::adjacent_find(ranks);
+  if (twice != ranks.end())
+    throw Error(ErrorCode::kUsage, fmt::format("the list of ranks names {} twice", *twice));
   return ranks;
 }
 

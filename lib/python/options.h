@@ -15,7 +15,8 @@ api::MappingChoice mapping_choice(const Keywords& keywords);
 std::optional<api::MappingChoice> given_mapping(const Keywords& keywords);
 /// Keywords max_memory, in bytes, and threads.
 void set_resources(const Keywords& keywords, exec::Resources& resources);
-/// Keyword ranks; without it, none are named and all are written. Throws kUsage for an empty list.
+/// Keyword ranks; without it, none are named and all are written. Throws kUsage for an empty list,
+/// and for one that names a rank twice.
 std::vector<i64> ranks_of(const Keywords& keywords);
 /// Keyword share, "3/8" or as a scheduler numbers this process, "auto". Throws kUsage.
 std::optional<api::Share> share_of(const Keywords& keywords);

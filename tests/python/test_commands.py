@@ -183,6 +183,8 @@ def test_numbers_of_numpy_are_numbers(tmp_path):
     assert st.validate(tmp_path / "out", require_coverage=numpy.float32(50)).ok
     with pytest.raises(st.UsageError, match="ranks.0.=-1 is not a whole number"):
         st.split(SAMPLE, tmp_path / "none", mesh={"tp": two}, ranks=[-1])
+    with pytest.raises(st.UsageError, match="the list of ranks names 1 twice"):
+        st.split(SAMPLE, tmp_path / "none", mesh={"tp": two}, ranks=[1, 0, 1])
     with pytest.raises(st.UsageError, match=f"mesh.tp.={2**70} is not a whole number"):
         st.open(SAMPLE, mesh={"tp": 2**70})
 
@@ -204,6 +206,8 @@ def test_settings_are_values_of_json(tmp_path, program, mesh, path, value, text)
 def test_a_setting_that_is_no_json_is_named(tmp_path):
     with pytest.raises(TypeError, match="settings.*axes.vocab.*must be a value of JSON, not PosixPath"):
         st.split(SAMPLE, tmp_path / "out", mesh={"tp": 2}, settings={"axes.vocab": ["tp", tmp_path]})
+    with pytest.raises(ValueError, match="settings.*axes.vocab.*JSON"):
+        st.split(SAMPLE, tmp_path / "out", mesh={"tp": 2}, settings={"axes.vocab": float("nan")})
 
 
 def test_an_error_says_what_the_program_says(program, tmp_path):

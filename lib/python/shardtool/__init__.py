@@ -212,7 +212,12 @@ def _setting(path: str, value: Any) -> str:
         except TypeError:
             raise TypeError(f"settings[{path!r}] must be a value of JSON, not {type(part).__name__}") from None
 
-    return value if isinstance(value, str) else json.dumps(value, default=to_integer, allow_nan=False)
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, default=to_integer, allow_nan=False)
+    except ValueError as error:
+        raise ValueError(f"settings[{path!r}]: {error}") from None
 
 
 def _settings(name: str, settings: Mapping[str, Any]) -> dict:
