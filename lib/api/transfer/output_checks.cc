@@ -122,6 +122,32 @@ void check_same_run(const store::OutputClaim& claim, const RunIdentity& run) {
   }
 }
 
+void discard_leftovers(const std::string& output, const RunIdentity& run,
+                       std::vector<std::string>& warnings) {
+  const store::OutputPlace place = store::look_at_output(output);
+  try {
+    const bool has_lock = store::identity_at(store::hidden_lock(place)).has_value();
+    if (!has_lock && store::hidden_ids(place).empty()) return;
+    const store::OutputClaim claim(output, store::Existing::kReplace);
+    for (const std::string& id : claim.leftovers()) {
+      const std::string folder = store::hidden_folder(place, id);
+      if (id != run.id() && identity_of(place, id)) {
+        warnings.push_back(
+            fmt::format("an interrupted run of another source, layout or option has left '{}'; "
+                        "`shardtool resume --list '{}'` shows it",
+                        folder, place.path()));
+      } else if (!claim.discard(id)) {
+        warnings.push_back(fmt::format(
+            "'{}' of an interrupted run cannot be deleted: delete it yourself", folder));
+      }
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kOutputLocked) return;
+    warnings.push_back(fmt::format(
+        "what interrupted runs have left beside the output stays there: {}", error.what()));
+  }
+}
+
 void check_only_run(const store::OutputClaim& claim, const RunIdentity& run) {
   for (const std::string& id : claim.leftovers()) {
     const std::string folder = store::hidden_folder(claim.place(), id);

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/api/transfer/run_identity.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
@@ -31,6 +32,12 @@ Error other_run(const std::optional<RunIdentity>& then, const RunIdentity& now, 
 /// Throws kOtherRun if an interrupted run of this output has finished tensors but had another
 /// source, mapping or options.
 void check_same_run(const store::OutputClaim& claim, const RunIdentity& run);
+
+/// Deletes what interrupted runs have left beside a complete output: those of this job, and others
+/// that have finished nothing. Leaves all of it to a process that holds the output's lock. Warns of
+/// what stays. Throws as look_at_output.
+void discard_leftovers(const std::string& output, const RunIdentity& run,
+                       std::vector<std::string>& warnings);
 
 /// Throws kOtherRun if any other run has begun to write this output.
 void check_only_run(const store::OutputClaim& claim, const RunIdentity& run);

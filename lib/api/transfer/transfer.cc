@@ -282,7 +282,12 @@ TransformReport transfer(Task task, const WriteOptions& options, bool compare_re
   const WriteRun run = planned.run();
   const bool may_be_complete = options.resume || options.share;
   if (may_be_complete && was_complete(run, options, is_mine, report)) {
-    if (writes_store) tidy_up(run, options);
+    if (writes_store) {
+      tidy_up(run, options);
+    } else {
+      const RunIdentity identity = run_identity(run.source, run.target, run.plan);
+      discard_leftovers(options.output, identity, report.warnings);
+    }
     return report;
   }
   if (writes_store) {

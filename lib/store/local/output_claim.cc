@@ -130,6 +130,15 @@ std::vector<std::string> hidden_records(const OutputPlace& place, const std::str
   return hidden_files(place, id, kRecordSuffix);
 }
 
+std::vector<std::string> hidden_ids(const OutputPlace& place) {
+  const size_t before_id = name_of(place.hidden("-")).size();
+  std::set<std::string> ids;
+  for (const std::string& name : hidden_names(place)) {
+    ids.insert(name.substr(before_id, kIdDigits));
+  }
+  return {ids.begin(), ids.end()};
+}
+
 std::vector<HiddenRun> hidden_runs(const std::string& folder) {
   std::set<HiddenName> found;
   for (const std::string& name : names_in(folder)) {
@@ -145,15 +154,6 @@ std::vector<HiddenRun> hidden_runs(const std::string& folder) {
 OutputClaim::OutputClaim(const std::string& path, Existing existing, LockKind kind)
     : place_(checked_place(path, existing)), lock_(hidden_lock(place_), kind) {
   place_ = checked_place(path, existing);  // another run may have published meanwhile
-}
-
-std::vector<std::string> OutputClaim::leftovers() const {
-  const size_t before_id = name_of(place_.hidden("-")).size();
-  std::set<std::string> ids;
-  for (const std::string& name : hidden_names(place_)) {
-    ids.insert(name.substr(before_id, kIdDigits));
-  }
-  return {ids.begin(), ids.end()};
 }
 
 bool OutputClaim::discard_journals(const std::string& id) const noexcept {

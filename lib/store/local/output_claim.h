@@ -35,6 +35,9 @@ std::string hidden_record(const OutputPlace& place, const std::string& id, int s
 std::vector<std::string> hidden_journals(const OutputPlace& place, const std::string& id);
 std::vector<std::string> hidden_records(const OutputPlace& place, const std::string& id);
 
+/// Ids of the runs that left any hidden file of an output, sorted. Throws kWriteFailed.
+std::vector<std::string> hidden_ids(const OutputPlace& place);
+
 /// Run that left hidden files beside its output.
 struct HiddenRun {
   OutputPlace place;  ///< a very long name is truncated; `found` is not looked at
@@ -52,8 +55,8 @@ class OutputClaim {
   OutputClaim(const std::string& path, Existing existing, LockKind kind = LockKind::kExclusive);
 
   const OutputPlace& place() const { return place_; }
-  /// Ids of earlier runs that left any hidden file, sorted.
-  std::vector<std::string> leftovers() const;
+  /// hidden_ids() of earlier runs.
+  std::vector<std::string> leftovers() const { return hidden_ids(place_); }
   /// Deletes the remains of a run. Returns false if some remain, or cannot be listed.
   bool discard(const std::string& id) const noexcept;
   /// Deletes the journals and records of a run.
