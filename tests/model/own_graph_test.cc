@@ -49,6 +49,45 @@ TEST_CASE("errors of a graph of one's own are at their place in its file") {
   CHECK_ERROR(kMappingSyntax, model::decode_own_graph("[]", "mine.json"));
 }
 
+TEST_CASE("an entry of one's own graph that nothing uses is refused at its place") {
+  const auto refusal = [](const std::string& members) {
+    const auto error =
+        testing::error_of([&] { return decoded(R"("extends": "llama",)" + members); });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kMappingSchema);
+    REQUIRE(error->place());
+    CHECK(error->place()->file == "mine.json");
+    CHECK(error->place()->line == 3);
+    CAPTURE(error->message());
+    REQUIRE_FALSE(error->help_lines().empty());
+    return error->message() + "; " + error->help_lines().front();
+  };
+  const std::string ops = R"([{"op": "add", "in": ["y", "x"], "out": "x"}])";
+  CHECK(refusal(R"("parts": {"mlp_addd": )" + ops + "}") ==
+        "nothing in the graph uses the part 'mlp_addd'; did you mean 'mlp_add'?");
+  CHECK(
+      refusal(R"("parts": {"further": )" + ops + "}") ==
+      "nothing in the graph uses the part 'further'; delete it, or name it where it shall be used");
+  CHECK(refusal(R"("sizes": {"kv_headsx": 2})") ==
+        "nothing in the graph uses the size 'kv_headsx'; did you mean 'kv_heads'?");
+  CHECK(refusal(R"("numbers": {"rope_thetaa": {"config": "rope_thetaa", "default": 1}})")
+            .starts_with("nothing in the graph uses the number 'rope_thetaa'"));
+  CHECK(refusal(R"("layer_sets": {"odd": {"last": 1, "of": 4}})") ==
+        "nothing in the graph uses the layer set 'odd'; delete it, or name it where it shall be "
+        "used");
+  CHECK(refusal(R"("prefix": {"layr": "layers.<layer>."})") ==
+        "nothing in the graph uses the prefix 'layr'; did you mean 'layer'?");
+  CHECK_NOTHROW(decoded(R"("extends": "llama", "parts": {"mlp_add": )" + ops + "}"));
+  CHECK_NOTHROW(decoded(R"("extends": "llama", "sizes": {"kv_heads": "axes.own", "own": 2})"));
+}
+
+TEST_CASE("every built-in graph can be a graph of one's own") {
+  for (const std::string& family : model::families()) {
+    CAPTURE(family);
+    CHECK_NOTHROW(model::decode_own_graph(model::graph_text(family), "mine.json"));
+  }
+}
+
 TEST_CASE("every built-in graph says what it is") {
   for (const model::GraphHead& head : model::graph_heads()) {
     CAPTURE(head.name);
@@ -77,7 +116,7 @@ TEST_CASE("sizes in a row longer than the stack, or each named twice, cost no mo
       const std::string before = "axes.s" + std::to_string(i - 1);
       text += ", \"s" + std::to_string(i) + "\": \"" + before + times + before + '"';
     }
-    return text + "}";
+    return text + ", \"head_dim\": \"axes.s" + std::to_string(count - 1) + "\"}";
   };
   const auto config = mapping::parse_config("{}", "c");
   CHECK_ERROR(kLimit, model::sizes_of(*decoded(sizes(100'000, " / ")), config));

@@ -8,6 +8,7 @@
 #include "lib/mapping/document/decode.h"
 #include "lib/mapping/document/json_value.h"
 #include "lib/model/graph/graph.h"
+#include "lib/model/graph/graph_checks.h"
 #include "lib/ops/decoder.h"
 
 namespace shardtool::model {
@@ -88,16 +89,19 @@ class Decoder {
   void finish(Stack& stack, const StackText& text);
   void add_tower(const JsonValue& value);
   static Alternatives where_made(Alternatives ways);
-  void check_values() const;
+  void check_used() const;
 
   Graph graph_;
   OpContext context_;
   Merged parts_, sizes_, numbers_, layer_sets_, layer_numbers_, prefixes_, requires_;
   std::optional<JsonValue> passed_, start_, blocks_, stacks_, tower_, end_, ignored_;
+  std::set<std::string> used_parts_;
+  std::string nearest_;  ///< file of the document that was read last
 };
 
 void Decoder::read(const JsonValue& root) {
   std::vector<std::string> model_types;
+  nearest_ = root.place().file;
   root.object({
       {"version",
        [](const JsonValue& v) {
@@ -141,6 +145,7 @@ std::vector<Op> Decoder::part(const JsonValue& name) {
   if (name.is_object()) return {decode_op(name, context_)};
   const auto found = parts_.find(name.text());
   if (found == parts_.end()) name.refuse("an op or the name of one of the \"parts\"");
+  used_parts_.insert(found->first);
   std::vector<Op> ops;
   for (const JsonValue& op : found->second.elements(1)) ops.push_back(decode_op(op, context_));
   return ops;
@@ -273,39 +278,24 @@ std::vector<std::string> texts_of(const std::optional<JsonValue>& list) {
   return texts;
 }
 
-/// Checks that every value is made before it is read, over a list of stretches.
-void check_stretches(const std::vector<Alternatives>& stretches, std::set<std::string> known) {
-  for (const Alternatives& ways : stretches) {
-    std::set<std::string> after = known;
-    for (const Way& way : ways) {
-      std::set<std::string> here = known;
-      for (const Op& op : way.ops) {
-        for (const std::string& name : op.in) {
-          if (here.contains(name)) continue;
-          throw Error(ErrorCode::kMappingSchema,
-                      fmt::format("the value '{}' is read before an op makes it", name))
-              .at(op.place);
-        }
-        here.insert(op.out.begin(), op.out.end());
-      }
-      after.insert(here.begin(), here.end());
-    }
-    known = std::move(after);
+/// Refuses an entry of the nearest document that nothing uses: its name is usually misspelt, and
+/// the inherited entry would be used in silence.
+void Decoder::check_used() const {
+  refuse_unused("part", parts_, used_parts_, nearest_);
+  std::set<std::string> words = {"layers", "vocab"};
+  for (const auto* value : {&start_, &blocks_, &stacks_, &tower_, &end_, &ignored_}) {
+    if (*value) add_words(**value, words);
   }
-}
-
-/// Checks all stacks. The first one's start has no inputs; all other parts may read "x" and the
-/// passed values.
-void Decoder::check_values() const {
-  std::set<std::string> entering(graph_.passed.begin(), graph_.passed.end());
-  entering.insert("x");
-  for (const Stack& stack : graph_.stacks) {
-    const bool is_first = &stack == &graph_.stacks.front();
-    check_stretches(stack.start, is_first ? std::set<std::string>() : entering);
-    for (const Block& block : stack.blocks) check_stretches(block.stretches, entering);
-    if (stack.end) check_stretches(stack.end->stretches, entering);
+  for (const std::string& part : used_parts_) add_words(parts_.at(part), words);
+  for (const Merged* entries : {&layer_sets_, &layer_numbers_, &prefixes_}) {
+    for (const auto& [name, value] : *entries) add_words(value, words);
   }
-  check_stretches(graph_.end, entering);
+  for (const auto& [name, size] : graph_.sizes) add_sizes(size, words);
+  refuse_unused("size", sizes_, words, nearest_);
+  refuse_unused("number", numbers_, words, nearest_);
+  refuse_unused("layer set", layer_sets_, words, nearest_);
+  refuse_unused("layer number", layer_numbers_, words, nearest_);
+  refuse_unused("prefix", prefixes_, words, nearest_);
 }
 
 Graph Decoder::graph() && {
@@ -339,7 +329,8 @@ Graph Decoder::graph() && {
   if (tower_) add_tower(*tower_);
   graph_.end = stretches(*end_);
   graph_.ignored = texts_of(ignored_);
-  check_values();
+  check_values(graph_);
+  check_used();
   return std::move(graph_);
 }
 
