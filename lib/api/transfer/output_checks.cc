@@ -12,6 +12,7 @@
 #include "lib/base/text.h"
 #include "lib/exec/journal.h"
 #include "lib/store/local/output_folder.h"
+#include "lib/store/local/tree.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::api {
@@ -22,6 +23,23 @@ namespace fs = std::filesystem;
 /// True if `inner` equals or is inside `outer`; both canonical.
 bool is_within(const fs::path& inner, const fs::path& outer) {
   return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+/// Absolute path without a slash at the end and, if its folders can be looked at, without links.
+fs::path canonical_path(const std::string& path) {
+  std::error_code closed;
+  fs::path found = fs::weakly_canonical(fs::absolute(path), closed);
+  if (closed) found = fs::absolute(path).lexically_normal();
+  return found.has_filename() ? found : found.parent_path();
+}
+
+/// Space of a folder that another user may have closed.
+i64 disk_bytes_or_none(const std::string& folder) {
+  try {
+    return store::disk_bytes(folder);
+  } catch (const Error&) {
+    return 0;
+  }
 }
 
 std::string what_changed(const RunIdentity& then, const RunIdentity& now) {
@@ -73,7 +91,8 @@ void check_replaceable(const std::string& output) {
   throw not_replaceable(output);
 }
 
-void check_space(const WriteRun& run, const std::string& folder, const std::string& output) {
+void check_space(const WriteRun& run, const std::string& folder, const std::string& output,
+                 i64 freed) {
   i64 needed = 0;
   for (const auto& file : run.plan.files) needed += file.size;
   const format::Checkpoint& opened = run.source.parts.front();
@@ -82,7 +101,7 @@ void check_space(const WriteRun& run, const std::string& folder, const std::stri
     const auto bytes = fs::file_size(opened.side_path(name), unknown);
     if (!unknown) needed += static_cast<i64>(bytes);
   }
-  const i64 free = store::bytes_free(folder);
+  const i64 free = store::bytes_free(folder) + freed;
   // A manifest takes long to build: its size is of interest only where space is short. A line of
   // the journal is shorter than the record of its tensor.
   constexpr i64 kMuch = i64{4} << 30;
@@ -95,6 +114,28 @@ void check_space(const WriteRun& run, const std::string& folder, const std::stri
       .at({output, 0, 0, {}})
       .help(has_ranks ? "write fewer --ranks at a time, or to another file system"
                       : "write to another file system");
+}
+
+std::string folder_above(const std::string& output) {
+  fs::path folder = canonical_path(output).parent_path();
+  std::error_code closed;
+  while (!fs::exists(folder, closed) && folder.has_relative_path()) folder = folder.parent_path();
+  return folder;
+}
+
+void check_space_ahead(const WriteRun& run, const WriteOptions& options) {
+  const std::string folder = folder_above(options.output);
+  const store::OutputPlace place{.parent = folder,
+                                 .name = canonical_path(options.output).filename()};
+  const std::string id = run_identity(run.source, run.target, run.plan).id();
+  i64 freed = 0;
+  for (const std::string& left : store::hidden_ids(place)) {
+    const std::string hidden = store::hidden_folder(place, left);
+    if (!store::identity_at(hidden)) continue;
+    if (left == id && (options.resume || options.share)) return;
+    freed += disk_bytes_or_none(hidden);
+  }
+  check_space(run, folder, options.output, freed);
 }
 
 Error other_run(const std::optional<RunIdentity>& then, const RunIdentity& now, bool is_share) {

@@ -23,8 +23,17 @@ Error not_replaceable(const std::string& output);
 void check_replaceable(const std::string& output);
 
 /// Throws kNoSpace unless the files of the plan, the side files, the manifest and the journal fit
-/// into the file system of `folder`, the hidden folder of the output `output`.
-void check_space(const WriteRun& run, const std::string& folder, const std::string& output);
+/// into the file system of `folder`, the hidden folder of the output `output`, once it has so many
+/// more bytes free.
+void check_space(const WriteRun& run, const std::string& folder, const std::string& output,
+                 i64 freed = 0);
+
+/// Nearest folder above an output that exists.
+std::string folder_above(const std::string& output);
+
+/// check_space() of a dry run, before there is a hidden folder. What an interrupted run has left is
+/// taken for deleted, or for the space of the files if the run would go on with it.
+void check_space_ahead(const WriteRun& run, const WriteOptions& options);
 
 /// Error for a run that finds the hidden files of another one; nullopt: of an unknown one.
 Error other_run(const std::optional<RunIdentity>& then, const RunIdentity& now, bool is_share);

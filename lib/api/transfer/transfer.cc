@@ -37,9 +37,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// kShared if the output's file system can share extents with every source file.
-Extents possible_extents(const LogicalCheckpoint& source, const std::string& output) {
-  const std::string folder = store::look_at_output(output).parent;
+/// kShared if the file system of the output's folder can share extents with every source file.
+Extents possible_extents(const LogicalCheckpoint& source, const std::string& folder) {
   const bool can =
       std::all_of(source.files.begin(), source.files.end(), [&](const exec::SurveyedFile& file) {
         return !store::is_remote(file.path) &&
@@ -135,9 +134,11 @@ struct Planned {
     sort_by_name(source, target);
     const bool is_remote = store::is_remote(options.output);
     if (!options.dry_run && is_remote) check_apart_on_store(source, options.output);
-    if (!options.dry_run && !is_remote) {
-      check_apart(source, options.output);
-      extents = possible_extents(source, options.output);
+    if (!options.dry_run && !is_remote) check_apart(source, options.output);
+    if (!is_remote) {
+      const std::string& output = options.output;
+      extents = possible_extents(
+          source, options.dry_run ? folder_above(output) : store::look_at_output(output).parent);
     }
     plan = plan_output(source, target, options.max_file_size, extents);
     moves = plan_moves(source, target, plan);
@@ -274,13 +275,14 @@ TransformReport transfer(Task task, const WriteOptions& options, bool compare_re
   const Planned planned(std::move(task), options);
   TransformReport report = planned.report(options);
   const std::vector<bool> is_mine = planned.own_moves(options);
-  if (options.dry_run) {
-    report.plan.requests = source_requests(planned, is_mine, options);
-    return report;
-  }
-
   const WriteRun run = planned.run();
   const bool may_be_complete = options.resume || options.share;
+  if (options.dry_run) {
+    report.plan.requests = source_requests(planned, is_mine, options);
+    const bool is_there = may_be_complete && complete_output(run, options);
+    if (!store::is_remote(options.output) && !is_there) check_space_ahead(run, options);
+    return report;
+  }
   if (may_be_complete && was_complete(run, options, is_mine, report)) {
     if (writes_store) {
       tidy_up(run, options);
