@@ -66,6 +66,13 @@ Error changed(const Url& url, std::string found) {
       .help("run again once nothing writes to the input");
 }
 
+Error too_short(const Url& url, i64 got, i64 bytes) {
+  return Error(ErrorCode::kMalformed, "the object store sends fewer bytes than its answer is for")
+      .at({url.text(), 0, 0, ""})
+      .note("found", fmt::format("{} of the {} bytes of a range", got, bytes))
+      .help("try again, without a proxy between this machine and the store");
+}
+
 /// The first ranges that follow each other.
 ScatteredMemory first_together(std::span<const RangeRead> ranges) {
   size_t count = 0;
@@ -242,7 +249,8 @@ void Client::settle(Call& call) {
       throw changed(call.url, fmt::format("range '{}' of {} bytes",
                                           quote_for_message(answer.header("content-range")),
                                           call.pinned->bytes));
-    if (call.pinned != nullptr && !etag.empty() && etag != call.pinned->etag)
+    if (call.pinned != nullptr && !etag.empty() && !call.pinned->etag.empty() &&
+        etag != call.pinned->etag)
       throw changed(call.url, "ETag " + quote_for_message(etag));
     call.got += answer.received;
     if (answer.received > 0) {
@@ -273,7 +281,8 @@ void Client::settle(Call& call) {
   if (call.is_range() && answer.status == 200)
     throw Error(ErrorCode::kUnsupported, "the object store ignores the range of a request")
         .at({call.url.text(), 0, 0, ""});
-  throw refusal(answer, call.url, settings_);
+  if (is_fine) throw too_short(call.url, call.got, call.into.bytes);
+  throw refusal(answer, {call.method, call.query, call.url}, settings_);
 }
 
 void Client::send_once(std::span<Call*> open) {
@@ -310,6 +319,17 @@ void Client::send_together(std::span<Call> calls) {
   }
 }
 
+/// Throws the service's own words for the refusal of a HEAD, whose answer has no text, unless they
+/// say no more than `known`.
+void Client::ask_why(const Url& url, const Error& known) {
+  Call asked{"GET", {url.bucket, ""}, {{"max-keys", "1"}}};
+  try {
+    send({&asked, 1});
+  } catch (const Error& told) {
+    if (told.message() != known.message()) throw;
+  }
+}
+
 std::optional<ObjectInfo> Client::head(const Url& url) {
   Call call{"HEAD", url};
   call.may_be_absent = true;
@@ -317,10 +337,7 @@ std::optional<ObjectInfo> Client::head(const Url& url) {
     send({&call, 1});
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kStoreRefused) throw;
-    // An answer to HEAD has no text that would tell why.
-    Call asked{"GET", url, {{"max-keys", "1"}}};
-    asked.url.key.clear();
-    send({&asked, 1});
+    ask_why(url, error);
     throw;
   }
   if (call.answer.status == 404) return std::nullopt;
@@ -358,9 +375,11 @@ Listed Client::list(const Url& url) {
         "GET", {url.bucket, ""}, {{"list-type", "2"}, {"delimiter", "/"}, {"prefix", url.key}}};
     if (!token.empty()) call.query.emplace_back("continuation-token", token);
     send({&call, 1});
-    const XmlElement root = parse_xml(call.answer.text);
-    if (root.name != "ListBucketResult")
-      throw bad_listing(url, "an element " + quote_for_message(root.name));
+    const XmlElement root = document_of(call.answer, url, settings_);
+    if (root.name != "ListBucketResult") {
+      throw other_service(bad_listing(url, "an element " + quote_for_message(root.name)),
+                          settings_);
+    }
     for (const XmlElement& entry : root.children) {
       const bool is_object = entry.name == "Contents";
       if (!is_object && entry.name != "CommonPrefixes") continue;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/store/s3/credentials.h"
 #include "lib/store/s3/http.h"
 #include "lib/store/s3/settings.h"
@@ -89,6 +90,7 @@ class Client {
   HttpRequest signed_request(const Call& call, const Keys& keys) const;
   Keys keys();
   void settle(Call& call);
+  void ask_why(const Url& url, const Error& known);
 
   Settings settings_;
   Environment environment_;

@@ -66,7 +66,17 @@ void Object::read(std::span<const RangeRead> ranges) const {
 }
 
 void Object::check_unchanged() const {
-  if (shared_client().head(url_) == info_) return;
+  const std::optional<ObjectInfo> now = shared_client().head(url_);
+  if (now == info_) return;
+  if (now && now->bytes == info_.bytes && now->etag.empty() != info_.etag.empty()) {
+    throw Error(ErrorCode::kUnsupported,
+                "the object store tells the ETag of an object in some answers only, so that a "
+                "change while it is read could not be seen")
+        .at({path_, 0, 0, ""})
+        .note("found",
+              now->etag.empty() ? "no ETag in the answer to HEAD" : "no ETag in the answer before")
+        .help("see that no proxy between this machine and the store drops the header");
+  }
   throw Error(ErrorCode::kInputChanged, "the object changed while it was read")
       .at({path_, 0, 0, ""});
 }

@@ -1,18 +1,39 @@
 #pragma once
 
+#include <string_view>
+
 #include "lib/base/error.h"
 #include "lib/store/s3/http.h"
 #include "lib/store/s3/settings.h"
+#include "lib/store/s3/sign.h"
 #include "lib/store/s3/url.h"
+#include "lib/store/s3/xml.h"
 
 namespace shardtool::store::s3 {
 
 /// True for an answer after which the same request may succeed.
 bool is_passing(const HttpAnswer& answer);
 
+/// A request, as errors name it.
+struct RequestName {
+  std::string_view method;
+  const Query& query;
+  const Url& url;
+};
+
+/// Action that the policy of a bucket must allow for a request, such as s3:PutObject
+/// (docs.aws.amazon.com/AmazonS3/latest/userguide/using-with-s3-policy-actions.html).
+std::string_view needed_action(const RequestName& request);
+
 /// Error for a failed request, by the code of the service's answer: wrong keys, an ended token, a
 /// clock that is off, another region, a redirect, no such bucket, no answer
 /// (docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html).
-Error refusal(const HttpAnswer& answer, const Url& url, const Settings& settings);
+Error refusal(const HttpAnswer& answer, const RequestName& request, const Settings& settings);
+
+/// Parses the document of an answer. Throws kMalformed, with the object and the endpoint, for other
+/// texts.
+XmlElement document_of(const HttpAnswer& answer, const Url& url, const Settings& settings);
+/// Adds the endpoint to an error about a document that no such service writes, and help.
+Error other_service(Error error, const Settings& settings);
 
 }  // namespace shardtool::store::s3

@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/store/local/file.h"
+#include "lib/store/s3/refusal.h"
 #include "lib/store/s3/xml.h"
 
 namespace shardtool::store::s3 {
@@ -61,8 +62,9 @@ std::vector<std::string> begin_uploads(Client& client, std::span<const Url> urls
   for (const Url& url : urls) requests.push_back({"POST", url, {{"uploads", ""}}});
   std::vector<std::string> ids;
   for (const HttpAnswer& answer : client.ask(requests)) {
-    ids.push_back(parse_xml(answer.text).value("UploadId"));
-    if (ids.back().empty()) throw not_written(urls[ids.size() - 1], "an upload without an id");
+    const Url& url = urls[ids.size()];
+    ids.push_back(document_of(answer, url, client.settings()).value("UploadId"));
+    if (ids.back().empty()) throw not_written(url, "an upload without an id");
   }
   return ids;
 }
@@ -75,7 +77,8 @@ void complete_upload(Client& client, const Url& url, const std::string& id,
   for (int i = 0; i < kCompletions; ++i) {
     // A failure may follow the status 200, and an answer that was lost leaves no upload behind.
     const HttpAnswer answer = client.ask(request);
-    const XmlElement root = answer.status == kAbsent ? XmlElement() : parse_xml(answer.text);
+    const XmlElement root =
+        answer.status == kAbsent ? XmlElement() : document_of(answer, url, client.settings());
     const bool is_over = answer.status == kAbsent || root.name == "CompleteMultipartUploadResult";
     if (is_over) return check_size(client, url, bytes);
     found = root.name + " " + root.value("Code");
@@ -168,7 +171,7 @@ std::vector<OpenUpload> list_uploads(Client& client, const Url& url) {
       request.query.insert(request.query.end(),
                            {{"key-marker", key_marker}, {"upload-id-marker", id_marker}});
     }
-    const XmlElement root = parse_xml(client.ask(request).text);
+    const XmlElement root = document_of(client.ask(request), url, client.settings());
     for (const XmlElement& entry : root.children) {
       if (entry.name != "Upload") continue;
       open.push_back({entry.value("Key"), entry.value("UploadId"), entry.value("Initiated")});
@@ -191,7 +194,7 @@ std::optional<std::vector<SentPart>> list_parts(Client& client, const Url& url,
         "GET", url, {{"uploadId", id}, {"part-number-marker", std::to_string(marker)}}, {}, true};
     const HttpAnswer answer = client.ask(request);
     if (answer.status == kAbsent) return std::nullopt;
-    const XmlElement root = parse_xml(answer.text);
+    const XmlElement root = document_of(answer, url, client.settings());
     for (const XmlElement& entry : root.children) {
       if (entry.name != "Part") continue;
       const i64 number = number_of(entry.value("PartNumber"));

@@ -30,6 +30,23 @@ TEST_CASE("a checkpoint on an object store gives the output of its local copy") 
   CHECK(diff(options).equal);
 }
 
+TEST_CASE("a store that drops the ETag is not said to have changed objects") {
+  StoredModel model;
+  for (const std::string method : {"HEAD", "GET"}) {
+    model.store().change([&](const test::ReceivedRequest& request, PlayedAnswer& answer) {
+      const size_t tag = answer.headers.find("ETag: ");
+      if (request.method != method || tag == answer.headers.npos) return;
+      answer.headers.erase(tag, answer.headers.find('\n', tag) + 1 - tag);
+    });
+    const auto error = testing::error_of([&] { return model.split(model.remote()); });
+    CHECK(error.has_value() == (method == "HEAD"));
+    if (!error) continue;
+    CHECK(error->code() == ErrorCode::kUnsupported);
+    CHECK(error->notes().front().second == "no ETag in the answer to HEAD");
+  }
+  model.store().clear();
+}
+
 TEST_CASE("a dry run counts the requests that the run then sends") {
   StoredModel model;
   const auto ranges_of = [&](SplitOptions options) {

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 
 #include "lib/base/error.h"
+#include "lib/store/s3/upload.h"
 #include "tests/support/served_bucket.h"
 #include "tests/support/throws.h"
 
@@ -166,6 +168,23 @@ TEST_CASE("a store that answers with bytes of another version is found out") {
   CHECK_ERROR(kInputChanged, read_all(client, info));
 }
 
+TEST_CASE("an answer that has fewer bytes than its range is told as such") {
+  const std::string bytes = some_bytes(1000);
+  const PlayedBucket bucket = bucket_of(bytes);
+  HttpServer server([&](const ReceivedRequest& request) {
+    PlayedAnswer answer = bucket.answer(request);
+    if (request.method == "GET") answer.body.resize(answer.body.size() - 5);
+    return answer;
+  });
+  Client client = client_of(server.address(), {{"AWS_MAX_ATTEMPTS", "2"}});
+  const ObjectInfo info = client.head(kObject).value();
+  const auto error = testing::error_of([&] { return read_all(client, info); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kMalformed);
+  CHECK(error->place()->file == kObject.text());
+  CHECK(error->notes().front().second == "995 of the 1000 bytes of a range");
+}
+
 TEST_CASE("a store that ignores ranges is refused") {
   const std::string bytes = some_bytes(1000);
   const PlayedBucket bucket = bucket_of(bytes);
@@ -209,6 +228,36 @@ TEST_CASE("what a store refuses is named and not tried again") {
     CHECK(client.requests() == 1);
     CHECK_ERROR(kStoreRefused, client.head(kObject));
   }
+}
+
+TEST_CASE("a request that the policy forbids is named with the action that it needs") {
+  HttpServer server([](const ReceivedRequest& request) {
+    return PlayedAnswer{403, "",
+                        request.method == "HEAD" ? "" : "<Error><Code>AccessDenied</Code></Error>"};
+  });
+  Client client = client_of(server.address());
+  const auto refused = [&](const PlainRequest& request, std::string_view action) {
+    const auto error = testing::error_of([&] { return client.ask(request); });
+    REQUIRE(error);
+    CHECK(error->place()->file == kObject.text());
+    CHECK(error->notes().back() == std::pair{std::string("request"), request.method});
+    CHECK(error->help_lines().front().find("allows " + std::string(action) + ";") !=
+          std::string::npos);
+  };
+  refused({"GET", kObject}, "s3:GetObject");
+  refused({"PUT", kObject}, "s3:PutObject");
+  refused({"DELETE", kObject}, "s3:DeleteObject");
+  refused({"POST", kObject, {{"uploads", ""}}}, "s3:PutObject");
+  refused({"DELETE", kObject, {{"uploadId", "u"}}}, "s3:AbortMultipartUpload");
+  refused({"GET", kObject, {{"uploadId", "u"}}}, "s3:ListMultipartUploadParts");
+  refused({"GET", kObject, {{"uploads", ""}}}, "s3:ListBucketMultipartUploads");
+  const auto head = testing::error_of([&] { return client.head(kObject); });
+  REQUIRE(head);
+  CHECK(head->place()->file == kObject.text());
+  CHECK(head->notes().back().second == "HEAD");
+  const auto list = testing::error_of([&] { return client.list({"bucket", "a/"}); });
+  REQUIRE(list);
+  CHECK(list->help_lines().front().find("allows s3:ListBucket;") != std::string::npos);
 }
 
 TEST_CASE("a bucket in another region is named with its region") {
@@ -260,6 +309,22 @@ TEST_CASE("a listing that lies is refused") {
     HttpServer server([&](const ReceivedRequest&) { return PlayedAnswer{200, "", text}; });
     Client client = client_of(server.address());
     CHECK_ERROR(kMalformed, client.list({"bucket", "p/"}));
+  }
+}
+
+TEST_CASE("an answer that is no listing names the prefix and the endpoint") {
+  for (const std::string text : {"<html><br></html>", "<html></html>", "{}", ""}) {
+    HttpServer server([&](const ReceivedRequest&) { return PlayedAnswer{200, "", text}; });
+    Client client = client_of(server.address());
+    const auto refused = [&](const std::function<void()>& ask) {
+      const auto error = testing::error_of(ask);
+      REQUIRE(error);
+      CHECK(error->code() == ErrorCode::kMalformed);
+      CHECK(error->place()->file == "s3://bucket/p/");
+      CHECK(error->notes().back() == std::pair{std::string("endpoint"), server.address()});
+    };
+    refused([&] { client.list({"bucket", "p/"}); });
+    if (text != "<html></html>") refused([&] { list_uploads(client, {"bucket", "p/"}); });
   }
 }
 
