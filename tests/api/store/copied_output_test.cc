@@ -266,7 +266,7 @@ TEST_CASE("shares and resumed runs with copies make one output") {
     CHECK(traffic.copies.size() == 2 * 3);
     CHECK(traffic.copies_once());
   }
-  for (const int at : {13, 16, 20, 24, 28}) {  // with 12 the store refuses to copy
+  for (const int at : {14, 17, 21, 25, 29}) {  // with 13 the store refuses to copy
     model.clear();
     model.store().disturb([at](int number, PlayedAnswer& answer) {
       if (number >= at) answer = {403, "", "<Error><Code>AccessDenied</Code></Error>"};

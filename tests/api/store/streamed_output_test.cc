@@ -45,6 +45,24 @@ TEST_CASE("a streamed output needs no room for its weights on this machine") {
   CHECK(most < 1 << 20);
 }
 
+TEST_CASE("a role that may not delete is told so before anything is sent") {
+  LargeModel model;
+  model.store().clear();
+  bool has_sent = false;
+  model.store().change([&](const test::ReceivedRequest& request, test::PlayedAnswer& answer) {
+    has_sent = has_sent || request.method == "PUT" || request.method == "POST";
+    if (request.method == "DELETE") answer = {403, "", "<Error><Code>AccessDenied</Code></Error>"};
+  });
+  const auto error =
+      testing::error_of([&] { return model.split("s3://bucket/out", 24 << 20, 2), 0; });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kStoreRefused);
+  CHECK(error->help_lines().front().find("s3:DeleteObject") != std::string::npos);
+  CHECK_FALSE(has_sent);
+  CHECK(model.store().below("out").empty());
+  model.store().clear();
+}
+
 TEST_CASE("a streamed run that is refused anywhere leaves nothing, or an output that is whole") {
   LargeModel model;
   const auto expected = model.expected();

@@ -48,6 +48,19 @@ void OwnedPrefix::put_mark(bool is_replaced) const {
   store::s3::put_object(client_, place_.mark_url(), mark_text(owner_, is_replaced));
 }
 
+void OwnedPrefix::require_may_delete() const {
+  try {
+    store::s3::remove_object(client_, place_.hidden(owner_, "may-delete"));
+  } catch (Error& error) {
+    if (error.code() == ErrorCode::kStoreRefused) {
+      error.note("when",
+                 "before anything was sent: what a run leaves below the prefix meanwhile "
+                 "must be deleted in the end");
+    }
+    throw;
+  }
+}
+
 void OwnedPrefix::mark(bool is_replaced) {
   if (owner_of(place_) != owner_) put_mark(is_replaced);
   is_marked_ = true;

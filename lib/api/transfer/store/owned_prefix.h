@@ -25,6 +25,9 @@ class OwnedPrefix {
   /// `place` outlives it.
   OwnedPrefix(const StorePlace& place, std::string owner);
 
+  /// Deletes an object that is not there. Throws kStoreRefused if the policy of the bucket forbids
+  /// to delete: the output could be sent and never be published.
+  void require_may_delete() const;
   /// Makes this run the owner, whoever was it. `is_replaced`: readers may read the output that is
   /// there.
   void mark(bool is_replaced = false);

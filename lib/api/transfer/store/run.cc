@@ -48,6 +48,7 @@ class StoreRun {
     const StorePlace::Found found = place_.look();
     place_.require_writable(found, options_.force);
     if (continues()) check_only_run(found);
+    prefix_.require_may_delete();
     try {
       begin(found);
       if (compare_replicas) {

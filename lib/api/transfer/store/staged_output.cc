@@ -33,6 +33,7 @@ class SentOutput {
   explicit SentOutput(const WriteOptions& options)
       : options_(options), place_(options.output), found_(place_.look()) {
     place_.require_writable(found_, options.force);
+    prefix_.require_may_delete();
   }
 
   /// Deletes what was sent of an output that is not complete; its uploads have aborted themselves.
