@@ -106,10 +106,12 @@ void write_baseline(const std::string& path, const api::CheckReport& report) {
 }
 
 void answer_check(const CheckArgs& args, Session& session, const api::CheckReport& report) {
-  const std::string format = format_of(args, session);
+  const bool has_file = args.output && *args.output != "-";
+  // With a file, --json is for standard output, and --format for the file.
+  const std::string format = has_file && args.format ? *args.format : format_of(args, session);
   const bool failed = fails(args, report);
   if (format == "github") append_step_summary(report);
-  if (!args.output) {
+  if (!has_file) {
     const bool silent = session.quiet() && format == "text";
     if (!silent) print_report(session.out(), session.out_style(), format, failed, report);
     return;
@@ -117,8 +119,8 @@ void answer_check(const CheckArgs& args, Session& session, const api::CheckRepor
   write_file(*args.output, printed([&](Output& out) {
     print_report(out, Style(false), format, failed, report);
   }));
-  if (session.quiet() || session.json()) return;
-  session.out().write(findings_summary(report) + "\n");
+  if (session.json()) return print_document(session.out(), failed, report);
+  if (!session.quiet()) session.out().write(findings_summary(report) + "\n");
 }
 
 /// Takes a baseline that does not exist for an empty one, and says so.
@@ -187,7 +189,8 @@ std::vector<Argument> check_arguments(CheckArgs& args) {
        .choices = {"text", "json", "github", "sarif", "junit", "gitlab"}},
       {.name = "--output",
        .value = "FILE",
-       .help = "write the findings there, and one line on standard output",
+       .help =
+           "write the findings there, and one line, or the document of --json, on standard output",
        .target = &args.output},
       {.name = "--fail-on",
        .value = "SEVERITY",
