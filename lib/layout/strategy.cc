@@ -162,17 +162,14 @@ AxisExpr ShardingStrategy::cut_qkv(i64 extent, const mesh::Mesh& mesh) const {
   require_extent(kind_, concat({scale(whole(heads), dim), kv, kv}).size(), extent,
                  "(num_heads + 2*num_kv_heads)*head_dim",
                  "for grouped-query attention give num_kv_heads; Q, K and V are on this axis");
-  if (order == QkvOrder::kPerHead) {
-    if (heads != kv_heads) {
-      throw Error(ErrorCode::kStrategy,
-                  fmt::format("order per_head needs as many KV heads as heads, found {} and {}",
-                              kv_heads, heads))
-          .help("grouped layouts are \"per_kv_group\" or \"concat\"");
-    }
-    return scale(split(heads, over_, rule_), 3 * dim);
+  if (order == QkvOrder::kPerHead && heads != kv_heads) {
+    throw Error(ErrorCode::kStrategy,
+                fmt::format("order per_head needs as many KV heads as heads, found {} and {}",
+                            kv_heads, heads))
+        .help("grouped layouts are \"per_kv_group\" or \"concat\"");
   }
   const HeadCut cut = cut_heads({heads, kv_heads}, mesh, over_, rule_, small);
-  if (order == QkvOrder::kPerKvGroup) return scale(cut.kv, (heads / kv_heads + 2) * dim);
+  if (order != QkvOrder::kConcat) return scale(cut.kv, (heads / kv_heads + 2) * dim);
   return concat({scale(cut.queries, dim), scale(cut.kv, dim), scale(cut.kv, dim)});
 }
 

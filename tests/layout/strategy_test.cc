@@ -126,6 +126,16 @@ TEST_CASE("stacked_qkv knows grouped heads and interleaved orders") {
         "[0, 4) [8, 12) [16, 20)");
 }
 
+TEST_CASE("every order of stacked_qkv obeys \"small\" where there are fewer heads than devices") {
+  for (const QkvOrder order : {QkvOrder::kConcat, QkvOrder::kPerHead, QkvOrder::kPerKvGroup}) {
+    CAPTURE(static_cast<int>(order));
+    const auto of = [&](SmallPolicy small) { return S::stacked_qkv({2, 2, 2, order, small}, kTp); };
+    CHECK_ERROR(kGroups, of(SmallPolicy::kError).apply({12}, tp(4)));
+    CHECK_ERROR(kGroups, of(SmallPolicy::kReplicate).apply({12}, tp(4)));
+    CHECK(sizes(of(SmallPolicy::kGather), {12}, 0, 4) == std::vector<i64>{6, 6, 0, 0});
+  }
+}
+
 TEST_CASE("stacked_qkv refuses sizes that do not fit, with the sizes") {
   const auto refused = error_of([] {
     return S::stacked_qkv(equal_heads(32, 128), kTp).apply({6144, 8}, tp(4));
