@@ -150,6 +150,31 @@ TEST_CASE("a tensor that no rule matches is an error that says which, how many, 
         std::string::npos);
 }
 
+TEST_CASE("a prefix of all names that the mapping does not know is to be left out") {
+  const std::string rules =
+      R"("rules": [{"match": "model.*.weight", "strategy": "rowwise"}, {"match": "own", "strategy": "replicate"}])";
+  const std::vector<std::string> names = {"model.embed_tokens.weight", "model.norm.weight", "own"};
+  const auto with_prefix = [&](const std::string& prefix) {
+    std::vector<TensorSpec> tensors;
+    for (const std::string& name : names) tensors.push_back(spec(prefix + name, {8}));
+    return tensors;
+  };
+  const ModelConfig config = config_of(R"({"architectures": ["LlamaForCausalLM"]})");
+  for (const std::string prefix : {"_orig_mod", "module", "state_dict.model"}) {
+    CAPTURE(prefix);
+    const auto e = fault(rules, with_prefix(prefix + "."), over("tp=2"), &config);
+    REQUIRE(e);
+    CHECK(e->code() == ErrorCode::kNoRule);
+    REQUIRE(e->help_lines().size() == 1);
+    CHECK(e->help_lines().front().find("SRC#" + prefix + ",") != std::string::npos);
+  }
+  auto mixed = with_prefix("module.");
+  mixed.push_back(spec("module.further", {8}));
+  const auto e = fault(rules, mixed, over("tp=2"), &config);
+  REQUIRE(e);
+  CHECK(e->help_lines().back().find("\"unknown\": \"replicate\"") != std::string::npos);
+}
+
 TEST_CASE("a rule that matches nothing is an error with the name that was meant") {
   const std::vector<TensorSpec> tensors = {spec("l.0.gate_proj.weight", {2})};
   const auto e = fault(R"("rules": [{"match": "**", "strategy": "replicate"}],

@@ -12,6 +12,7 @@
 #include "lib/mapping/document/glob_matcher.h"
 #include "lib/mapping/document/name_form.h"
 #include "lib/mapping/match/nearest_names.h"
+#include "lib/mapping/match/unmatched_names.h"
 #include "lib/mapping/presets.h"
 
 namespace shardtool::mapping {
@@ -91,17 +92,6 @@ void explain_missing_leader(Error& e, const TensorSpec& tensor, const TensorInde
   e.help("take the tensor that it follows from the same checkpoint, or leave both out");
 }
 
-/// Returns the families of quantised tensors that cover the tensor although config.json asks for
-/// none of them.
-std::vector<std::string> families_that_know(const TensorSpec& tensor) {
-  std::vector<std::string> names;
-  for (const Preset& family : quantized_families()) {
-    const Mapping document({{"preset:" + family.name, std::string(preset_text(family.name))}});
-    if (!Companions(document).find(tensor).empty()) names.push_back(family.name);
-  }
-  return names;
-}
-
 /// Adds to the error why no family of quantised tensors decides the tensor.
 void explain_missing_family(Error& e, const TensorSpec& tensor, Companions& companions) {
   if (!companions.find(tensor).empty()) return;
@@ -142,6 +132,12 @@ Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors,
   for (const auto& [form, of_form] : forms) {
     if (shown++ < kForms)
       e.note("no rule", fmt::format("{} ({})", quote_for_message(form), of_form));
+  }
+  if (const auto prefix = unknown_prefix(mapping, tensors, config); !prefix.empty()) {
+    return e.help(
+        fmt::format("all names begin with '{0}.', which the mapping does not know: "
+                    "SRC#{0}, the source with that ending, leaves it out",
+                    quote_for_message(prefix)));
   }
   explain_unused(e, rules, tensors);
   const auto preset = config == nullptr ? std::nullopt : detect_preset(*config, tensors);
