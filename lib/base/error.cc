@@ -32,8 +32,8 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
     {kAmbiguousRule, "E0206", 3, "two rules of one layer match a tensor",
      "Inside one file a tensor has one rule. Narrow one of the two, or move it to \"overrides\"."},
     {kUnusedRule, "E0207", 3, "a rule matches nothing",
-     "Usually a typo in a pattern. Correct or delete the rule, or say \"unused_rule\": "
-     "\"ignore\"."},
+     "Usually a typo in a pattern. Correct or delete the rule; a mapping may also say "
+     "\"unused_rule\": \"ignore\"."},
     {kShapeMismatch, "E0208", 3, "a rule does not fit the tensor's shape",
      "The number of dims differs from the rank, an axis is out of range, or a size differs from "
      "the extent of the axis. Often config.json is that of another model than the tensors."},

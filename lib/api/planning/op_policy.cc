@@ -1,14 +1,18 @@
 #include "lib/api/planning/op_policy.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "lib/base/error.h"
 #include "lib/base/strict_json.h"
+#include "lib/base/text.h"
 #include "lib/mapping/document/json_value.h"
 #include "lib/store/local/file.h"
 
@@ -24,10 +28,13 @@ bool matches(const std::string& pattern, const std::string& text) {
   return fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
 }
 
+bool has_layer(const OpRegion& region, const OpUse& use) {
+  return region.layers.empty() ||
+         std::ranges::find(region.layers, use.layer) != region.layers.end();
+}
+
 bool contains(const OpRegion& region, const OpUse& use) {
-  const bool has_layer =
-      region.layers.empty() || std::ranges::find(region.layers, use.layer) != region.layers.end();
-  return has_layer && matches(region.block, use.block) && matches(region.op, use.op) &&
+  return has_layer(region, use) && matches(region.block, use.block) && matches(region.op, use.op) &&
          matches(region.makes, use.makes);
 }
 
@@ -43,6 +50,47 @@ OpPolicy inside(const std::vector<OpRegion>& regions, OpPolicy policy, const OpU
     policy = inside(region.regions, std::move(policy), use);
   }
   return policy;
+}
+
+/// Adds what the pattern of a region may have meant: one of the texts of the model's ops.
+void add_known(Error& error, std::string_view key, const std::string& pattern,
+               const std::vector<OpUse>& uses, std::string OpUse::*text) {
+  std::vector<std::string> known;
+  for (const OpUse& use : uses) {
+    if (std::ranges::find(known, use.*text) == known.end()) known.push_back(use.*text);
+  }
+  const auto is_known = [&](const std::string& one) { return matches(pattern, one); };
+  if (std::ranges::any_of(known, is_known)) return;
+  error.note(
+      key, fmt::format("\"{}\" is none of {}", quote_for_message(pattern), fmt::join(known, ", ")));
+  const std::string hint = did_you_mean(pattern, known);
+  if (!hint.empty()) error.help(hint);
+}
+
+/// `around` are the ops of the region that this one is inside of.
+Error unused(const OpRegion& region, const std::vector<OpUse>& around) {
+  Error error(ErrorCode::kUnusedRule, "the region has no op of the model");
+  error.at(region.place);
+  add_known(error, "block", region.block, around, &OpUse::block);
+  add_known(error, "op", region.op, around, &OpUse::op);
+  add_known(error, "makes", region.makes, around, &OpUse::makes);
+  const i64 last = std::ranges::max(around, {}, &OpUse::layer).layer;
+  const auto is_there = [&](const OpUse& use) { return has_layer(region, use); };
+  if (std::ranges::none_of(around, is_there)) {
+    error.note("layers",
+               last < 0 ? "these ops are in no layer" : fmt::format("the last one is {}", last));
+  }
+  return error.help("correct or delete the region");
+}
+
+void require_used_in(const std::vector<OpRegion>& regions, const std::vector<OpUse>& around) {
+  for (const OpRegion& region : regions) {
+    std::vector<OpUse> inside;
+    std::ranges::copy_if(around, std::back_inserter(inside),
+                         [&](const OpUse& use) { return contains(region, use); });
+    if (inside.empty()) throw unused(region, around);
+    require_used_in(region.regions, inside);
+  }
 }
 
 /// Fields of a region; the whole file is one that contains every op.
@@ -63,6 +111,7 @@ OpRegion decode_region(const JsonValue& value) {
                       }
                     }});
   value.object(fields);
+  region.place = value.place();
   return region;
 }
 
@@ -91,6 +140,10 @@ std::vector<JsonValue::Field> policy_fields(OpRegion& into) {
 
 OpPolicy OpPolicies::at(const OpUse& use) const {
   return inside(regions, policy, use);
+}
+
+void OpPolicies::require_used(const std::vector<OpUse>& uses) const {
+  if (!uses.empty()) require_used_in(regions, uses);
 }
 
 OpPolicies read_policies(const std::string& path) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/plan/placement/solver.h"
 #include "lib/plan/reshard_report.h"
 
@@ -54,6 +55,7 @@ struct OpRegion {
   std::optional<plan::OnReshard> on_reshard;
   std::optional<i64> operand_budget;
   std::vector<OpRegion> regions;
+  Place place;  ///< in the file that it was read from
 };
 
 /// Policies of a whole pass.
@@ -62,6 +64,8 @@ struct OpPolicies {
   std::vector<OpRegion> regions;  ///< in order: a later one replaces an earlier one
 
   OpPolicy at(const OpUse& use) const;
+  /// Throws kUnusedRule at a region that has none of a model's ops.
+  void require_used(const std::vector<OpUse>& uses) const;
 };
 
 /// Reads a file of policies (shardtool-ops(5)). Throws kMappingSchema and

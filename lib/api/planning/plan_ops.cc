@@ -50,6 +50,7 @@ class Planner {
       layers_.push_back(layer);
       chain_.links.push_back(link);
     }
+    options_.policies.require_used(uses_);
   }
 
   void fill(OpPlanReport& report) {
@@ -70,8 +71,8 @@ class Planner {
     const model::Layer& of = model_.layers[layer];
     const model::LayerProgram& lowered = programs_[program];
     for (size_t op = 0; op < lowered.names.size(); ++op) {
-      policies.push_back(options_.policies.at(
-          {of.block, of.number, lowered.program.ops[op].op, lowered.names[op]}));
+      uses_.push_back({of.block, of.number, lowered.program.ops[op].op, lowered.names[op]});
+      policies.push_back(options_.policies.at(uses_.back()));
     }
     const auto known = std::ranges::find(variants_, policies);
     if (known != variants_.end()) return static_cast<size_t>(known - variants_.begin());
@@ -266,6 +267,7 @@ class Planner {
   const mesh::Mesh& mesh_;
   std::vector<model::LayerProgram> programs_;
   plan::Chain chain_;
+  std::vector<OpUse> uses_;                      ///< all ops of the model
   std::vector<std::vector<OpPolicy>> variants_;  ///< policies of the ops of a layer
   std::vector<size_t> layers_;                   ///< index into the model's layers of every link
   std::map<std::tuple<std::string, std::string, i64>, OpCollective> collectives_;

@@ -23,6 +23,11 @@ END
 shardtool plan "$samples/tiny-llama" --tp 2 --ops --prompt-len 16 --policy policy.json | grep -E '^(layer|end)|_(reduce|scatter|gather)'
 sed 's/"norm"/"nor[m]", "on_reshard": "error"/' policy.json > strict.json
 shardtool plan "$samples/tiny-llama" --tp 2 --ops --prompt-len 16 --policy strict.json
+# A region without an op is refused, with what the model has.
+for change in 's/\[1\]/[7]/' 's/"decoder"/"decodr"/' 's/"norm"/"nrom"/'; do
+  sed "$change" policy.json > unused.json
+  shardtool plan "$samples/tiny-llama" --tp 2 --ops --policy unused.json; echo "exit $?"
+done
 sed 's/"layers"/"layer"/' policy.json > wrong.json
 shardtool plan "$samples/tiny-llama" --tp 2 --ops --policy wrong.json
 shardtool plan "$samples/tiny-llama" --tp 2 --ops --policy policy.json --solver none
