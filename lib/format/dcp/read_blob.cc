@@ -71,16 +71,17 @@ class Blob {
     }
   }
 
-  /// True if the blob begins with the length of a header in its range, and a brace.
+  /// True if the file begins with the length of a header in its range, and a brace. torch counts
+  /// the bytes of such chunks without the header.
   bool is_safetensors() const {
     constexpr i64 kLengthBytes = 8;
     std::array<std::uint8_t, kLengthBytes + 1> front{};
-    if (chunk_.length < std::ssize(front)) return false;
-    store::read_exact(file_, std::as_writable_bytes(std::span(front)), chunk_.offset);
+    const i64 size = store::identity(file_).size;
+    if (size < std::ssize(front)) return false;
+    store::read_exact(file_, std::as_writable_bytes(std::span(front)), 0);
     std::uint64_t header = 0;
     for (size_t i = kLengthBytes; i-- > 0;) header = header << 8U | front[i];
-    return header <= static_cast<std::uint64_t>(chunk_.length - kLengthBytes) &&
-           front.back() == '{';
+    return header <= static_cast<std::uint64_t>(size - kLengthBytes) && front.back() == '{';
   }
 
   static std::optional<ZipRecord> find_record(const torch::ZipDirectory& directory,
