@@ -1,9 +1,11 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "kernels/xxh3/xxh3.h"
 #include "lib/base/error.h"
@@ -103,13 +105,64 @@ bool is_class(PickleValue persistent) {
   return id.is(ValueKind::kTuple) && id.size() > 0 && id[0].is_text("module");
 }
 
+/// Finds the keys on the way from the saved object to a value of it.
+class KeyPath {
+ public:
+  explicit KeyPath(const PickleTree& tree, size_t wanted) : wanted_(wanted), seen_(tree.size()) {
+    find(tree.root(), false, 0);
+  }
+  /// The name of the tensor that has the value; empty if no key leads there.
+  std::string name() const {
+    return fmt::format("{}", fmt::join(keys_.rbegin(), keys_.rend(), "."));
+  }
+
+ private:
+  static constexpr int kMaxDepth = 100;
+
+  bool find(PickleValue value, bool is_inside_tensor, int depth) {
+    if (value.id() == wanted_) return true;
+    if (depth > kMaxDepth || seen_[value.id()]) return false;
+    seen_[value.id()] = true;
+    for (size_t i = 0; i < value.entries(); ++i) {
+      if (find(value.value(i), is_inside_tensor, depth + 1)) return keep(value.key(i));
+    }
+    for (size_t i = 0; i < value.size(); ++i) {
+      if (!find(value[i], is_inside_tensor, depth + 1)) continue;
+      if (!is_inside_tensor) keys_.push_back(std::to_string(i));
+      return true;
+    }
+    return value.is(ValueKind::kObject) && find(value.arguments(), true, depth + 1);
+  }
+
+  bool keep(PickleValue key) {
+    if (key.is(ValueKind::kText)) keys_.emplace_back(key.text());
+    if (key.is(ValueKind::kInteger)) keys_.push_back(std::to_string(key.integer()));
+    return true;
+  }
+
+  size_t wanted_;
+  std::vector<bool> seen_;
+  std::vector<std::string> keys_;  ///< innermost first
+};
+
+StorageName legacy_storage(const store::Reader& file, const PickleTree& tree, size_t i) {
+  try {
+    return storage_name(tree.at(i));
+  } catch (Error& error) {
+    const std::string tensor = KeyPath(tree, i).name();
+    if (!tensor.empty()) error.tensor(quote_for_message(tensor));
+    error.at({file.path(), 0, 0, ""});
+    throw;
+  }
+}
+
 /// The storages that the object names. Two names of one storage must agree.
 std::map<std::string, StorageName> named_storages(const store::Reader& file,
                                                   const PickleTree& tree) {
   std::map<std::string, StorageName> names;
   for (size_t i = 0; i < tree.size(); ++i) {
     if (!tree.at(i).is(ValueKind::kPersistent) || is_class(tree.at(i))) continue;
-    StorageName name = storage_name(tree.at(i));
+    StorageName name = legacy_storage(file, tree, i);
     const std::string key = name.key;
     const auto [first, is_new] = names.emplace(key, std::move(name));
     if (is_new || first->second.bytes == name.bytes) continue;

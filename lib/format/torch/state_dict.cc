@@ -89,6 +89,12 @@ class Walk {
     return Error(code, message).at({path_, 0, 0, ""});
   }
 
+  /// Adds the entry that an error is about; the saved object itself is none.
+  static Error inside(const std::string& name, Error error) {
+    if (!name.empty()) error.note("entry", quote_for_message(name));
+    return error;
+  }
+
   /// True if a tensor or a storage is below the value. Each value is looked into once. A value that
   /// contains itself is not looked into again.
   bool holds_data(PickleValue value, int depth) {
@@ -141,8 +147,7 @@ class Walk {
     if (key.is(ValueKind::kInteger)) return std::to_string(key.integer());
     if (key.is(ValueKind::kText) && is_utf8(key.text())) return std::string(key.text());
     if (!holds_data(value, 0) && !holds_data(key, 0)) return fmt::format("<{}>", describe(key));
-    throw error(ErrorCode::kTensorInvalid, "the key of a tensor gives it no name")
-        .note("inside", quote_for_message(name))
+    throw inside(name, error(ErrorCode::kTensorInvalid, "the key of a tensor gives it no name"))
         .note("found", key.is(ValueKind::kText) ? "a text that is not UTF-8" : describe(key))
         .note("expected", "a text or an integer");
   }
@@ -163,8 +168,8 @@ class Walk {
   }
 
   [[noreturn]] void refuse_object(const std::string& name, PickleValue value) const {
-    throw error(ErrorCode::kUnsupported, "the file holds tensors inside an object that is no dict")
-        .note("entry", quote_for_message(name))
+    throw inside(name, error(ErrorCode::kUnsupported,
+                             "the file holds tensors inside an object that is no dict"))
         .note("found", describe(value))
         .help(
             "load the file with torch and save the state dict: torch.save(model.state_dict(), "

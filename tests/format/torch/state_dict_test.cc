@@ -338,6 +338,33 @@ TEST_CASE("pickles that are no checkpoint of torch are refused") {
   CHECK_ERROR(kUnsupported, read_state(folder, "neither"));
 }
 
+TEST_CASE("a dtype of the legacy form that is not read is refused with the file and the tensor") {
+  const TempFolder folder;
+  std::string file =
+      test::torch_legacy({{"a", test::numbered_tensor("a", Dtype::kF64, {2})},
+                          {"deeper.b", test::numbered_tensor("deeper.b", Dtype::kF32, {2, 3})}});
+  const std::string from = "FloatStorage";
+  file.replace(file.find(from), from.size(), "ComplexDoubleStorage");
+  const auto error = testing::error_of([&] { return read_state(folder, file); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kUnsupported);
+  REQUIRE(error->place());
+  CHECK(error->place()->file == folder / "model.pt");
+  CHECK(error->tensor_name() == "deeper.b");
+}
+
+TEST_CASE("a refusal of the whole saved object names no empty entry") {
+  const std::string tensor = f32({2, 3});
+  for (const Error& error :
+       {refusal(PickleWriter().global("torch.nn", "Linear").raw(")\x81").opcodes() + "}(" +
+                entry("w", tensor) + "ub"),
+        refusal("}(\x88" + tensor + "u")}) {
+    for (const auto& [label, text] : error.notes()) CHECK_FALSE(text.empty());
+  }
+  const Error inside = refusal(dict(entry("a", "}(\x88" + tensor + "u")));
+  CHECK(inside.notes().front() == std::pair{"entry"s, "a"s});
+}
+
 TEST_CASE("a whole module is refused as one in the legacy form, too, which names classes by ids") {
   const TempFolder folder;
   const std::string file =
