@@ -10,6 +10,7 @@
 #include "lib/format/names.h"
 #include "lib/format/read_headers.h"
 #include "lib/format/torch/archive.h"
+#include "lib/format/torch/deepspeed.h"
 #include "lib/format/torch/state_dict.h"
 
 namespace shardtool::format::torch {
@@ -51,10 +52,12 @@ void open_torch(Checkpoint& checkpoint, Location& location, const ProblemSink& r
   const std::vector<std::string>& names = location.listing.torch_weights;
   const std::vector<std::string> weights = weights_of(names);
   if (weights.empty()) {
+    const std::string advice = deepspeed_advice(names);
     report({ProblemKind::kUnclearChoice,
             unclear_choice(checkpoint.path, names,
-                           "several files need pytorch_model.bin.index.json beside them; name one "
-                           "file to open it alone"),
+                           advice.empty() ? "several files need pytorch_model.bin.index.json "
+                                            "beside them; name one file to open it alone"
+                                          : advice),
             ""});
     checkpoint.format = "torch files";
     return read_files(checkpoint, names, read_torch_file, report);
@@ -97,6 +100,15 @@ void warn_of_others(Checkpoint& checkpoint, const std::string& file,
           "tensor.full_tensor()");
 }
 
+[[noreturn]] void refuse_zero3(const NamedSlot& tensor, const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  throw Error(ErrorCode::kUnsupported, "the file of DeepSpeed's ZeRO 3 has none of the weights")
+      .at({path, 0, 0, ""})
+      .tensor(quote_for_message(tensor.name))
+      .note("found", "no element")
+      .help(deepspeed_advice({name}));
+}
+
 }  // namespace
 
 StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file) {
@@ -120,6 +132,8 @@ void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::Re
                      const ProblemSink&) {
   const auto number = static_cast<int>(checkpoint.files.size());
   for (NamedSlot& tensor : read_state_dict(checkpoint, source, file).tensors) {
+    if (tensor.slot.bytes == 0 && is_zero3_model_name(source.name))
+      refuse_zero3(tensor, file.path());
     if (tensor.part && tensor.part->whole != tensor.slot.shape) refuse_part(tensor, file.path());
     checkpoint.tensors.push_back({std::move(tensor.name), tensor.slot.dtype,
                                   std::move(tensor.slot.shape), number, tensor.slot.offset,
