@@ -50,6 +50,9 @@ comm::EngineChoice to_engine(const EngineArgs& args) {
   if (args.nccl) choice.nccl.nccl = *args.nccl;
   if (args.cuda_runtime) choice.nccl.cuda_runtime = *args.cuda_runtime;
   choice.launch = this_launch();
+  const bool has_processes =
+      args.meeting || choice.engine.value_or(comm::Engine::kEmbedded) != comm::Engine::kEmbedded;
+  if (has_processes && !choice.launch) comm::refuse_unknown_launch(process_variables());
   return choice;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::comm {
 namespace {
@@ -78,6 +79,15 @@ std::optional<Launch> detect_launch(const Environment& environment) {
     return launch;
   }
   return std::nullopt;
+}
+
+void refuse_unknown_launch(const Environment& environment) {
+  const auto size = environment("WORLD_SIZE");
+  if (!environment("RANK") || !size || *size == "1") return;
+  throw Error(ErrorCode::kUsage, "RANK and WORLD_SIZE are set, but not by a launcher that is known")
+      .note("found", fmt::format("WORLD_SIZE={}", quote_for_message(*size)))
+      .help("for processes of one launch, export TORCHELASTIC_RUN_ID=NAME, the same in all of them")
+      .help("for one process, leave out --engine and --meeting");
 }
 
 void require_same_options(Communicator& comm, const Launch& launch) {

@@ -36,6 +36,10 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 /// 65,536 processes.
 std::optional<Launch> detect_launch(const Environment& environment);
 
+/// Throws kUsage if RANK and WORLD_SIZE name several processes although detect_launch finds none. A
+/// run that is told how its processes meet would be alone.
+void refuse_unknown_launch(const Environment& environment);
+
 /// Throws kUsage in every process when not all were started with the same options. Every process of
 /// the launch calls this.
 void require_same_options(Communicator& comm, const Launch& launch);

@@ -51,6 +51,27 @@ TEST_CASE("a batch script, a cluster's container and a launch of one are no laun
   CHECK_FALSE(detect({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}));
 }
 
+TEST_CASE(
+    "variables of processes that no known launcher set are refused, with what makes a launch") {
+  const auto refusal = [](const Variables& variables) {
+    return testing::error_of([&] {
+      refuse_unknown_launch([&](const std::string& name) -> std::optional<std::string> {
+        const auto found = variables.find(name);
+        return found == variables.end() ? std::nullopt : std::optional(found->second);
+      });
+    });
+  };
+  Variables variables{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}};
+  const auto error = refusal(variables);
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kUsage);
+  CHECK(error->help_lines().front().find("export TORCHELASTIC_RUN_ID=") != std::string::npos);
+  variables["TORCHELASTIC_RUN_ID"] = "NAME";
+  CHECK(detect(variables));
+  CHECK_FALSE(refusal({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
+  CHECK_FALSE(refusal({{"WORLD_SIZE", "2"}}));
+}
+
 TEST_CASE("a launch of more processes than there are is refused by the name of its variable") {
   for (const char* size : {"65537", "2147483647"}) {
     const auto error = testing::error_of([&] {
