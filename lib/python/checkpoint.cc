@@ -242,7 +242,7 @@ void bind_opened(nb::module_& module) {
     Opened opened;
   };
   nb::class_<Handle>(module, "Checkpoint")
-      .def_prop_ro("path", [](const Handle& self) { return self.opened->path(); })
+      .def_prop_ro("path", [](const Handle& self) { return Path{self.opened->path()}; })
       .def_prop_ro("format", [](const Handle& self) { return self.opened->format(); })
       .def_prop_ro("warnings", [](const Handle& self) { return self.opened->warnings(); })
       .def_prop_ro("mesh",
@@ -280,8 +280,8 @@ void bind_opened(nb::module_& module) {
             return whole(self.opened, name, wanted);
           },
           nb::arg("name"), framework);
-  module.def("open", [](std::vector<std::string> sources, const nb::dict& keywords) {
-    api::OpenOptions options{std::move(sources), given_mapping(Keywords(keywords))};
+  module.def("open", [](std::vector<Path> sources, const nb::dict& keywords) {
+    api::OpenOptions options{bytes_of(std::move(sources)), given_mapping(Keywords(keywords))};
     const nb::gil_scoped_release release;
     return Handle{std::make_shared<const api::OpenedCheckpoint>(options)};
   });

@@ -20,7 +20,7 @@ namespace nb = nanobind;
 namespace shardtool::python {
 namespace {
 
-using Paths = std::vector<std::string>;
+using Paths = std::vector<Path>;
 
 /// Runs a command whose options have resources of their own.
 template <class Options, class Report>
@@ -50,42 +50,42 @@ void set_coverage(const Keywords& keywords, double& coverage) {
       .help("100 asks for results that depend on every tensor");
 }
 
-std::string split(std::string source, std::string output, nb::dict given, nb::handle progress) {
+std::string split(Path source, Path output, nb::dict given, nb::handle progress) {
   const Keywords keywords(std::move(given));
-  api::SplitOptions options{.source = std::move(source),
+  api::SplitOptions options{.source = std::move(source.bytes),
                             .mapping = mapping_choice(keywords),
                             .ranks = ranks_of(keywords),
-                            .write = write_options(std::move(output), keywords)};
+                            .write = write_options(std::move(output.bytes), keywords)};
   return run("split", options, options.write.resources, progress, api::split, always);
 }
 
-std::string merge(Paths sources, std::string output, nb::dict given, nb::handle progress) {
+std::string merge(Paths sources, Path output, nb::dict given, nb::handle progress) {
   const Keywords keywords(std::move(given));
   api::MergeOptions options;
-  options.sources = std::move(sources);
-  options.write = write_options(std::move(output), keywords);
+  options.sources = bytes_of(std::move(sources));
+  options.write = write_options(std::move(output.bytes), keywords);
   keywords.set("from_layout", options.from_layout);
-  keywords.set("model_config", options.config);
+  keywords.set_path("model_config", options.config);
   keywords.set("compare_replicas", options.compare_replicas);
   return run("merge", options, options.write.resources, progress, api::merge, always);
 }
 
-std::string reshard(Paths sources, std::string output, nb::dict given, nb::handle progress) {
+std::string reshard(Paths sources, Path output, nb::dict given, nb::handle progress) {
   const Keywords keywords(std::move(given));
   api::ReshardOptions options;
-  options.sources = std::move(sources);
+  options.sources = bytes_of(std::move(sources));
   options.to = mapping_choice(keywords);
-  options.write = write_options(std::move(output), keywords);
+  options.write = write_options(std::move(output.bytes), keywords);
   options.ranks = ranks_of(keywords);
   keywords.set("compare_replicas", options.compare_replicas);
   return run("reshard", options, options.write.resources, progress, api::reshard, always);
 }
 
 std::string check(Paths sources, nb::dict given, nb::handle progress) {
-  format::require_locations(sources);
   const Keywords keywords(std::move(given));
   api::CheckOptions options;
-  options.sources = std::move(sources);
+  options.sources = bytes_of(std::move(sources));
+  format::require_locations(options.sources);
   options.mapping = given_mapping(keywords);
   keywords.set("profile", options.profile);
   keywords.set("ignore", options.ignore);
@@ -101,14 +101,14 @@ std::string check(Paths sources, nb::dict given, nb::handle progress) {
 std::string validate(Paths sources, nb::dict given, nb::handle progress) {
   const Keywords keywords(std::move(given));
   api::ValidateOptions options;
-  options.sources = std::move(sources);
+  options.sources = bytes_of(std::move(sources));
   options.mapping = mapping_choice(keywords);
-  keywords.set("reference", options.reference);
+  keywords.set_path("reference", options.reference);
   keywords.set("quick", options.quick);
   keywords.set("values", options.compares_values);
   set_coverage(keywords, options.require_coverage);
   options.share = share_of(keywords);
-  keywords.set("verdicts", options.verdicts);
+  keywords.set_path("verdicts", options.verdicts);
   if (options.share.has_value() == options.verdicts.empty()) {
     throw Error(ErrorCode::kUsage, "share and verdicts belong together")
         .help("give every share the same folder, such as share=\"3/8\", verdicts=\"verdicts\"");
@@ -117,27 +117,27 @@ std::string validate(Paths sources, nb::dict given, nb::handle progress) {
   return run("validate", options, options.resources, progress, api::validate_and_join, passes);
 }
 
-std::string finish(std::string output, nb::dict given, nb::handle progress) {
-  if (api::has_verdicts(output)) {
+std::string finish(Path output, nb::dict given, nb::handle progress) {
+  if (api::has_verdicts(output.bytes)) {
     const nb::gil_scoped_release release;
-    const api::ValidateReport report = api::joined_verdict(output);
+    const api::ValidateReport report = api::joined_verdict(output.bytes);
     return document("validate", report.passes(),
                     [&](JsonWriter& json) { cli::write_fields(json, report); });
   }
   const Keywords keywords(std::move(given));
   api::FinishOptions options;
-  options.output = std::move(output);
+  options.output = std::move(output.bytes);
   keywords.set("force", options.force);
   keywords.set("verify", options.verify);
   set_resources(keywords, options.resources);
   return run("finish", options, options.resources, progress, api::finish, always);
 }
 
-std::string diff(std::string a, std::string b, nb::dict given, nb::handle progress) {
+std::string diff(Path a, Path b, nb::dict given, nb::handle progress) {
   const Keywords keywords(std::move(given));
   api::DiffOptions options;
-  options.a = std::move(a);
-  options.b = std::move(b);
+  options.a = std::move(a.bytes);
+  options.b = std::move(b.bytes);
   keywords.set("metadata_only", options.metadata_only);
   keywords.set("values", options.values);
   set_resources(keywords, options.resources);
@@ -146,10 +146,10 @@ std::string diff(std::string a, std::string b, nb::dict given, nb::handle progre
       +[](const api::DiffReport& report) { return report.equal; });
 }
 
-std::string inspect(std::string source, nb::dict given) {
+std::string inspect(Path source, nb::dict given) {
   const Keywords keywords(std::move(given));
   api::InspectOptions options;
-  options.source = std::move(source);
+  options.source = std::move(source.bytes);
   options.mapping = given_mapping(keywords);
   keywords.set("filter", options.filter);
   const nb::gil_scoped_release release;

@@ -74,6 +74,17 @@ void Keywords::set(const char* name, std::vector<std::string>& field) const {
   }
 }
 
+void Keywords::set_path(const char* name, std::string& field) const {
+  const nb::object value = find(name);
+  if (!value.is_none()) field = nb::cast<Path>(value).bytes;
+}
+
+std::vector<std::string> bytes_of(std::vector<Path> paths) {
+  std::vector<std::string> all;
+  for (Path& path : paths) all.push_back(std::move(path.bytes));
+  return all;
+}
+
 nb::tuple tuple_of(const Shape& shape) {
   nb::list values;
   for (const i64 extent : shape) values.append(extent);

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -20,6 +21,13 @@ namespace shardtool::python {
 inline nanobind::str text(std::string_view value) {
   return nanobind::str(value.data(), value.size());
 }
+
+/// A path in the system's bytes. Bytes that are no UTF-8 are lone surrogates in Python's str, as
+/// os.fsdecode has them.
+struct Path {
+  std::string bytes;
+};
+std::vector<std::string> bytes_of(std::vector<Path> paths);
 
 nanobind::tuple tuple_of(const Shape& shape);
 
@@ -56,6 +64,7 @@ class Keywords {
   void set(const char* name, double& field) const;
   void set(const char* name, std::string& field) const;
   void set(const char* name, std::vector<std::string>& field) const;
+  void set_path(const char* name, std::string& field) const;
   /// Throws kUsage outside of the limits.
   template <class Integer>
   void set(const char* name, Integer& field, Limits limits) const {
@@ -68,3 +77,28 @@ class Keywords {
 };
 
 }  // namespace shardtool::python
+
+namespace nanobind::detail {
+
+template <>
+struct type_caster<shardtool::python::Path> {
+  NB_TYPE_CASTER(shardtool::python::Path, const_name("str"))
+
+  bool from_python(handle source, std::uint8_t /*flags*/, cleanup_list* /*cleanup*/) noexcept {
+    if (!isinstance<str>(source)) return false;
+    const object encoded = steal(PyUnicode_EncodeFSDefault(source.ptr()));
+    if (!encoded.is_valid()) {
+      PyErr_Clear();
+      return false;
+    }
+    const auto given = borrow<nanobind::bytes>(encoded);
+    value.bytes = std::string(given.c_str(), given.size());
+    return true;
+  }
+  static handle from_cpp(const shardtool::python::Path& path, rv_policy /*policy*/,
+                         cleanup_list* /*cleanup*/) noexcept {
+    return PyUnicode_DecodeFSDefaultAndSize(path.bytes.data(), std::ssize(path.bytes));
+  }
+};
+
+}  // namespace nanobind::detail

@@ -22,7 +22,7 @@ nb::object to_python(const Error& error) {
   nb::list notes;
   for (const auto& [label, note] : error.notes()) notes.append(nb::make_tuple(label, note));
   fields["notes"] = notes;
-  fields["file"] = error.place() ? error.place()->file : std::string();
+  fields["file"] = nb::cast(Path{error.place() ? error.place()->file : std::string()});
   return nb::module_::import_("shardtool._errors").attr("of_fields")(**fields);
 }
 

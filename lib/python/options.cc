@@ -37,7 +37,7 @@ Dtype cast_type(const std::string& name) {
 
 api::MappingChoice mapping_choice(const Keywords& keywords) {
   api::MappingChoice choice;
-  keywords.set("mapping", choice.path);
+  keywords.set_path("mapping", choice.path);
   keywords.set("preset", choice.preset);
   if (!choice.path.empty() && !choice.preset.empty()) {
     throw Error(ErrorCode::kUsage, "a mapping and a preset exclude each other").help("give one");
@@ -45,7 +45,7 @@ api::MappingChoice mapping_choice(const Keywords& keywords) {
   const nb::object mesh = keywords.find("mesh");
   if (!mesh.is_none()) choice.mesh = to_mesh(mesh);
   keywords.set("axes", choice.layout);
-  keywords.set("model_config", choice.config);
+  keywords.set_path("model_config", choice.config);
   keywords.set("require_even", choice.require_even);
   keywords.set("allow_empty_shards", choice.allow_empty_shards);
   const nb::object settings = keywords.find("settings");

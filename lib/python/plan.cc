@@ -111,8 +111,9 @@ api::PlanOptions plan_options(std::vector<std::string> sources, const Keywords& 
   return options;
 }
 
-nb::tuple plan(std::vector<std::string> sources, nb::dict given) {
-  const api::PlanOptions options = plan_options(std::move(sources), Keywords(std::move(given)));
+nb::tuple plan(std::vector<Path> sources, nb::dict given) {
+  const api::PlanOptions options =
+      plan_options(bytes_of(std::move(sources)), Keywords(std::move(given)));
   std::string json;
   Transfers transfers;
   {

@@ -4,9 +4,11 @@ import copy
 import json
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import threading
+from pathlib import Path
 
 import numpy
 import pytest
@@ -175,6 +177,24 @@ def test_arguments_of_another_type_are_named(tmp_path, monkeypatch, work, said):
         work()
     assert str(caught.value) == said
     assert not (tmp_path / "out").exists()
+
+
+def test_paths_are_bytes(tmp_path):
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    shutil.copytree(SAMPLE, odd / "model")
+    (odd / "mapping.json").write_text(json.dumps({
+        "version": 1, "mesh": [{"axis": "tp", "size": 2}], "rules": [{"match": "**", "strategy": "replicate"}]}))
+    assert st.split(odd / "model", odd / "out", mapping=odd / "mapping.json").ok
+    ck = st.open(str(odd / "out"))
+    assert ck.path == str(odd / "out") and ck.rank(1).get_tensor("model.norm.weight").nbytes == 128
+    assert st.check([odd / "out"]).ok and st.inspect(odd / "out").tensors and st.plan(odd / "out").devices
+    assert st.diff(odd / "model", odd / "out").equal and st.merge(odd / "out", odd / "whole").ok
+    with pytest.raises(st.InputError) as caught:
+        st.open(odd / "none")
+    assert caught.value.id == "E0306" and os.path.dirname(caught.value.file) == str(odd)
+    for work in (lambda path: st.open(path), lambda path: st.open(SAMPLE, mapping=path)):
+        with pytest.raises(UnicodeEncodeError):
+            work("\ud800")
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path):

@@ -189,6 +189,7 @@ def _path(name: str, value: Path) -> str:
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(path, str):
         raise _wrong_type(name, "str or os.PathLike", value)
+    os.fsencode(path)  # raises UnicodeEncodeError for text that is no path
     return path
 
 
