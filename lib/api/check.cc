@@ -1,5 +1,7 @@
 #include "lib/api/check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -16,6 +18,7 @@
 #include "lib/base/error.h"
 #include "lib/check/baseline.h"
 #include "lib/check/container.h"
+#include "lib/check/copied_files.h"
 #include "lib/check/coverage.h"
 #include "lib/check/data.h"
 #include "lib/check/file_hash.h"
@@ -221,6 +224,7 @@ class Check {
         if (specs.empty() || specs.back().name != tensor.spec.name) specs.push_back(tensor.spec);
       }
       resolve(specs);
+      add_copied_file(surveyed, data);
       read_data(surveyed, data);
     } catch (const Error& error) {
       if (!is_mapping_error(error)) throw;
@@ -228,6 +232,20 @@ class Check {
     }
     report_.files += std::ssize(surveyed.shown_files);
     report_.tensors += std::ssize(surveyed.foreign->tensors);
+  }
+
+  /// Reads samples of the files if data is read at all.
+  void add_copied_file(const Surveyed& surveyed, std::span<const check::DataTensor> data) {
+    const bool is_whole = std::ranges::all_of(
+        data, [&](const check::DataTensor& tensor) { return is_readable(surveyed, tensor); });
+    if (!options_.data || !is_whole) return;
+    const auto copy = check::copied_file(data, surveyed.files);
+    if (!copy) return;
+    findings_.add({.rule = CheckRule::kCopiedFile,
+                   .message = fmt::format("it has the bytes of {}", surveyed.shown_files[copy->of]),
+                   .file = surveyed.shown_files[copy->file],
+                   .tensor = copy->tensor,
+                   .fix = "copy the file of this rank again"});
   }
 
   void add_mapping_error(const Error& error, const LogicalCheckpoint& logical) {
@@ -274,6 +292,19 @@ class Check {
     }
   }
 
+  /// True if the bytes of the holder are inside an opened file.
+  static bool is_readable(const Surveyed& surveyed, const check::DataTensor& tensor, int holder) {
+    const exec::Slot& slot = tensor.side.slots[static_cast<size_t>(holder)];
+    const i64 end = slot.offset + check::holder_bytes(tensor, holder);
+    return end <= surveyed.sizes[static_cast<size_t>(slot.file)];
+  }
+  static bool is_readable(const Surveyed& surveyed, const check::DataTensor& tensor) {
+    for (int h = 0; h < tensor.side.holders->size(); ++h) {
+      if (!is_readable(surveyed, tensor, h)) return false;
+    }
+    return true;
+  }
+
   /// Returns the readable holders of each tensor: their bytes are inside an opened file. A tensor
   /// with an unreadable part has no digest. Counts the bytes of all holders.
   std::vector<check::DataTensor> readable(const Surveyed& surveyed) {
@@ -287,9 +318,7 @@ class Check {
       report_.bytes += check::stored_bytes(data);
       std::vector<int> holders;
       for (int h = 0; h < data.side.holders->size(); ++h) {
-        const exec::Slot& slot = data.side.slots[static_cast<size_t>(h)];
-        const i64 end = slot.offset + check::holder_bytes(data, h);
-        if (end <= surveyed.sizes[static_cast<size_t>(slot.file)]) holders.push_back(h);
+        if (is_readable(surveyed, data, h)) holders.push_back(h);
       }
       if (holders.size() != data.side.slots.size()) data = part_of(data, holders);
       if (!holders.empty()) tensors.push_back(std::move(data));

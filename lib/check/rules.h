@@ -88,6 +88,7 @@ enum class CheckRule {
   kUnproved,
   kNoDigest,
   kUnread,
+  kCopiedFile,
   // the model
   kHeads,
   kHiddenSize,

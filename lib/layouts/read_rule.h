@@ -40,7 +40,8 @@ struct RankForm {
                                      ///< from 0
   std::vector<std::string> experts;  ///< parts of names before a number that each rank of ep counts
                                      ///< from 0; other tensors are the same on all ranks of ep
-  std::string last;  ///< tensor that the last stage has, and each rank of ep without stages
+  /// Tensors that only the last stage has, and each rank of ep without stages.
+  std::vector<std::string> last;
 };
 
 /// Decodes "ranks" of a layout. Its text is part of the program.

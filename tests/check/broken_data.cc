@@ -50,6 +50,20 @@ std::string bytes_of(const Part& part) {
                                      static_cast<size_t>(part.bytes));
 }
 
+/// Shards without a manifest, of which rank 1's file has the bytes of rank 0's.
+api::CheckOptions copied_rank(const TempFolder& folder) {
+  const std::string output = split_sample(folder);
+  std::filesystem::remove(output + "/manifest.json");
+  std::filesystem::copy_file(output + "/model-rank-0-part-0.safetensors",
+                             output + "/model-rank-1-part-0.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  api::CheckOptions options = reading(options_for(output));
+  options.mapping.emplace();
+  options.mapping->preset = "llama";
+  options.mapping->mesh = mesh::parse_mesh("tp=2");
+  return options;
+}
+
 api::CheckOptions flipped_bit(const TempFolder& folder) {
   const std::string output = split_sample(folder);
   const Part part = part_of(output, "lm_head.weight", 1);
@@ -136,6 +150,7 @@ std::vector<Broken> broken_data() {
       {CheckRule::kReplicasDiffer, other_replica},
       {CheckRule::kFileHash, other_file},
       {CheckRule::kBlobName, other_blob},
+      {CheckRule::kCopiedFile, copied_rank},
   };
 }
 

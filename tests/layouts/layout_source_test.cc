@@ -113,6 +113,10 @@ TEST_CASE("Meta's own .pth files are read, without their table of rotations") {
   CHECK(test::rows_of(test::read_tensors(folder / "merged", "model")) == test::rows_of(whole));
   REQUIRE(report.warnings.size() == 1);
   CHECK(report.warnings[0].find("rope.freqs") != std::string::npos);
+  fs::copy_file(folder / "parts/consolidated.00.pth", folder / "parts/consolidated.01.pth",
+                fs::copy_options::overwrite_existing);
+  options.write.force = true;
+  CHECK_ERROR(kDataMismatch, api::merge(options));
 }
 
 TEST_CASE("a manifest says more than --from-layout, and fused tensors need one") {

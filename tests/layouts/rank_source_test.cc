@@ -100,6 +100,27 @@ TEST_CASE("rank files that lack layers or tensors of config.json's model are ref
   CHECK_ERROR(kCoverage, merged_ranks(folder));
 }
 
+TEST_CASE("rank files that were exchanged between pipeline stages, or copied, are refused") {
+  const RankedModel model = two_by_two();
+  const auto file_of = [](const TempFolder& folder, const char* rank) {
+    return folder / (std::string("iter/") + rank + "/model_optim_rng.pt");
+  };
+  const auto exchange = [&](const TempFolder& folder) {
+    for (const auto& [first, last] :
+         {std::pair("mp_rank_00_000", "mp_rank_00_001"), {"mp_rank_01_000", "mp_rank_01_001"}}) {
+      std::filesystem::rename(file_of(folder, first), folder / "kept");
+      std::filesystem::rename(file_of(folder, last), file_of(folder, first));
+      std::filesystem::rename(folder / "kept", file_of(folder, last));
+    }
+  };
+  CHECK(code_after(model, exchange) == ErrorCode::kCoverage);
+  const auto copy = [&](const TempFolder& folder) {
+    std::filesystem::copy_file(file_of(folder, "mp_rank_00_000"), file_of(folder, "mp_rank_01_000"),
+                               std::filesystem::copy_options::overwrite_existing);
+  };
+  CHECK(code_after(model, copy) == ErrorCode::kDataMismatch);
+}
+
 TEST_CASE("rank files whose rows divide by another model's heads are refused") {
   const RankedModel model{1, {{1}}, 4, 1, 2, 3, 3, false};  // 12 rows of q, k and v
   const auto of_other_model = [](const TempFolder& folder) {

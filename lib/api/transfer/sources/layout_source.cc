@@ -13,8 +13,11 @@
 #include "lib/api/transfer/sources/chunk_source.h"
 #include "lib/api/transfer/sources/foreign_checkpoint.h"
 #include "lib/api/transfer/sources/rank_source.h"
+#include "lib/api/transfer/sources/stored_data.h"
 #include "lib/api/transfer/target_layout.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/check/copied_files.h"
 #include "lib/check/model.h"
 #include "lib/layouts/engine_layout.h"
 #include "lib/mapping/document/glob.h"
@@ -175,6 +178,19 @@ LogicalCheckpoint without_shapes(ForeignFiles& files) {
   return opened;
 }
 
+/// Throws kDataMismatch if the file of a rank is a copy of another rank's.
+void refuse_copies(const LogicalCheckpoint& opened) {
+  std::vector<check::DataTensor> tensors;
+  for (const LogicalTensor& tensor : opened.tensors) tensors.push_back(stored_data(tensor));
+  const auto copy = check::copied_file(tensors, opened.files);
+  if (!copy) return;
+  throw Error(ErrorCode::kDataMismatch, "the file of a rank is a copy of another rank's")
+      .at({opened.files[copy->file].path, 0, 0, {}})
+      .tensor(quote_for_message(copy->tensor))
+      .note("equal to", quote_for_message(opened.files[copy->of].path))
+      .help("copy the file of this rank again");
+}
+
 /// Interleaves the holders' rows where the layout's files have them so.
 void interleave_rows(const mapping::Mapping& mapping, const mapping::ModelConfig* model,
                      const std::map<std::string, i64>& axis_sizes,
@@ -199,7 +215,10 @@ LogicalCheckpoint open_by_read_rules(const LayoutSource& source,
   const mapping::ModelConfig* model = config ? &*config : nullptr;
   const std::string config_file =
       source.config.empty() ? stored.parts.front().config_path : source.config;
-  if (is_of_ranks(stored)) stored = joined_ranks(std::move(stored), layout, model);
+  if (is_of_ranks(stored)) {
+    stored = joined_ranks(std::move(stored), layout, model);
+    refuse_copies(stored);
+  }
   LogicalCheckpoint read = unstacked(std::move(stored), layout, model);
   if (config) require_of_config(read, *config, config_file);
   return read;
@@ -288,6 +307,7 @@ LogicalCheckpoint open_in_layout(const LayoutSource& source) {
   for (const check::DataTensor& tensor : fitted.data) {
     opened.tensors.push_back({tensor.spec, tensor.side, tensor.ranks, {}, {}, {}});
   }
+  refuse_copies(opened);
   interleave_rows(mapping, model, fitted.axis_sizes, opened.tensors);
   return opened;
 }

@@ -71,6 +71,10 @@ void shift(std::string& name, const NumberInName& number, i64 by) {
   name.replace(number.begin, number.end - number.begin, std::to_string(number.number + by));
 }
 
+bool is_last(const std::string& name, const layouts::RankForm& form) {
+  return std::ranges::find(form.last, name) != form.last.end();
+}
+
 /// True if the second number in the names of folders counts ranks of ep: without pp, all of them
 /// have the last tensor of the model.
 bool is_second_of_experts(const std::vector<MegatronTensor>& places,
@@ -79,7 +83,7 @@ bool is_second_of_experts(const std::vector<MegatronTensor>& places,
   for (const MegatronTensor& place : places) {
     if (place.rank.third >= 0) return false;
     all.insert(place.rank.second);
-    if (place.name == form.last) with_last.insert(place.rank.second);
+    if (is_last(place.name, form)) with_last.insert(place.rank.second);
   }
   return all.size() > 1 && all == with_last;
 }
@@ -138,6 +142,22 @@ std::map<Stage, i64> first_layers(const std::vector<RankPart>& parts,
   i64 before = 0;
   for (auto& [stage, count] : layers) before += std::exchange(count, before);
   return layers;
+}
+
+/// Throws kCoverage if a tensor of the last pipeline stage is in files of an earlier one, such as
+/// those of exchanged ranks.
+void check_last_stage(const std::vector<RankPart>& parts, const std::map<Stage, i64>& stages,
+                      const layouts::RankForm& form) {
+  const Stage last = stages.rbegin()->first;
+  for (const RankPart& part : parts) {
+    if (!is_last(part.name, form) || stage_of(part) == last) continue;
+    throw Error(ErrorCode::kCoverage, "a tensor of the last pipeline stage is on another one")
+        .tensor(quote_for_message(part.tensor->spec.name))
+        .note("found", fmt::format("stage {} of {}", part.pp, last.second + 1))
+        .help(
+            "rename the folders as they were written: the second number of mp_rank_TT_PPP is the "
+            "pipeline stage");
+  }
 }
 
 class Joining {
@@ -256,6 +276,7 @@ LogicalCheckpoint joined_ranks(LogicalCheckpoint stored, const layouts::EngineLa
   i64 tp = 1;
   for (const RankPart& part : parts) tp = std::max(tp, part.tp + 1);
   const std::map<Stage, i64> offsets = first_layers(parts, layout.ranks);
+  check_last_stage(parts, offsets, layout.ranks);
   const i64 experts = experts_per_rank(parts, layout.ranks);
   std::map<std::string, std::vector<RankPart>> by_name;
   for (const RankPart& part : parts) {
