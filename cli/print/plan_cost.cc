@@ -193,7 +193,8 @@ namespace {
 
 /// Bounds of a server that always decodes the workload's batch.
 struct Service {
-  std::optional<double> first_token_us;  ///< at least; nullopt without a prompt
+  std::optional<double> first_token_us;  ///< one pass over all prompts, which ends with their first
+                                         ///< tokens; nullopt without a prompt
   double tokens_per_second = 0;          ///< output tokens of all sequences, at most
   double price_per_million = 0;          ///< of output tokens, at least; 0 without a price
 };
@@ -208,7 +209,7 @@ std::optional<Service> service_of(const api::CostReport& cost, double price_per_
   service.tokens_per_second =
       static_cast<double>(cost.workload.batch) * kMicroseconds / cost.stage_step_us.value_or(step);
   if (cost.workload.prompt_len > 1 && cost.price->prefill.roofline)
-    service.first_token_us = cost.price->prefill.roofline->step_us + step;
+    service.first_token_us = cost.price->prefill.roofline->step_us;
   service.price_per_million = price_per_hour / kSecondsPerHour / service.tokens_per_second * 1e6;
   return service;
 }
