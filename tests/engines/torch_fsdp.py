@@ -3,7 +3,8 @@
 usage: torch_fsdp.py SHARDTOOL
        torch_fsdp.py fixtures FOLDER    writes the folders of tests/format/torch/fixtures with this version of torch
 
-verl and SkyRL save the state dict of every FSDP rank as model_world_size_N_rank_R.pt: a dict of DTensors.
+verl and SkyRL save the state dict of every FSDP rank as model_world_size_N_rank_R.pt: a dict of DTensors, or of
+ShardedTensors with FSDP 1.
 """
 import json
 import pathlib
@@ -27,10 +28,13 @@ CASES = {
     "fsdp 2 x tp 2": ((2, 2), ("fsdp", "tp"), "fsdp2"),
     "columns": ((2,), ("fsdp",), "columns"),
     "two cuts of each tensor": ((2, 2), ("a", "b"), "cuts"),
+    "sharded tensors": ((3,), ("fsdp",), "shards"),
+    "sharded tensors, some ranks without shards": ((6,), ("fsdp",), "shards"),
+    "sharded tensors, several shards of a rank": ((2,), ("fsdp",), "dealt"),
 }
 # folder and version of torch: what is saved
 FIXTURES = {("hsdp", "2.6"): "hsdp 2 x 2", ("fsdp", "2.10"): "fsdp 2", ("empty_parts", "2.13"): "fsdp 4 with empty parts",
-            ("fsdp_tp", "2.13"): "fsdp 2 x tp 2"}
+            ("fsdp_tp", "2.13"): "fsdp 2 x tp 2", ("sharded_tensors", "2.13"): "sharded tensors"}
 FIXTURE_TENSORS = ("0.weight", "1.weight", "1.bias", "steps")
 MAPPING = {"version": 1, "mesh": [{"axis": "dp", "size": 2}],
            "rules": [{"match": "**", "strategy": {"type": "axiswise", "axis": 0}}]}
@@ -68,13 +72,29 @@ def sharded(layers, mesh, kind):
     return fully_shard(layers, mesh=mesh)
 
 
+def shards(tensors, rank, size, kind):
+    """The tensors as ShardedTensors: chunks of rows, one for each rank as FSDP 1 cuts them, or rows dealt out in turn."""
+    from torch.distributed._shard.sharded_tensor import Shard, init_from_local_shards
+
+    def local(tensor):
+        rows = tensor.chunk(size if kind == "shards" else len(tensor))
+        begins = [0, *torch.tensor([len(part) for part in rows]).cumsum(0).tolist()]
+        return [Shard.from_tensor_and_offsets(part.clone(), [begins[i]] + [0] * (part.ndim - 1), rank)
+                for i, part in enumerate(rows) if i % size == rank]
+    return {name: init_from_local_shards(local(tensor), *tensor.shape) if tensor.is_floating_point() else tensor
+            for name, tensor in tensors.items()}
+
+
 def save(rank, shape, axes, kind, folder, names):
     """Saves what one rank of verl saves: its state dict, and the state of the trainer."""
     from torch.distributed.device_mesh import init_device_mesh
 
     size = torch.Size(shape).numel()
     dist.init_process_group("gloo", rank=rank, world_size=size, init_method=f"file://{folder}/.meet")
-    state = sharded(model(), init_device_mesh("cpu", shape, mesh_dim_names=axes), kind).state_dict()
+    if kind in ("shards", "dealt"):
+        state = shards({name: tensor.detach() for name, tensor in model().state_dict().items()}, rank, size, kind)
+    else:
+        state = sharded(model(), init_device_mesh("cpu", shape, mesh_dim_names=axes), kind).state_dict()
     torch.save({name: tensor for name, tensor in state.items() if not names or name in names},
                f"{folder}/model_world_size_{size}_rank_{rank}.pt")
     torch.save({"lr_scheduler": {"last_epoch": 1}}, f"{folder}/extra_state_world_size_{size}_rank_{rank}.pt")

@@ -9,6 +9,7 @@
 
 #include "lib/base/error.h"
 #include "lib/format/torch/storage.h"
+#include "lib/format/torch/torch_dtype.h"
 
 namespace shardtool::format::torch {
 namespace {
@@ -199,6 +200,72 @@ std::pair<Shape, Shape> part_of(const Shape& whole, PickleValue spec) {
   return {std::move(begin), std::move(shape)};
 }
 
+TensorSlot local_slot(PickleValue local, const Archive& archive) {
+  if (is_tensor(local)) return tensor_slot(local, archive);
+  throw Error(ErrorCode::kUnsupported, "the local shard of a distributed tensor is not read")
+      .note("found", describe(local));
+}
+
+void require_shape(const Shape& found, const Shape& expected, const std::string& message,
+                   const Shape& whole) {
+  if (found == expected) return;
+  throw invalid_spec(message)
+      .note("found", shardtool::to_string(found))
+      .note("expected",
+            fmt::format("{} of {}", shardtool::to_string(expected), shardtool::to_string(whole)));
+}
+
+DistributedSlot slot_of_dtensor(const Shape& whole, PickleValue state, const Archive& archive) {
+  const bool is_pair = state.is(ValueKind::kTuple) && state.size() == 2;
+  const PickleValue fields = is_pair ? state[1] : state;
+  const PickleValue local = need(fields, "_local_tensor");
+  auto [begin, shape] = part_of(whole, need(fields, "_spec"));
+  TensorSlot slot = local_slot(local, archive);
+  require_shape(slot.shape, shape,
+                "the local shard has another shape than the mesh and the placements say", whole);
+  return {std::move(slot), {whole, std::move(begin)}};
+}
+
+/// The part of a rank that holds nothing.
+DistributedSlot no_shard(const Shape& whole, PickleValue type) {
+  const auto dtype = dtype_of(type);
+  if (!dtype) {
+    throw Error(ErrorCode::kUnsupported, "the element type is not supported")
+        .note("found", describe(type));
+  }
+  if (whole.empty()) throw invalid_spec("a distributed tensor without axes has no local shard");
+  const Shape zeros(whole.size(), 0);
+  return {{*dtype, zeros}, {whole, zeros}};
+}
+
+/// The shards that a ShardedTensor has here, as its state lists them.
+std::vector<DistributedSlot> local_shards(const Shape& whole, PickleValue state,
+                                          const Archive& archive) {
+  constexpr size_t kFields = 5;
+  if (!state.is(ValueKind::kTuple) || state.size() != kFields || !state[0].is(ValueKind::kList) ||
+      !is_instance(state[1], "ShardedTensorMetadata")) {
+    throw invalid_spec("a sharded tensor has no valid state").note("found", describe(state));
+  }
+  require_shape(numbers(attribute(state[1], "size"), "size"), whole,
+                "a sharded tensor has two shapes", whole);
+  std::vector<DistributedSlot> shards;
+  i64 elements_left = element_count(whole).value();
+  for (size_t i = 0; i < state[0].size(); ++i) {
+    const PickleValue shard = state[0][i];
+    const PickleValue place = need(shard, "metadata");
+    TensorSlot slot = local_slot(need(shard, "tensor"), archive);
+    require_shape(slot.shape, numbers(attribute(place, "shard_sizes"), "sizes"),
+                  "a shard has another shape than its metadata says", whole);
+    elements_left -= element_count(slot.shape).value();
+    if (elements_left < 0) {
+      throw invalid_spec("the shards of a distributed tensor have more elements than the tensor");
+    }
+    shards.push_back(
+        {std::move(slot), {whole, numbers(attribute(place, "shard_offsets"), "offsets")}});
+  }
+  return shards;
+}
+
 }  // namespace
 
 bool is_distributed(PickleValue value) {
@@ -211,32 +278,25 @@ bool is_distributed(PickleValue value) {
   }
   const PickleValue type = arguments[1];
   return arguments[0].is_global("torch._utils", "_rebuild_wrapper_subclass") &&
-         type.is(ValueKind::kGlobal) && type.name() == "DTensor" &&
-         type.module().starts_with("torch.distributed.");
+         type.is(ValueKind::kGlobal) && type.module().starts_with("torch.distributed.") &&
+         (type.name() == "DTensor" || type.name() == "ShardedTensor");
 }
 
-DistributedSlot distributed_slot(PickleValue value, const Archive& archive) {
+std::vector<DistributedSlot> distributed_slots(PickleValue value, const Archive& archive) {
+  const bool is_dtensor = value.arguments()[1].name() == "DTensor";
   const PickleValue wrapper = value.arguments()[2];
   const PickleValue state = value.arguments()[3];
   const bool has_shape = wrapper.is(ValueKind::kTuple) && wrapper.size() > 2;
   const Shape whole = numbers(has_shape ? std::optional(wrapper[2]) : std::nullopt, "shape");
   if (!element_count(whole)) throw invalid_spec("a distributed tensor has too many elements");
-  const bool is_pair = state.is(ValueKind::kTuple) && state.size() == 2;
-  const PickleValue fields = is_pair ? state[1] : state;
-  const PickleValue local = need(fields, "_local_tensor");
-  if (!is_tensor(local)) {
-    throw Error(ErrorCode::kUnsupported, "the local shard of a distributed tensor is not read")
-        .note("found", describe(local));
+  std::vector<DistributedSlot> slots;
+  if (is_dtensor) {
+    slots.push_back(slot_of_dtensor(whole, state, archive));
+  } else {
+    slots = local_shards(whole, state, archive);
+    if (slots.empty()) slots.push_back(no_shard(whole, wrapper[1]));
   }
-  auto [begin, shape] = part_of(whole, need(fields, "_spec"));
-  TensorSlot slot = tensor_slot(local, archive);
-  if (slot.shape != shape) {
-    throw invalid_spec("the local shard has another shape than the mesh and the placements say")
-        .note("found", shardtool::to_string(slot.shape))
-        .note("expected",
-              fmt::format("{} of {}", shardtool::to_string(shape), shardtool::to_string(whole)));
-  }
-  return {std::move(slot), {whole, std::move(begin)}};
+  return slots;
 }
 
 }  // namespace shardtool::format::torch

@@ -112,6 +112,7 @@ void read_rank(Checkpoint& checkpoint, SourceFile& source, const store::Reader& 
   for (NamedSlot& tensor : read_state_dict(checkpoint, source, archive, file.path()).tensors) {
     std::string name = folder + "." + tensor.name;
     if (!megatron_tensor(name)) continue;
+    require_whole(tensor, file.path());
     checkpoint.tensors.push_back({std::move(name), tensor.slot.dtype, std::move(tensor.slot.shape),
                                   number, tensor.slot.offset, tensor.slot.bytes});
   }

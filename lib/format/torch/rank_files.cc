@@ -6,6 +6,8 @@
 #include <charconv>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -62,18 +64,31 @@ int world_size_of(const std::string& folder, const std::vector<std::string>& nam
   return world_size;
 }
 
-/// Tensors of a rank. An empty part holds nothing of its tensor and is left out.
+/// Tensors of a rank.
 void read_rank_file(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file,
                     const ProblemSink&) {
   const auto number = static_cast<int>(checkpoint.files.size());
   for (NamedSlot& tensor : read_state_dict(checkpoint, source, file).tensors) {
     const Shape& shape = tensor.slot.shape;
     PartOf part = tensor.part ? std::move(*tensor.part) : PartOf{shape, Shape(shape.size(), 0)};
-    if (tensor.slot.bytes == 0 && element_count(*part.whole) != 0) continue;
     checkpoint.tensors.push_back(
         {std::move(tensor.name), tensor.slot.dtype, std::move(tensor.slot.shape), number,
          tensor.slot.offset, tensor.slot.bytes, std::make_shared<const PartOf>(std::move(part))});
   }
+}
+
+/// Leaves out parts that hold nothing of their tensor, unless it has no others.
+void drop_empty_parts(std::vector<StoredTensor>& tensors) {
+  const auto is_empty = [](const StoredTensor& tensor) {
+    return tensor.bytes == 0 && element_count(*tensor.part->whole) != 0;
+  };
+  std::set<std::string> held;
+  for (const StoredTensor& tensor : tensors) {
+    if (!is_empty(tensor)) held.insert(tensor.name);
+  }
+  std::erase_if(tensors, [&](const StoredTensor& tensor) {
+    return is_empty(tensor) && held.contains(tensor.name);
+  });
 }
 
 /// Joins warnings that several ranks' files give alike.
@@ -128,6 +143,7 @@ void open_rank_files(Checkpoint& checkpoint, Location& location, const ProblemSi
     files.push_back(fmt::format("model_world_size_{}_rank_{}.pt", world_size, rank));
   }
   read_files(checkpoint, files, read_rank_file, report);
+  drop_empty_parts(checkpoint.tensors);
   join_equal_warnings(checkpoint.warnings);
   std::vector<std::string> others = names;
   std::erase_if(others, is_training_state);

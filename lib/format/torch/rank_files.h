@@ -17,8 +17,8 @@ struct RankFile {
 /// dict of an FSDP rank; nullopt for other names, and for more than 99,999 ranks.
 std::optional<RankFile> rank_file(std::string_view name);
 
-/// A folder with the files of all ranks. A DTensor is stored in parts; a plain tensor in as many
-/// replicas as ranks have it.
+/// A folder with the files of all ranks. A DTensor or ShardedTensor is stored in parts; a plain
+/// tensor in as many replicas as ranks have it.
 extern const Reader kRankFilesReader;
 
 }  // namespace shardtool::format::torch

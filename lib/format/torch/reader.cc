@@ -91,15 +91,6 @@ void warn_of_others(Checkpoint& checkpoint, const std::string& file,
        file, Oddity::kOtherEntry});
 }
 
-[[noreturn]] void refuse_part(const NamedSlot& tensor, const std::string& path) {
-  throw Error(ErrorCode::kUnsupported, "the file has one rank's shard of a distributed tensor")
-      .at({path, 0, 0, ""})
-      .tensor(quote_for_message(tensor.name))
-      .help(
-          "name the folder that has model_world_size_N_rank_R.pt of all ranks, or save "
-          "tensor.full_tensor()");
-}
-
 [[noreturn]] void refuse_zero3(const NamedSlot& tensor, const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   throw Error(ErrorCode::kUnsupported, "the file of DeepSpeed's ZeRO 3 has none of the weights")
@@ -110,6 +101,18 @@ void warn_of_others(Checkpoint& checkpoint, const std::string& file,
 }
 
 }  // namespace
+
+void require_whole(const NamedSlot& tensor, const std::string& path) {
+  if (!tensor.part || tensor.part->whole == tensor.slot.shape) return;
+  const bool is_empty = tensor.slot.bytes == 0;
+  throw Error(ErrorCode::kUnsupported, fmt::format("the file has {} of a distributed tensor",
+                                                   is_empty ? "no shard" : "one rank's shard"))
+      .at({path, 0, 0, ""})
+      .tensor(quote_for_message(tensor.name))
+      .help(
+          "name the folder that has model_world_size_N_rank_R.pt of all ranks, or save the whole "
+          "tensor (full_tensor() of a DTensor, gather() of a ShardedTensor)");
+}
 
 StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file) {
   return read_state_dict(checkpoint, source, read_archive(file), file.path());
@@ -134,7 +137,7 @@ void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::Re
   for (NamedSlot& tensor : read_state_dict(checkpoint, source, file).tensors) {
     if (tensor.slot.bytes == 0 && is_zero3_model_name(source.name))
       refuse_zero3(tensor, file.path());
-    if (tensor.part && tensor.part->whole != tensor.slot.shape) refuse_part(tensor, file.path());
+    require_whole(tensor, file.path());
     checkpoint.tensors.push_back({std::move(tensor.name), tensor.slot.dtype,
                                   std::move(tensor.slot.shape), number, tensor.slot.offset,
                                   tensor.slot.bytes});

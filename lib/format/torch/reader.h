@@ -18,8 +18,11 @@ StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const stor
 StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const Archive& archive,
                           const std::string& path);
 
-/// Same, and adds the tensors to the checkpoint. Throws kUnsupported for a rank's part of a
-/// distributed tensor.
+/// Throws kUnsupported for a rank's part of a distributed tensor, which the file at `path` has.
+void require_whole(const NamedSlot& tensor, const std::string& path);
+
+/// Reads like read_state_dict, and adds the tensors to the checkpoint. Throws kUnsupported for a
+/// rank's part of a distributed tensor.
 void read_torch_file(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file,
                      const ProblemSink& report);
 

@@ -109,10 +109,13 @@ class Walk {
     return found;
   }
 
+  void step() {
+    if (steps_left_-- > 0) return;
+    throw error(ErrorCode::kLimit, "the saved object shares its values at too many places");
+  }
+
   void visit(const std::string& name, PickleValue value, int depth) {
-    if (steps_left_-- == 0) {
-      throw error(ErrorCode::kLimit, "the saved object shares its values at too many places");
-    }
+    step();
     if (depth > kMaxDepth) throw error(ErrorCode::kLimit, "the saved object contains itself");
     if (!holds_data(value, 0)) {
       result_.others.push_back({name, describe(value)});
@@ -153,13 +156,16 @@ class Walk {
   }
 
   void add_tensor(const std::string& name, PickleValue value) {
+    names_.push_back(name);
     try {
       if (!is_distributed(value)) {
         result_.tensors.push_back({name, tensor_slot(value, archive_)});
         return;
       }
-      DistributedSlot slot = distributed_slot(value, archive_);
-      result_.tensors.push_back({name, std::move(slot.local), std::move(slot.part)});
+      for (DistributedSlot& slot : distributed_slots(value, archive_)) {
+        step();
+        result_.tensors.push_back({name, std::move(slot.local), std::move(slot.part)});
+      }
     } catch (Error& error) {
       error.tensor(quote_for_message(name));
       if (!error.place()) error.at({path_, 0, 0, ""});
@@ -178,8 +184,8 @@ class Walk {
 
   void refuse_duplicates() const {
     std::vector<const std::string*> names;
-    names.reserve(result_.tensors.size());
-    for (const NamedSlot& tensor : result_.tensors) names.push_back(&tensor.name);
+    names.reserve(names_.size());
+    for (const std::string& name : names_) names.push_back(&name);
     const std::string* twice = find_duplicate(std::move(names));
     if (twice == nullptr) return;
     throw error(ErrorCode::kTensorInvalid, "two tensors of the file have one name")
@@ -191,6 +197,7 @@ class Walk {
   const std::string& path_;
   std::vector<Answer> holds_data_;  ///< per value
   i64 steps_left_ = 0;
+  std::vector<std::string> names_;  ///< of tensors, once each also for those in parts
   StateDict result_;
 };
 

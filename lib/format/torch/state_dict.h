@@ -10,12 +10,13 @@
 
 namespace shardtool::format::torch {
 
-/// Tensor of a saved object. Keys of nested dicts and indices of lists are joined by dots:
+/// Tensor of a saved object, or one of several parts of a tensor that have its name. Keys of nested
+/// dicts and indices of lists are joined by dots:
 /// {"model": {"a.weight": t}} holds "model.a.weight".
 struct NamedSlot {
   std::string name;
   TensorSlot slot;
-  std::optional<PartOf> part = {};  ///< of a distributed tensor: the slot is a rank's part of it
+  std::optional<PartOf> part = {};  ///< of a distributed tensor: place of the slot in it
 };
 
 /// Part of a saved object without any tensor in it.
@@ -30,7 +31,7 @@ struct StateDict {
 };
 
 /// Finds the tensors of a saved dict, list or tuple, however deep. Throws the errors of tensor_slot
-/// and distributed_slot with the tensor's name; kUnsupported for a tensor inside an object of
+/// and distributed_slots with the tensor's name; kUnsupported for a tensor inside an object of
 /// another class, for data that is no tensor and for an object without tensors; kTensorInvalid for
 /// a name that occurs twice or is not UTF-8; kLimit for values that nest too deep or are shared at
 /// too many places.

@@ -40,6 +40,13 @@ std::string integers(const Shape& numbers) {
   return PickleWriter().integers(numbers).opcodes();
 }
 
+/// A list, as opposed to the tuple of integers().
+std::string integer_list(const Shape& numbers) {
+  std::string opcodes = "](";
+  for (const i64 number : numbers) opcodes += PickleWriter().integer(number).opcodes();
+  return opcodes + "e";
+}
+
 std::string integer(i64 number) {
   return PickleWriter().integer(number).opcodes();
 }
@@ -107,6 +114,68 @@ std::string dtensor(const Case& c, const Shape& coordinate, const Shape& local) 
       .opcodes();
 }
 
+std::string file_name(i64 ranks, i64 rank) {
+  return "model_world_size_" + std::to_string(ranks) + "_rank_" + std::to_string(rank) + ".pt";
+}
+
+/// A shard of a ShardedTensor: a range of rows of a tensor.
+struct RowShard {
+  i64 begin = 0;
+  i64 rows = 0;
+};
+
+/// Opcodes of a ShardedTensor of two axes with these shards, which are end to end in storage "0".
+std::string sharded_tensor(const Shape& whole, const std::vector<RowShard>& shards) {
+  const std::string module = "torch.distributed._shard.";
+  i64 elements = 0;
+  for (const RowShard& shard : shards) elements += shard.rows * whole[1];
+  std::string list = "](";
+  i64 offset = 0;
+  for (const RowShard& shard : shards) {
+    const Shape local = {shard.rows, whole[1]};
+    const std::string tensor = test::torch_tensor({"", Dtype::kI32, local},
+                                                  {"0", elements, offset, test::row_major(local)});
+    const std::string place = object(module + "metadata", "ShardMetadata",
+                                     member("shard_offsets", integer_list({shard.begin, 0})) +
+                                         member("shard_sizes", integer_list(local)));
+    list += object(module + "sharded_tensor.shard", "Shard",
+                   member("tensor", tensor) + member("metadata", place));
+    offset += shard.rows * whole[1];
+  }
+  const std::string metadata = object(module + "sharded_tensor.metadata", "ShardedTensorMetadata",
+                                      member("size", integers(whole)));
+  return PickleWriter()
+      .global("torch._tensor", "_rebuild_from_type_v2")
+      .raw("(")
+      .global("torch._utils", "_rebuild_wrapper_subclass")
+      .global(module + "sharded_tensor.api", "ShardedTensor")
+      .raw("(")
+      .global(module + "sharded_tensor.api", "ShardedTensor")
+      .global("torch", "int32")
+      .raw(integers(whole) + "t")
+      .raw("(" + list + "e" + metadata + "NNNttR")
+      .opcodes();
+}
+
+/// Writes files of ranks with these shards of a tensor "w", whose values are their row-major
+/// number.
+void write_sharded_tensors(const TempFolder& folder, const Shape& whole,
+                           const std::vector<std::vector<RowShard>>& ranks) {
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    std::vector<std::int32_t> values;
+    for (const RowShard& shard : ranks[rank]) {
+      for (i64 i = 0; i < shard.rows * whole[1]; ++i)
+        values.push_back(static_cast<std::int32_t>(shard.begin * whole[1] + i));
+    }
+    std::string bytes(values.size() * sizeof(std::int32_t), '\0');
+    if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+    const std::string pickle =
+        PickleWriter().raw("}(" + member("w", sharded_tensor(whole, ranks[rank])) + "u").finished();
+    folder.write(file_name(std::ssize(ranks), static_cast<i64>(rank)),
+                 test::torch_zip(pickle, {{"0", bytes}}));
+  }
+}
+
 std::vector<i64> chunk(const std::vector<i64>& all, i64 parts, i64 number) {
   const i64 size = std::ssize(all);
   const i64 step = (size + parts - 1) / parts;
@@ -164,10 +233,6 @@ Shape coordinate_of(i64 rank, const Shape& sizes) {
     coordinate[axis] = rank % sizes[axis];
   }
   return coordinate;
-}
-
-std::string file_name(i64 ranks, i64 rank) {
-  return "model_world_size_" + std::to_string(ranks) + "_rank_" + std::to_string(rank) + ".pt";
 }
 
 void write_rank_files(const TempFolder& folder, const Case& c) {
@@ -246,7 +311,7 @@ TEST_CASE("the parts of a distributed tensor are where the mesh and the placemen
 
 /// Reads the files of `engines/torch_fsdp.py fixtures`: numbers from 0 on, plus 100 per parameter.
 TEST_CASE("rank files of three versions of PyTorch hold the model") {
-  for (const char* const name : {"hsdp", "fsdp", "empty_parts", "fsdp_tp"}) {
+  for (const char* const name : {"hsdp", "fsdp", "empty_parts", "fsdp_tp", "sharded_tensors"}) {
     CAPTURE(name);
     const Checkpoint opened = open_checkpoint(std::string(SHARDTOOL_TORCH_FIXTURES "/") + name);
     CHECK(opened.format == "torch files of FSDP ranks");
@@ -265,6 +330,33 @@ TEST_CASE("rank files of three versions of PyTorch hold the model") {
       for (size_t i = 0; i < values.size(); ++i) CHECK(values[i] == first + static_cast<float>(i));
     }
   }
+}
+
+TEST_CASE("a rank has any number of shards of a sharded tensor, each at the place that it names") {
+  const TempFolder folder;
+  write_sharded_tensors(folder, {6, 2}, {{{4, 1}, {0, 2}}, {}, {{5, 1}, {3, 1}, {2, 1}}});
+  const Checkpoint opened = open_checkpoint(folder.path());
+  REQUIRE(opened.chunked.size() == 1);
+  CHECK(opened.chunked[0].shape == Shape{6, 2});
+  CHECK(opened.chunked[0].stored.size() == 5);
+  std::vector<std::int32_t> expected(12);
+  std::iota(expected.begin(), expected.end(), 0);
+  CHECK(gathered<std::int32_t>(opened, opened.chunked[0]) == expected);
+  CHECK(opened.warnings.empty());
+  for (const int rank : {0, 1}) {
+    CAPTURE(rank);
+    CHECK_ERROR(kUnsupported, open_checkpoint(folder.path() + "/" + file_name(3, rank)));
+  }
+}
+
+TEST_CASE("a sharded tensor that no rank has a shard of is missed") {
+  const TempFolder folder;
+  write_sharded_tensors(folder, {6, 2}, {{}, {}});
+  CHECK_ERROR(kMalformed, open_checkpoint(folder.path()));
+  write_sharded_tensors(folder, {6, 2}, {{{0, 3}}, {{4, 2}}});
+  CHECK_ERROR(kMalformed, open_checkpoint(folder.path()));
+  write_sharded_tensors(folder, {6, 2}, {{{0, 3}}, {{4, 3}}});
+  CHECK_ERROR(kMalformed, open_checkpoint(folder.path()));
 }
 
 TEST_CASE("files with the state of the trainer are named in one warning") {
@@ -361,6 +453,26 @@ TEST_CASE("a distributed tensor that contradicts itself is refused") {
   CHECK(code({{4, 2}, {2}, {}}, {0}) == ErrorCode::kTensorInvalid);
   CHECK(code({{4, 2}, {2}, {{0, 2}}}, {0}) == ErrorCode::kUnsupported);
   CHECK(code({{4, 2}, {0}, {{0, 0}}}, {0}) == ErrorCode::kTensorInvalid);
+}
+
+TEST_CASE("a sharded tensor that contradicts itself is refused") {
+  const auto code = [](const std::string& opcodes) {
+    const auto error = rank_refusal(opcodes);
+    REQUIRE(error.has_value());
+    CHECK(error->tensor_name() == "w");
+    return error->code();
+  };
+  // More elements than the tensor has; another number of rows; no list of shards.
+  CHECK(code(sharded_tensor({1, 2}, {{0, 1}, {0, 1}})) == ErrorCode::kTensorInvalid);
+  std::string opcodes = sharded_tensor({4, 2}, {{0, 2}});
+  const std::string sizes = member("shard_sizes", integer_list({2, 2}));
+  REQUIRE(opcodes.find(sizes) != std::string::npos);
+  opcodes.replace(opcodes.find(sizes), sizes.size(), member("shard_sizes", integer_list({1, 2})));
+  CHECK(code(opcodes) == ErrorCode::kTensorInvalid);
+  opcodes = sharded_tensor({4, 2}, {});
+  REQUIRE(opcodes.find("](e") != std::string::npos);
+  opcodes.replace(opcodes.find("](e"), 3, "N");
+  CHECK(code(opcodes) == ErrorCode::kTensorInvalid);
 }
 
 }  // namespace
