@@ -6,6 +6,16 @@
 
 namespace shardtool::engine {
 
+Side Side::stored() const {
+  Side side = *this;
+  if (stored_weights == nullptr) return side;
+  side.layouts = stored_layouts;
+  side.weights = stored_weights;
+  side.stored_layouts = nullptr;
+  side.stored_weights = nullptr;
+  return side;
+}
+
 index::Region Side::region(size_t tensor, i64 rank) const {
   auto region = layouts(tensor).region(rank);
   if (region) return *std::move(region);

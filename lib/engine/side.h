@@ -45,7 +45,13 @@ struct Side : ops::WeightReader {
   std::function<SumBias(size_t tensor)> sum_bias;
   NameViewMap<size_t> by_name;                ///< index into `tensors`
   std::map<size_t, UnpackedWeight> unpacked;  ///< by tensor
+  /// Layouts and bytes of the files, where devices gather what they compute with from several; else
+  /// null.
+  ops::LayoutOf stored_layouts;
+  const WeightSource* stored_weights = nullptr;
 
+  /// The side with every device's part as it is in its file. References must outlive it.
+  Side stored() const;
   bool is_turned(size_t tensor) const;
   const std::string& name(size_t tensor) const override { return tensors[tensor].name; }
   index::Region region(size_t tensor, i64 rank) const override;

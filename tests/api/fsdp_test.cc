@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "lib/api/plan.h"
 #include "lib/api/transform.h"
@@ -46,6 +48,28 @@ struct FsdpShards {
     stream.put(byte);
   }
 };
+
+/// Exchanges the data of layers 0 and 1 in a safetensors file.
+void exchange_layers(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(in), {});
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  const size_t data = sizeof length + length;
+  const auto header = nlohmann::json::parse(bytes.substr(sizeof length, length));
+  for (const auto& [name, entry] : header.items()) {
+    const size_t at = name.find("layers.0.");
+    if (at == name.npos) continue;
+    std::string other = name;
+    other[at + std::string_view("layers.").size()] = '1';
+    const auto own = entry.at("data_offsets").get<std::vector<size_t>>();
+    const auto there = header.at(other).at("data_offsets").get<std::vector<size_t>>();
+    REQUIRE(own[1] - own[0] == there[1] - there[0]);
+    char* const begin = bytes.data() + data;
+    std::swap_ranges(begin + own[0], begin + own[1], begin + there[0]);
+  }
+  std::ofstream(path, std::ios::binary) << bytes;
+}
 
 MappingChoice param_over(const std::string& mesh) {
   MappingChoice choice;
@@ -101,6 +125,34 @@ TEST_CASE("one wrong bit of any rank's shard of FSDP fails, also where it has a 
     shards.flip_last_byte(file);
   }
   CHECK(shards.validated(kLlama).passes());
+}
+
+TEST_CASE("a wrong number is named for the rank whose file has it, and counted once") {
+  const FsdpShards shards(param_over("fsdp=4,tp=2"));
+  const auto same = shards.validated(kLlama);
+  REQUIRE(same.passes());
+  shards.flip_last_byte("model-rank-5-part-0.safetensors");
+  const ValidateReport report = shards.validated(kLlama);
+  CHECK_FALSE(report.passes());
+  REQUIRE(report.bytes);
+  CHECK(report.bytes->parts == same.bytes->parts);
+  REQUIRE(report.bytes->different.size() == 1);
+  CHECK(report.bytes->different[0].rank == 5);
+  REQUIRE_FALSE(report.faults.empty());
+  const engine::Fault& fault = report.faults.front();
+  CHECK(fault.rank == 5);
+  CHECK(fault.tensor == report.bytes->different[0].tensor);
+  CHECK(fault.diagnosis.find(": rank 5 element [") != std::string::npos);
+  CHECK(fault.diagnosis.find("rank 1") == std::string::npos);
+}
+
+TEST_CASE("a rank of FSDP that holds another layer is named") {
+  const FsdpShards shards(param_over("fsdp=4,tp=2"));
+  exchange_layers(shards.parts + "/model-rank-5-part-0.safetensors");
+  const ValidateReport report = shards.validated(kLlama);
+  CHECK_FALSE(report.passes());
+  REQUIRE_FALSE(report.faults.empty());
+  CHECK(report.faults.front().diagnosis == "rank 5 holds layer 1 where layer 0 is to be");
 }
 
 TEST_CASE("a forward pass gathers each layer's weights, as many bytes as the layout move") {

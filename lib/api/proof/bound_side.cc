@@ -100,8 +100,16 @@ void set_weights(const LogicalCheckpoint& shards, const mapping::Resolution& res
   if (std::ranges::find(files.is_gathered, true) == files.is_gathered.end()) {
     files.weights = std::make_unique<WeightFiles>(shards);
   } else {
-    files.weights =
+    auto gathered =
         std::make_unique<GatheredFiles>(shards, std::move(layouts.computed), files.is_gathered);
+    std::vector<bool> is_reordered;
+    for (size_t t = 0; t < layouts.stored.size(); ++t) {
+      is_reordered.push_back(reordered.contains(t));
+    }
+    files.stored_weights =
+        std::make_unique<GatheredFiles>(*gathered, layouts.stored, std::move(is_reordered));
+    files.stored_layouts = std::move(layouts.stored);
+    files.weights = std::move(gathered);
     files.gathered = resolution.gathered;
   }
 }
@@ -202,6 +210,13 @@ BoundSide::BoundSide(std::shared_ptr<const model::Graph> graph, const mapping::M
   side_.mesh = files_.mesh;
   side_.weights = files_.weights.get();
   side_.unpacked = files_.unpacked;
+  side_.stored_weights = files_.stored_weights.get();
+  if (side_.stored_weights != nullptr) {
+    side_.stored_layouts = [this](size_t tensor) -> const layout::Layout& {
+      const auto& stored = files_.stored_layouts;
+      return tensor < stored.size() ? *stored[tensor] : *files_.layouts[tensor];
+    };
+  }
   side_.sum_bias = [this](size_t tensor) { return sum_bias(files_.biases[tensor]); };
   for (size_t t = 0; t < files_.specs.size(); ++t) side_.by_name[files_.specs[t].name] = t;
 }

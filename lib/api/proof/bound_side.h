@@ -22,6 +22,10 @@ struct SideFiles {
   /// Per spec: devices compute with more than they store, or in another order.
   std::vector<bool> is_gathered;
   std::vector<std::string> gathered = {};  ///< mesh axes of the gathers; empty without any
+  /// Per spec of the checkpoint: layouts of the files, and the reader of every device's own part.
+  /// Empty and null without gathers.
+  std::vector<std::shared_ptr<const layout::Layout>> stored_layouts = {};
+  std::unique_ptr<engine::WeightSource> stored_weights = nullptr;
   std::map<size_t, engine::UnpackedWeight> unpacked;  ///< by index of the unpacked spec, after
                                                       ///< those of the checkpoint
 

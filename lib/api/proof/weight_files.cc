@@ -186,8 +186,18 @@ GatheredFiles::GatheredFiles(const LogicalCheckpoint& shards, Layouts computed,
     : shards_(shards),
       computed_(std::move(computed)),
       is_gathered_(std::move(is_gathered)),
-      own_(shards),
-      files_(exec::open_sources(shards.files)) {}
+      own_(std::make_shared<const WeightFiles>(shards)),
+      files_(
+          std::make_shared<const std::vector<exec::SourceFile>>(exec::open_sources(shards.files))) {
+}
+
+GatheredFiles::GatheredFiles(const GatheredFiles& files, Layouts computed,
+                             std::vector<bool> is_gathered)
+    : shards_(files.shards_),
+      computed_(std::move(computed)),
+      is_gathered_(std::move(is_gathered)),
+      own_(files.own_),
+      files_(files.files_) {}
 
 /// Returns the holders of a tensor, the nearest to the rank first: its own shard is always read.
 exec::MoveSide GatheredFiles::senders(size_t tensor, i64 rank) const {
@@ -207,14 +217,15 @@ exec::MoveSide GatheredFiles::senders(size_t tensor, i64 rank) const {
 }
 
 void GatheredFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
-  if (!is_gathered_[rows.tensor]) return own_.read(rows, bytes);
+  if (!is_gathered_[rows.tensor]) return own_->read(rows, bytes);
   const index::Region wanted = rows_of(computed_[rows.tensor]->region(rows.rank).value(), rows);
-  read_region(shards_.tensors[rows.tensor], senders(rows.tensor, rows.rank), wanted, files_, bytes);
+  read_region(shards_.tensors[rows.tensor], senders(rows.tensor, rows.rank), wanted, *files_,
+              bytes);
 }
 
 const std::byte* GatheredFiles::read_pages(const engine::StoredRows& rows, i64 bytes,
                                            std::byte* buffer) const {
-  if (!is_gathered_[rows.tensor]) return own_.read_pages(rows, bytes, buffer);
+  if (!is_gathered_[rows.tensor]) return own_->read_pages(rows, bytes, buffer);
   read(rows, {buffer, static_cast<size_t>(bytes)});
   return buffer;
 }

@@ -56,6 +56,8 @@ class GatheredFiles final : public engine::WeightSource {
   /// By tensor: the layouts to compute with, and whether the tensor is joined or read as it is
   /// stored.
   GatheredFiles(const LogicalCheckpoint& shards, Layouts computed, std::vector<bool> is_gathered);
+  /// The same open files for other layouts.
+  GatheredFiles(const GatheredFiles& files, Layouts computed, std::vector<bool> is_gathered);
   void read(const engine::StoredRows& rows, std::span<std::byte> bytes) const override;
   const std::byte* read_pages(const engine::StoredRows& rows, i64 bytes,
                               std::byte* buffer) const override;
@@ -66,8 +68,8 @@ class GatheredFiles final : public engine::WeightSource {
   const LogicalCheckpoint& shards_;
   Layouts computed_;
   std::vector<bool> is_gathered_;
-  WeightFiles own_;
-  std::vector<exec::SourceFile> files_;
+  std::shared_ptr<const WeightFiles> own_;
+  std::shared_ptr<const std::vector<exec::SourceFile>> files_;
 };
 
 }  // namespace shardtool::api

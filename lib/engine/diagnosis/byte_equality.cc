@@ -48,7 +48,7 @@ ByteEquality::Places& ByteEquality::places_of(size_t tensor) {
   Places& places = entry->second;
   if (!is_new) return places;
   for (const i64 rank : shards_.layouts(tensor).ranks()) {
-    auto part = stored_part(whole_, shards_, tensor, rank);
+    auto part = own_part(whole_, shards_, tensor, rank);
     if (!part) continue;
     const auto known = std::ranges::find_if(
         places.parts, [&](const StoredPart& other) { return same_place(other, *part); });

@@ -19,7 +19,8 @@ namespace shardtool::engine {
 /// Checks that every device stores the bytes of the whole model, using bytes that are read anyway.
 /// For every part and its counterpart in the whole model it computes a digest that is linear in the
 /// placed bytes (Crc64), so order and size of the chunks do not matter. Padding is ignored, as are
-/// tensors that the whole model lacks or has with another shape or dtype.
+/// parts that a device gathers from others, and tensors that the whole model lacks or has with
+/// another shape or dtype.
 class ByteEquality {
  public:
   ByteEquality(const Side& whole, const Side& shards) : whole_(whole), shards_(shards) {}

@@ -50,8 +50,9 @@ std::vector<std::string> sections_of(const model::Layer& layer, const ops::Bound
 
 class OpTelling {
  public:
-  OpTelling(const Side& whole, const Side& shards, const model::Layer& layer)
-      : whole_(whole), shards_(shards), layer_(layer) {}
+  /// `stored` is shards.stored().
+  OpTelling(const Side& whole, const Side& shards, const Side& stored, const model::Layer& layer)
+      : whole_(whole), shards_(shards), stored_(stored), layer_(layer) {}
 
   /// Returns an empty diagnosis if every byte equals the whole model's.
   OpDiagnosis tell(const ops::BoundOp& op) {
@@ -71,7 +72,7 @@ class OpTelling {
       if (!text.empty()) add(tensor, shards_.layouts(tensor).ranks().front(), text);
       return;
     }
-    for (const i64 rank : shards_.layouts(tensor).ranks()) {
+    for (const i64 rank : stored_.layouts(tensor).ranks()) {
       const auto difference = first_difference(tensor, rank);
       if (!difference) continue;
       if (told_ >= kMostTold) {
@@ -80,13 +81,13 @@ class OpTelling {
       }
       add(tensor, rank,
           fmt::format("rank {} {}", rank,
-                      describe(whole_, shards_, *difference, {&layer_, sections})));
+                      describe(whole_, stored_, *difference, {&layer_, sections})));
     }
   }
 
   std::optional<PartDifference> first_difference(size_t tensor, i64 rank) const {
-    for (const StoredPart& part : part_with_copies(whole_, shards_, tensor, rank)) {
-      if (auto difference = part_difference(whole_, shards_, part)) return difference;
+    for (const StoredPart& part : part_with_copies(whole_, stored_, tensor, rank)) {
+      if (auto difference = part_difference(whole_, stored_, part)) return difference;
     }
     return std::nullopt;
   }
@@ -105,6 +106,7 @@ class OpTelling {
 
   const Side& whole_;
   const Side& shards_;
+  const Side& stored_;
   const model::Layer& layer_;
   OpDiagnosis result_;
   i64 told_ = 0;
@@ -141,10 +143,11 @@ std::string other_dtype(const Side& whole, const Side& shards, const model::Laye
 void diagnose(const Side& whole, const Side& shards, Fault& fault) {
   if (!fault.diagnosis.empty()) return;
   const model::Layer& layer = shards.model->layers.at(fault.layer_index);
+  const Side stored = shards.stored();
   for (const size_t step : order_of_steps(fault.step, layer.ops.size())) {
-    OpDiagnosis found = OpTelling(whole, shards, layer).tell(layer.ops.at(step));
+    OpDiagnosis found = OpTelling(whole, shards, stored, layer).tell(layer.ops.at(step));
     if (found.text.empty()) continue;
-    const auto other = other_layer(whole, shards, layer, found.rank);
+    const auto other = other_layer(whole, stored, layer, found.rank);
     fault.diagnosis = other ? fmt::format("rank {} holds layer {} where layer {} is to be",
                                           found.rank, *other, layer.number)
                             : std::move(found.text);
@@ -162,8 +165,9 @@ void diagnose(const Side& whole, const Side& shards, Fault& fault) {
 std::vector<std::string> differences(const Side& whole, const Side& shards, size_t layer) {
   std::vector<std::string> texts;
   const model::Layer& told = shards.model->layers.at(layer);
+  const Side stored = shards.stored();
   for (const ops::BoundOp& op : told.ops) {
-    OpDiagnosis found = OpTelling(whole, shards, told).tell(op);
+    OpDiagnosis found = OpTelling(whole, shards, stored, told).tell(op);
     if (!found.text.empty()) texts.push_back(std::move(found.text));
   }
   return texts;

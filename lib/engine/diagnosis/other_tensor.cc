@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "lib/engine/weights/block_grid.h"
 #include "lib/engine/weights/row_chunks.h"
 
 namespace shardtool::engine {
@@ -101,25 +102,35 @@ bool holds(const Side& whole, const Side& shards, const StoredPart& part, i64 ou
   return true;
 }
 
+/// Tensors that a device's file has for a layer.
+std::vector<size_t> tensors_of(const Side& shards, const model::Layer& layer) {
+  std::vector<size_t> tensors;
+  for (const ops::BoundOp& op : layer.ops) {
+    for (const ops::BoundWeight& weight : op.weights) {
+      for (const size_t tensor : weight) {
+        const auto behind = stored_behind(shards, tensor);
+        tensors.insert(tensors.end(), behind.begin(), behind.end());
+      }
+    }
+  }
+  return tensors;
+}
+
 /// True if a device's tensors of a layer are those of another layer.
 bool holds_layer(const Side& whole, const Side& shards, const model::Layer& layer, i64 rank,
                  i64 other) {
   bool any = false;
-  for (const ops::BoundOp& op : layer.ops) {
-    for (const ops::BoundWeight& weight : op.weights) {
-      for (const size_t tensor : weight) {
-        const auto part = stored_part(whole, shards, tensor, rank);
-        if (!part) continue;
-        const auto there =
-            alike(whole, name_in(shards.tensors[tensor].name, layer, other), part->whole_tensor);
-        if (!there) return false;
-        const i64 outers = part->has_outer ? part->outer.local_size() : 1;
-        for (i64 outer = 0; outer < outers; ++outer) {
-          if (!holds(whole, shards, *part, outer, *there)) return false;
-        }
-        any = true;
-      }
+  for (const size_t tensor : tensors_of(shards, layer)) {
+    const auto part = stored_part(whole, shards, tensor, rank);
+    if (!part) continue;
+    const auto there =
+        alike(whole, name_in(shards.tensors[tensor].name, layer, other), part->whole_tensor);
+    if (!there) return false;
+    const i64 outers = part->has_outer ? part->outer.local_size() : 1;
+    for (i64 outer = 0; outer < outers; ++outer) {
+      if (!holds(whole, shards, *part, outer, *there)) return false;
     }
+    any = true;
   }
   return any;
 }

@@ -49,6 +49,20 @@ std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, siz
   return part;
 }
 
+std::optional<StoredPart> own_part(const Side& whole, const Side& shards, size_t tensor, i64 rank) {
+  auto part = stored_part(whole, shards, tensor, rank);
+  if (!part || !shards.stored_layouts) return part;
+  const auto stored = shards.stored_layouts(tensor).region(rank);
+  if (!stored) return std::nullopt;
+  index::Region region = shards.region(tensor, rank);
+  for (size_t axis = 0; axis < region.size(); ++axis) {
+    const index::AxisMap& own = (*stored)[axis];
+    region[axis] = compose(own, compose(inverse(own), region[axis]));
+  }
+  place(*part, region, shards.is_turned(tensor));
+  return part;
+}
+
 std::vector<StoredPart> part_with_copies(const Side& whole, const Side& shards, size_t tensor,
                                          i64 rank) {
   std::vector<StoredPart> parts;

@@ -31,6 +31,10 @@ struct StoredPart {
 std::optional<StoredPart> stored_part(const Side& whole, const Side& shards, size_t tensor,
                                       i64 rank);
 
+/// Same, but elements that the device's own file lacks are like padding: those that it gathers from
+/// others.
+std::optional<StoredPart> own_part(const Side& whole, const Side& shards, size_t tensor, i64 rank);
+
 /// Returns the part, followed by one for every copy of the elements that blocks were refined into:
 /// equal local indices, disjoint images. Empty if stored_part is nullopt.
 std::vector<StoredPart> part_with_copies(const Side& whole, const Side& shards, size_t tensor,
