@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <string_view>
 
 namespace shardtool::mapping {
 namespace {
+
+/// Name by which an axis of the command line has the role of this name.
+constexpr std::string_view kGatheredName = "fsdp";
 
 const Document& nearest_mesh(const Mapping& mapping) {
   for (const Document& document : mapping.documents()) {
@@ -108,16 +113,18 @@ void require_own_axes(const Mapping& mapping, const mesh::Mesh& mesh) {
 }  // namespace
 
 std::vector<std::string> gathered_axes(const Mapping& mapping, const mesh::Mesh& mesh) {
-  std::vector<std::string> gathered;
   const auto documents = mapping.documents();
   const auto nearest = std::ranges::find_if(
       documents, [](const Document& document) { return !document.mesh.empty(); });
-  if (nearest == documents.end()) return gathered;
+  const auto is_gathered = [&](const std::string& axis) {
+    const auto specs =
+        nearest == documents.end() ? std::span<const MeshAxisSpec>() : std::span(nearest->mesh);
+    const auto spec = std::ranges::find(specs, axis, &MeshAxisSpec::axis);
+    return spec == specs.end() ? axis == kGatheredName : spec->is_gathered;
+  };
+  std::vector<std::string> gathered;
   for (const mesh::MeshAxis& axis : mesh.axes()) {
-    const bool is_gathered = std::ranges::any_of(nearest->mesh, [&](const MeshAxisSpec& spec) {
-      return spec.axis == axis.name && spec.is_gathered;
-    });
-    if (is_gathered) gathered.push_back(axis.name);
+    if (is_gathered(axis.name)) gathered.push_back(axis.name);
   }
   return gathered;
 }

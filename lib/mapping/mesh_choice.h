@@ -14,8 +14,9 @@ namespace shardtool::mapping {
 /// that does not divide, and if the product of the sizes differs from options.devices.
 mesh::Mesh choose_mesh(const Mapping& mapping, const ResolveOptions& options);
 
-/// Returns the axes of the mesh to which the nearest document that has a mesh gives the role
-/// "fsdp", in the mesh's order.
+/// Returns the axes of the mesh with the role "fsdp", in the mesh's order. The nearest document
+/// that has a mesh gives the roles; an axis that it lacks, which is one of a command line's mesh,
+/// has this role if it is named "fsdp".
 std::vector<std::string> gathered_axes(const Mapping& mapping, const mesh::Mesh& mesh);
 
 }  // namespace shardtool::mapping

@@ -15,7 +15,11 @@ std::vector<i64> positions_of(const index::AxisMap& wanted, const index::AxisMap
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("a rank lacks features of '{}' that it computes with", what))
         .note("has", to_string(had))
-        .note("needs", to_string(wanted));
+        .note("needs", to_string(wanted))
+        .help(
+            "where devices gather weights before they compute, name the axis fsdp in --mesh, or "
+            "give "
+            "it \"role\": \"fsdp\" in the \"mesh\" of the mapping");
   }
   for (const index::Piece& piece : moves.pieces()) {
     for (i64 i = 0; i < piece.size; ++i) {

@@ -10,6 +10,7 @@
 #include "lib/api/transform.h"
 #include "lib/api/validate.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
 
 namespace shardtool::api {
 namespace {
@@ -153,6 +154,34 @@ TEST_CASE("a rank of FSDP that holds another layer is named") {
   CHECK_FALSE(report.passes());
   REQUIRE_FALSE(report.faults.empty());
   CHECK(report.faults.front().diagnosis == "rank 5 holds layer 1 where layer 0 is to be");
+}
+
+TEST_CASE("an axis of the command line has the role fsdp if that is its name") {
+  const test::TempFolder folder;
+  MappingChoice choice;
+  choice.preset = "llama";
+  const auto cut_over = [&](const std::string& axis) {
+    choice.axis_mapping =
+        folder.write("axes.json", R"({"embed": ")" + axis +
+                                      R"(", "heads": null, "kv_heads": null, "mlp": null,
+                                          "vocab": null})");
+    choice.mesh = mesh::parse_mesh(axis + "=2");
+    return choice;
+  };
+  const FsdpShards shards(cut_over("fsdp"));
+  CHECK(shards.validated().passes());
+  CHECK(shards.validated(kLlama).passes());
+  const PlanReport plan = make_plan(plan_over(choice, 2));
+  REQUIRE(plan.cost);
+  REQUIRE(plan.cost->price);
+  CHECK(
+      calls_along(plan.cost->price->prefill.comm, "fsdp").contains(plan::CollectiveOp::kAllGather));
+  const FsdpShards others(cut_over("data"));
+  const auto error = testing::error_of([&] { return others.validated(kLlama); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kUnsupported);
+  REQUIRE(error->help_lines().size() == 1);
+  CHECK(error->help_lines()[0].find("fsdp") != std::string::npos);
 }
 
 TEST_CASE("a forward pass gathers each layer's weights, as many bytes as the layout move") {
