@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -41,9 +44,10 @@ void add_transfers(const ActionSet& set, const OpRow& row, size_t axis, const Al
   if (!barred.empty()) line.why = fmt::format("{} is not allowed", fmt::join(barred, " and "));
 }
 
-CandidateLine line_of(const ActionSet& set, const Action& action, size_t axis, size_t row_number,
-                      const AllowedMoves& allowed) {
-  const OpRow& row = set.rows[row_number];
+/// The line of row `rows[axis]`.
+CandidateLine line_of(const ActionSet& set, const std::vector<size_t>& rows, size_t axis,
+                      bool is_chosen, const AllowedMoves& allowed) {
+  const OpRow& row = set.rows[rows[axis]];
   CandidateLine line;
   line.axis = set.mesh.axes()[axis].name;
   for (const Placement& operand : row.operands) line.operands.push_back(to_string(operand));
@@ -53,16 +57,81 @@ CandidateLine line_of(const ActionSet& set, const Action& action, size_t axis, s
     line.why = to_string(found);
     return line;
   }
-  std::vector<size_t> rows = action.rows;
-  rows[axis] = row_number;
   line.bytes = price_of(set, rows);
   line.collectives = collectives_of(set, row, axis);
-  const bool is_chosen = action.rows[axis] == row_number;
   if (is_chosen) line.status = line.collectives.empty() ? "chosen" : "chosen, moves";
   add_transfers(set, row, axis, allowed, line);
   if (!is_chosen && !line.why.empty()) line.status = "not allowed";
   if (is_chosen) line.why.clear();
   return line;
+}
+
+/// True if a row along one mesh axis needs possible and allowed moves only.
+bool runs(const ActionSet& set, const OpRow& row, size_t axis, const AllowedMoves& allowed) {
+  if (!is_feasible(set, row, axis)) return false;
+  for (size_t i = 0; i < row.operands.size(); ++i) {
+    if (!allowed.contains(move_between(set.operands[i].on[axis], row.operands[i]))) return false;
+  }
+  return true;
+}
+
+/// An action of `set` in another set of the op, with `row` along one axis; empty if that set lacks
+/// one of the rows, or the other axes cannot run so from its placements.
+std::vector<size_t> rows_in(const ActionSet& other, const ActionSet& set, const Action& action,
+                            size_t axis, const OpRow& row, const AllowedMoves& allowed) {
+  std::vector<size_t> rows;
+  for (size_t a = 0; a < action.rows.size(); ++a) {
+    const OpRow& wanted = a == axis ? row : set.rows[action.rows[a]];
+    const auto found = std::ranges::find(other.rows, wanted);
+    if (found == other.rows.end()) return {};
+    if (a != axis && !runs(other, wanted, a, allowed)) return {};
+    rows.push_back(static_cast<size_t>(found - other.rows.begin()));
+  }
+  return rows;
+}
+
+/// True if a line says a better way to run the same row: possible, then allowed, then with fewer
+/// bytes, then with fewer transfers.
+bool is_better(const CandidateLine& one, const CandidateLine& other) {
+  const auto key = [](const CandidateLine& line) {
+    return std::tuple(line.status == "infeasible", line.status == "not allowed", line.bytes,
+                      line.insert.size());
+  };
+  return key(one) < key(other);
+}
+
+/// The lines of all rows along one axis: those of the set first, then those that only other
+/// placements of the operands make possible.
+void add_lines(const ActionSet& set, const Action& action, size_t axis, const AllowedMoves& allowed,
+               std::span<const ActionSet> sources, std::vector<CandidateLine>& lines) {
+  std::vector<OpRow> told;
+  const auto best_line = [&](const OpRow& row, std::optional<CandidateLine> best) {
+    told.push_back(row);
+    for (const ActionSet& source : sources) {
+      const auto rows = rows_in(source, set, action, axis, row, allowed);
+      if (rows.empty()) continue;
+      CandidateLine line = line_of(source, rows, axis, false, allowed);
+      if (!best || is_better(line, *best)) best = std::move(line);
+    }
+    if (best) lines.push_back(*std::move(best));
+  };
+  std::vector<size_t> rows = action.rows;
+  for (rows[axis] = 0; rows[axis] < set.rows.size(); ++rows[axis]) {
+    const OpRow& row = set.rows[rows[axis]];
+    const bool is_chosen = rows[axis] == action.rows[axis];
+    CandidateLine own = line_of(set, rows, axis, is_chosen, allowed);
+    if (is_chosen) {
+      told.push_back(row);
+      lines.push_back(std::move(own));
+    } else {
+      best_line(row, std::move(own));
+    }
+  }
+  for (const ActionSet& source : sources) {
+    for (const OpRow& row : source.rows) {
+      if (std::ranges::find(told, row) == told.end()) best_line(row, std::nullopt);
+    }
+  }
 }
 
 /// Rows of the table as texts, the heading first.
@@ -104,12 +173,11 @@ Action choose_or_advise(const Solver& solver, const ActionSet& set) {
 
 }  // namespace
 
-ReshardReport report_of(const ActionSet& set, const Action& action, const AllowedMoves& allowed) {
+ReshardReport report_of(const ActionSet& set, const Action& action, const AllowedMoves& allowed,
+                        std::span<const ActionSet> sources) {
   ReshardReport report;
   for (size_t axis = 0; axis < action.rows.size(); ++axis) {
-    for (size_t row = 0; row < set.rows.size(); ++row) {
-      report.lines.push_back(line_of(set, action, axis, row, allowed));
-    }
+    add_lines(set, action, axis, allowed, sources, report.lines);
   }
   const i64 moved = moved_operands(set, action.rows);
   report.moves = moved > 0;

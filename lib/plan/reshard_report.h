@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,14 +25,18 @@ struct CandidateLine {
   std::vector<std::string> insert;
 };
 
-/// Explanation of an op's execution: every row along every mesh axis, the others as chosen.
+/// Explanation of an op's execution: every row along every mesh axis, the others as chosen, from
+/// the placements of the operands that are cheapest for it.
 struct ReshardReport {
   std::string headline;  ///< "add moves 1 operand: 6,291,456 bytes per device"
   std::vector<CandidateLine> lines;
   bool moves = false;
 };
 
-ReshardReport report_of(const ActionSet& set, const Action& action, const AllowedMoves& allowed);
+/// Reports the action, which is chosen of `set`. `sources` are the choices for other placements in
+/// which the operands are available.
+ReshardReport report_of(const ActionSet& set, const Action& action, const AllowedMoves& allowed,
+                        std::span<const ActionSet> sources = {});
 /// Formats the headline and an aligned table.
 std::string to_string(const ReshardReport& report);
 

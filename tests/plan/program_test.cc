@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "lib/plan/placement/chain.h"
+#include "lib/plan/reshard_report.h"
 #include "tests/plan/placements.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
@@ -241,6 +242,37 @@ TEST_CASE("a chain pays what its program pays in one piece") {
   i64 sum = 0;
   for (const size_t plan : best.of_link) sum += best.plans[plan].bytes;
   CHECK(sum == best.bytes);
+}
+
+TEST_CASE("a row is priced from the placements of the operands that are cheapest for it") {
+  const Program program = Builder(kFour)
+                              .operand("x", {4, 8}, kP)
+                              .operand("y", {4, 8}, kP)
+                              .relu("h", "x")
+                              .add("z", "x", "y")
+                              .build();
+  const AllowedMoves allowed;
+  for (const auto& plan :
+       {plan_op_by_op(program, GreedyReshard(allowed), Parity::kExact, Reuse::kYes),
+        plan_together(program, allowed)}) {
+    // x was summed for h, so that it is there as a sum and whole.
+    REQUIRE(plan.available.size() == 2);
+    CHECK(plan.available[1].at("x").size() == 2);
+    CHECK(plan.actions[1].bytes == 0);
+    const auto sources = plan::action_sets(program, 1, plan.available[1], Parity::kExact);
+    CHECK(sources.size() == 2);
+    const auto lines = report_of(plan.sets[1], plan.actions[1], allowed, sources).lines;
+    const auto line_of = [&](const std::string& result) {
+      return *std::ranges::find(lines, result, &plan::CandidateLine::result);
+    };
+    CHECK(line_of("P").status == "chosen");
+    CHECK(line_of("R").insert == std::vector<std::string>{"all_reduce y over tp"});
+    CHECK(line_of("R").bytes == 96);
+    CHECK(line_of("S(1)").bytes == 48);
+    CHECK(line_of("S(1)").why == "reduce_scatter is not allowed");
+    CHECK(line_of("S(1)").insert == std::vector<std::string>{"slice x over tp to axis 1",
+                                                             "reduce_scatter y over tp to axis 1"});
+  }
 }
 
 TEST_CASE("a program that cannot run is an error") {

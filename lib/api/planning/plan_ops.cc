@@ -156,15 +156,19 @@ class Planner {
     layers.block = block;
     layers.bytes = plan.bytes;
     for (size_t op = 0; op < plan.actions.size(); ++op) {
-      layers.ops.push_back(
-          line_of(plan.sets[op], plan.actions[op], program.names[op], variants_[link.variant][op]));
+      OpLine line = line_of(plan.sets[op], plan.actions[op], program.names[op]);
+      const auto sources =
+          action_sets(program.program, op, plan.available[op], plan.sets[op].parity);
+      line.candidates =
+          report_of(plan.sets[op], plan.actions[op], variants_[link.variant][op].allowed(), sources)
+              .lines;
+      layers.ops.push_back(std::move(line));
       layers.us += layers.ops.back().us;
     }
     return layers;
   }
 
-  OpLine line_of(const ActionSet& set, const plan::Action& action, const std::string& made,
-                 const OpPolicy& policy) const {
+  OpLine line_of(const ActionSet& set, const plan::Action& action, const std::string& made) const {
     OpLine line;
     line.op = set.op;
     line.made = made;
@@ -180,7 +184,6 @@ class Planner {
       line.moves.push_back(move_of(set, move));
       line.us += line.moves.back().us;
     }
-    line.candidates = report_of(set, action, policy.allowed()).lines;
     return line;
   }
 

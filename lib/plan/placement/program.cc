@@ -81,6 +81,13 @@ void record(const ProgramOp& op, const ActionSet& set, const Action& action, Reu
   for (const std::string& name : op.out) values[name] = {action.results};
 }
 
+/// The placements of an op's operands.
+Values operands_of(const ProgramOp& op, const Values& values) {
+  Values operands;
+  for (const std::string& name : op.in) operands[name] = values.at(name);
+  return operands;
+}
+
 Values placed_operands(const Program& program, const Values& entering) {
   Values values;
   for (const Operand& operand : program.operands) {
@@ -289,15 +296,17 @@ class Together {
   }
 
   ProgramPlan way_to(const State& last, i64 bytes) const {
-    ProgramPlan plan{{}, {}, bytes, left_by(program_, last.second)};
+    ProgramPlan plan{{}, {}, {}, bytes, left_by(program_, last.second)};
     for (State at = last; at.first > 0;) {
       const Arrival& arrival = reached_.at(at);
       plan.actions.push_back(arrival.action);
       plan.sets.push_back(*arrival.set);
       at = arrival.from;
+      plan.available.push_back(operands_of(program_.ops[at.first], at.second));
     }
     std::reverse(plan.actions.begin(), plan.actions.end());
     std::reverse(plan.sets.begin(), plan.sets.end());
+    std::reverse(plan.available.begin(), plan.available.end());
     return plan;
   }
 
@@ -311,6 +320,16 @@ class Together {
 };
 
 }  // namespace
+
+std::vector<ActionSet> action_sets(const Program& program, size_t op, const Values& available,
+                                   Parity parity) {
+  const Shapes shapes(program);
+  std::vector<ActionSet> sets;
+  for (const std::vector<On>& on : sources_of(program.ops[op], available)) {
+    sets.push_back(actions_of(program, program.ops[op], shapes, on, parity));
+  }
+  return sets;
+}
 
 ProgramPlan plan_op_by_op(const Program& program, const Choose& choose, Parity parity, Reuse reuse,
                           const Values& entering) {
@@ -335,6 +354,7 @@ ProgramPlan plan_op_by_op(const Program& program, const Choose& choose, Parity p
       best.emplace(std::move(set), std::move(action));
     }
     if (!best) throw std::move(*refusal);
+    plan.available.push_back(operands_of(op, values));
     record(op, best->first, best->second, reuse, values);
     plan.bytes += best->second.bytes;
     plan.sets.push_back(std::move(best->first));

@@ -38,11 +38,17 @@ struct Program {
 using Values = std::map<std::string, std::set<std::vector<Placement>>>;
 
 struct ProgramPlan {
-  std::vector<ActionSet> sets;  ///< one per op, with the placements that its operands come from
-  std::vector<Action> actions;  ///< one per op
-  i64 bytes = 0;                ///< received by one device
-  Values left;                  ///< of the kept values, by their later names
+  std::vector<ActionSet> sets;    ///< one per op, with the placements that its operands come from
+  std::vector<Action> actions;    ///< one per op
+  std::vector<Values> available;  ///< one per op: of its operands, before it
+  i64 bytes = 0;                  ///< received by one device
+  Values left;                    ///< of the kept values, by their later names
 };
+
+/// The choices for op number `op`, once for every combination of the placements in which its
+/// operands are available. Throws kInternal for violations of P1.
+std::vector<ActionSet> action_sets(const Program& program, size_t op, const Values& available,
+                                   Parity parity);
 
 /// Policy for a value that was moved for one op: available in the new placement to later ops or
 /// not.
