@@ -185,7 +185,7 @@ constexpr auto kShardRules = std::to_array<RuleInfo>({
      "An object store made the shards out of objects that it had. No byte of them came by, so that "
      "the manifest has no hashes of them, and damage would not be noticed."},
     {kCopiedFile, "ST0319", kError, "a rank's file is a copy of another rank's",
-     "Two ranks hold different parts of the tensors, and their files have the same bytes."},
+     "Two ranks hold different shards of the tensors, and their files have the same bytes."},
 });
 
 constexpr auto kModelRules = std::to_array<RuleInfo>({
