@@ -129,7 +129,7 @@ std::vector<Argument> workload_arguments(WorkloadArgs& args) {
        .advanced = true},
       {.name = "--context",
        .value = "N",
-       .help = "tokens that every sequence caches, default --prompt-len",
+       .help = "tokens that every sequence caches, its prompt among them, default --prompt-len",
        .target = &args.context},
   };
   append(arguments, budget_arguments(args));

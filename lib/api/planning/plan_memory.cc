@@ -17,6 +17,7 @@
 #include "lib/api/planning/planned_model.h"
 #include "lib/api/planning/trained_parameters.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/model/flow/handoff.h"
 #include "lib/plan/byte_count.h"
@@ -173,13 +174,28 @@ Kept kept_of(const mapping::ModelConfig* config, const PlannedModel& model,
   return kept;
 }
 
+bool attends_to_encoder(const Kept& kept) {
+  return std::ranges::any_of(kept.caches, [](const auto& device) { return !device.cross.empty(); });
+}
+
+/// Throws kUsage for a cache that the prompt overflows. A prompt of an encoder is not in the cache
+/// of the decoder's tokens.
+void check_context(const Kept& kept, const Workload& workload) {
+  if (workload.context == 0 || workload.context >= workload.prompt_len) return;
+  if (attends_to_encoder(kept)) return;
+  throw std::move(
+      Error(ErrorCode::kUsage,
+            fmt::format("a context of {} is less than the prompt, {}, which is in it",
+                        plural(workload.context, "token"), plural(workload.prompt_len, "token")))
+          .help("--context counts the prompt and the tokens after it: leave it out, or "
+                "give at least --prompt-len"));
+}
+
 /// Returns the number of encoder positions in each sequence's cross-attention cache: fixed by the
 /// model, or else the length of the prompt.
 i64 source_positions(const PlannedModel& model, const Kept& kept, const Workload& workload,
                      std::vector<std::string>& notes) {
-  const bool crosses =
-      std::ranges::any_of(kept.caches, [](const auto& device) { return !device.cross.empty(); });
-  if (!crosses) return 0;
+  if (!attends_to_encoder(kept)) return 0;
   if (const auto fixed = model::source_positions(*model.bound)) return *fixed;
   if (workload.prompt_len == 0 && workload.context > 0) {
     notes.emplace_back(
@@ -414,6 +430,7 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const PlannedMode
     return report;
   }
   const Kept kept = kept_of(config, model, options.workload.kv_dtype, report.mesh.size(), notes);
+  check_context(kept, options.workload);
   report.sequence_groups = sequence_groups(model, applied.resolution);
   Workload workload = options.workload;  // of a device
   workload.batch = ceil_div(workload.batch, report.sequence_groups);

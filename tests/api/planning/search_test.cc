@@ -69,7 +69,7 @@ plan::Offer offer_of(const std::string& path, const ServingLayout& layout, i64 c
   const i64 together = std::min(layout.ep, each);
   const PlanReport step =
       planned(path, layout, ceil_div(each, layout.pp), 1, kPrompt + kAnswer / 2);
-  const PlanReport prompt = planned(path, layout, together, kPrompt, 1);
+  const PlanReport prompt = planned(path, layout, together, kPrompt, kPrompt);
   const plan::Service service = plan::service_of(
       {kPrompt, kAnswer, each}, each,
       {step_in_engine(step.cost->price->decode, *options_for(path).plan.hardware).step_us,

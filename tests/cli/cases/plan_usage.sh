@@ -20,3 +20,6 @@ plan --to-mesh dp=65536,tp=2
 plan --what-if 70000
 plan --price 1e300
 plan --batch 2000000000 --context 2000000000
+plan --prompt-len 1000 --context 50
+# The prompt of an encoder is not in the decoder's cache.
+"$golden_model" t5 t5 && shardtool plan t5 --prompt-len 64 --context 16 -q; echo "exit $?"
