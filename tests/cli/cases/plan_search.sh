@@ -16,6 +16,9 @@ search --devices 1 --prompt-len 64 --output-len 32 --concurrency 16 --tpot 0.001
 # A limit that nothing keeps is a finding.
 search --devices 1 --prompt-len 64 --output-len 32 --concurrency 16 --tpot 0.001
 echo $?
+# An answer of one token has no later one.
+search --devices 1 --concurrency 4 --output-len 1 --objective goodput --tpot 20
+search --devices 1 --concurrency 4 --output-len 1 --objective goodput --ttft 20 --json | grep -o '"status": "[a-z]*"'
 # Experts as whole tensors of the devices of tp.
 "$golden_model" mixtral mixtral
 shardtool explain mixtral model.layers.0.block_sparse_moe.experts.3.w1.weight --tp 2 --expert-parallel

@@ -38,6 +38,11 @@ void check(const SearchOptions& options) {
   if (options.objective == plan::Objective::kGoodput && !has_limit) {
     throw impossible("goodput is what keeps a limit, and there is none", "give --ttft or --tpot");
   }
+  if (options.limits.tpot_us && options.answer_len == 1) {
+    throw impossible(
+        "--tpot limits the tokens after the first, and an answer of one token has none",
+        "leave --tpot out, or give a larger --output-len");
+  }
 }
 
 /// Fills a report, model by model.
