@@ -38,6 +38,19 @@ grep -E "mesh/tp/size +4 +2" "$scratch/comment"
 git worktree list >"$scratch/worktrees"
 [[ $(wc -l <"$scratch/worktrees") == 1 ]]
 
+# A model that the base branch lacks has no plan there, and an error is printed.
+cp -r model added
+commit added
+SHARDTOOL_PLAN='added --mapping mapping.json' bash "$samples/ci/action.sh" plan >"$scratch/comment"
+grep -q 'the base branch has none' "$scratch/comment"
+grep -q '^error\[E0306\]' "$scratch/comment"
+grep -q '^| weights ' "$scratch/comment"
+echo '{"version": 1, "extends": ["preset:none"]}' >broken.json
+status=0
+SHARDTOOL_PLAN='model --mapping broken.json' bash "$samples/ci/action.sh" plan >"$scratch/comment" 2>"$scratch/errors" || status=$?
+[[ $status == 3 && ! -s $scratch/comment ]]
+grep -q '^error\[.*none' "$scratch/errors"
+
 truncate --size=-1 model/model-00002-of-00002.safetensors
 if bash "$samples/ci/action.sh" check >"$scratch/checked"; then echo "a broken checkpoint passes"; exit 1; fi
 grep '^::error' "$scratch/checked"
