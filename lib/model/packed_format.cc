@@ -163,8 +163,10 @@ class Finder {
     if (!format.factor.empty()) found.factor = require(base, format.factor, codes);
     found.bits = number_at(config_, format.bits).value_or(kDefaultBits);
     const i64 stored_bits = bits(tensors_[codes].dtype);
-    if (stored_bits != kByte && stored_bits != kWord) {
-      throw unsupported(format, fmt::format("in words of {} bits", stored_bits)).tensor(name);
+    if (stored_bits != (format.code == kernels::CodeKind::kE2M1 ? kByte : kWord)) {
+      throw unsupported(format, fmt::format("in words of {} bits", stored_bits))
+          .tensor(name)
+          .help("take quantization_config of the config.json that these weights came with");
     }
     if (found.bits < 1 || found.bits > kMostBits || stored_bits % found.bits != 0) {
       throw unsupported(format, fmt::format("of {} bits", found.bits)).tensor(name);

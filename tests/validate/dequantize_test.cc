@@ -451,6 +451,22 @@ TEST_CASE("what is not dequantised is refused with the reason") {
     model.tensors["a.weight"].spec.dtype = Dtype::kI8;
     refuses(fp8);
   }
+  const std::string packed = R"({"quantization_config": {"quant_method": "compressed-tensors",
+    "format": "pack-quantized", "config_groups": {"group_0": {"weights": {"num_bits": 4}}}}})";
+  SUBCASE("a form that no weight has") {
+    refuses(packed);
+  }
+  SUBCASE("integers of another form beside weights of this one") {
+    model.tensors["b.weight"] = numbered_tensor("b.weight", Dtype::kI32, {2, 2});
+    model.tensors["b.weight_scale"] = numbered_tensor("b.weight_scale", Dtype::kF32, {1});
+    refuses(fp8);
+  }
+  SUBCASE("bytes of NVFP4 where words of integers are said") {
+    model.tensors.clear();
+    model.tensors["a.weight_packed"] = numbered_tensor("a.weight_packed", Dtype::kU8, {2, 16});
+    model.tensors["a.weight_scale"] = numbered_tensor("a.weight_scale", Dtype::kF16, {2, 1});
+    refuses(packed);
+  }
   SUBCASE("layers with other parameters") {
     refuses(R"({"quantization_config": {"quant_method": "compressed-tensors",
       "format": "float-quantized", "config_groups": {"group_0": {"weights": {"num_bits": 8}},

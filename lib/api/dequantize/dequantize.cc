@@ -1,5 +1,7 @@
 #include "lib/api/dequantize/dequantize.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -9,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/index/holder_set_pool.h"
+#include "lib/model/weight_scales.h"
 
 namespace shardtool::api {
 namespace {
@@ -52,6 +55,19 @@ void refuse_without_scale(const TensorSpec& spec) {
       .note("expected", "scales under one of the names that its quantisation gives them");
 }
 
+/// Throws for integers with scales beside them that stay, by names that other forms of quantised
+/// weights have: config.json names another form.
+void refuse_other_form(const TensorSpec& spec, const NameViewSet& all) {
+  if (dtype_info(spec.dtype).kind == DtypeKind::kFloat) return;
+  for (const std::string& name : model::scale_names(spec.name)) {
+    if (!all.contains(name)) continue;
+    throw Error(ErrorCode::kUnsupported, "a quantised weight is not stored as config.json says")
+        .tensor(spec.name)
+        .note("found", fmt::format("{} beside '{}'", to_string(spec.dtype), name))
+        .help("take quantization_config of the config.json that these weights came with");
+  }
+}
+
 LogicalTensor unpacked(const QuantisedWeight& weight, Dtype dtype, index::HolderSetPool& pool) {
   LogicalTensor tensor;
   auto computed = std::make_shared<const UnpackedTensor>(weight, dtype);
@@ -77,9 +93,17 @@ void dequantize(LogicalCheckpoint& checkpoint, const std::string& config_path,
   const mapping::ModelConfig config = require_config(checkpoint, config_path);
   const Dtype dtype = to ? *to : named_float_type(config).value_or(kDefaultFloat);
   const std::vector<QuantisedWeight> weights = quantised_weights(checkpoint, config);
+  if (weights.empty()) {
+    throw Error(ErrorCode::kUnsupported, "no weight is stored as config.json says")
+        .note("said by", "quantization_config in " + config.file())
+        .help("leave out --dequantize if all weights are floats");
+  }
   index::HolderSetPool pool;
   std::vector<LogicalTensor> tensors;
   NameMap<bool> members;
+  NameViewSet all;
+  const std::vector<TensorSpec> specs = checkpoint.specs();
+  for (const TensorSpec& spec : specs) all.insert(spec.name);
   for (const QuantisedWeight& weight : weights) {
     for (const StoredMember& member : weight.members)
       members.emplace(member.tensor.spec.name, true);
@@ -92,6 +116,7 @@ void dequantize(LogicalCheckpoint& checkpoint, const std::string& config_path,
       checkpoint.left_out.push_back(tensor.spec.name);
     } else {
       refuse_without_scale(tensor.spec);
+      refuse_other_form(tensor.spec, all);
       tensors.push_back(std::move(tensor));
     }
   }
