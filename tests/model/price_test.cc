@@ -319,6 +319,14 @@ TEST_CASE("an index is read of every position, latents of those alone that it ch
   CHECK(cache(1) == 2 * (12 + 4) * 2);
 }
 
+TEST_CASE("a decode step attends to latents, a prompt to keys and values") {
+  const auto price = price_of("deepseek_v3", "tp=2", {.prompt_len = 8, .context = 8});
+  // Two layers, four heads: latents of 10 numbers beside 2 that are rotated, keys of 6, values
+  // of 3.
+  CHECK(price.decode.amounts.attention_flops == 2 * 2 * 4 * 8 * (10 + 2 + 10));
+  CHECK(price.prefill.amounts.attention_flops == 2 * 2 * 4 * (8 * 9 / 2) * (6 + 3));
+}
+
 TEST_CASE("entries of several positions are read beside a window, of an index's those it chooses") {
   const auto cache = [](i64 context) {
     return price_of("deepseek_v4", "tp=2", {.context = context}).decode.amounts.cache_bytes;

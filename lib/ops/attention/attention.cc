@@ -122,6 +122,17 @@ i64 cached_elements(const Attention& op, const Walk& walk, const Value& queries,
   return std::min(most_features(keys) + most_features(values), needed);
 }
 
+/// Returns the products of a token with one position that it attends to: its scores by the key, and
+/// the sum of values. A decode step has only the latents of earlier positions. It multiplies them
+/// with queries that went through the keys' projection, and sends their sum through that of the
+/// values: the same numbers in another order, since making keys and values of each would cost more.
+i64 products_of_position(const Attention& op, const Pricing& pricing) {
+  const Work& work = pricing.step.work;
+  if (!op.latent || pricing.phase.is_prefill) return work.input_elements + work.output_elements;
+  const i64 heads = work.input_elements / pricing.model.size(op.key_dim);
+  return heads * (pricing.model.size(*op.cache) + pricing.model.size(*op.latent));
+}
+
 }  // namespace
 
 void decode(PositionBias& op, OpDecoder& in) {
@@ -232,6 +243,7 @@ void decode(Attention& op, OpDecoder& in) {
                  "sinks", [&op] { return std::vector{op.heads}; }, false),
              in.flag("yarn_scale", op.yarn_scale),
              in.optional_dim("cache", op.cache),
+             in.optional_dim("latent", op.latent),
              {"index", [&](const JsonValue& v) { op.index = decode_index(in, v); }},
              in.optional_dim("entries", op.entries),
              {"buckets", [&](const JsonValue& v) { op.buckets = decode_buckets(in, v); }}});
@@ -254,6 +266,9 @@ void check(const Attention& op, const Widths& widths) {
   widths.exactly(0, heads * widths.positive(op.key_dim));
   widths.exactly(1, kv_heads * widths.size(op.key_dim));
   widths.exactly(2, kv_heads * widths.positive(op.value_dim));
+  if (op.latent && (!op.cache || widths.positive(*op.latent) > widths.positive(*op.cache))) {
+    throw widths.error("a latent is a part of what is cached, and \"cache\" has no room for it");
+  }
   if (op.index) {
     widths.exactly(3, widths.positive(op.index->heads) * widths.size(op.index->dim));
     widths.exactly(4, widths.positive(op.index->dim));
@@ -333,7 +348,7 @@ void price(const Attention& op, Pricing& pricing) {
   }
   const double seen = positions(op, phase, window) + entries;
   const double flops = 2 * static_cast<double>(phase.tokens) * seen *
-                       static_cast<double>(work.input_elements + work.output_elements);
+                       static_cast<double>(products_of_position(op, pricing));
   pricing.add_flops(plan::Arithmetic::kBf16, flops);
   pricing.sum.attention_flops += flops;
   const i64 kept = (window ? std::min(*window, phase.context) : phase.context) + kept_entries;

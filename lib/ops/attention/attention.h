@@ -88,7 +88,9 @@ struct Attention {
   std::optional<Window> window;
   Number softcap;  ///< 0: none
   Alibi alibi = Alibi::kNone;
-  std::optional<Dim> cache;            ///< cached elements per position; unset: the keys and values
+  std::optional<Dim> cache;   ///< cached elements per position; unset: the keys and values
+  std::optional<Dim> latent;  ///< the first of `cache`, of which keys and values are made; a decode
+                              ///< step attends to these themselves, once for every head
   std::optional<PositionIndex> index;  ///< over entries if there are any, else over positions
   /// Compressed KV: one entry per this many positions, in the row of the last one. Later positions
   /// see it, also outside of the window.
