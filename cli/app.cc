@@ -49,7 +49,7 @@ ExitCode run_command(const Command& command, const Commands& commands, Session& 
   const auto& global = commands.global();
   if (global.long_help || global.short_help) {
     const auto length = global.long_help ? HelpLength::kLong : HelpLength::kShort;
-    session.out().write(help_text(&command, commands.tree(), length));
+    print_help(session, help_text(&command, commands.tree(), length));
     return ExitCode::kSuccess;
   }
   require_arguments(command);
@@ -67,7 +67,7 @@ ExitCode run_without_command(const Commands& commands, Session& session) {
   const auto length = global.long_help ? HelpLength::kLong : HelpLength::kShort;
   const auto text = help_text(nullptr, commands.tree(), length);
   if (global.long_help || global.short_help) {
-    session.out().write(text);
+    print_help(session, text);
     return ExitCode::kSuccess;
   }
   if (session.json()) {

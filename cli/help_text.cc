@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "cli/session.h"
+
 namespace shardtool::cli {
 namespace {
 
@@ -117,6 +119,14 @@ std::string signature(const Argument& argument) {
   auto text = argument.short_name.empty() ? "" : argument.short_name + ", ";
   text += argument.name;
   return argument.takes_value() ? text + " " + argument.value : text;
+}
+
+void print_help(Session& session, const std::string& text) {
+  if (session.json()) {
+    session.document("help", Status::kOk, [&text](JsonWriter& json) { json.field("text", text); });
+  } else {
+    session.out().write(text);
+  }
 }
 
 std::string full_help(const Argument& argument) {

@@ -26,11 +26,7 @@ ExitCode run_help(const HelpArgs& args, const CommandTree& tree, Session& sessio
                           ? nullptr
                           : &known_command(fmt::format("{}", fmt::join(args.topic, " ")), tree);
   const auto text = args.man ? man_page(topic, tree) : help_text(topic, tree, HelpLength::kLong);
-  if (session.json()) {
-    session.document("help", Status::kOk, [&text](JsonWriter& json) { json.field("text", text); });
-  } else {
-    session.out().write(text);
-  }
+  print_help(session, text);
   return ExitCode::kSuccess;
 }
 
