@@ -7,13 +7,16 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <tuple>
 #include <utility>
 
+#include "kernels/crc32/crc32.h"
 #include "kernels/float_census/float_census.h"
 #include "kernels/xxh3/xxh3.h"
 #include "lib/base/error.h"
 #include "lib/check/coverage.h"
+#include "lib/check/record_sums.h"
 #include "lib/exec/compare.h"
 #include "lib/exec/files/range_hash.h"
 
@@ -93,13 +96,19 @@ bool pads(const DataTensor& tensor) {
 /// range of its bytes and its digest is relative to the whole tensor.
 class Reader {
  public:
-  Reader(std::span<const DataTensor> tensors, std::span<const DataFile> files)
-      : tensors_(tensors), files_(files), stored_(in_file_order(tensors)), seen_(stored_.size()) {
+  Reader(std::span<const DataTensor> tensors, std::span<const DataFile> files, RecordSums& sums)
+      : tensors_(tensors),
+        files_(files),
+        sums_(sums),
+        stored_(in_file_order(tensors)),
+        seen_(stored_.size()) {
     SingleHolders singles;
     for (const Stored& s : stored_) {
       const DataTensor& tensor = tensors[s.tensor];
       const auto& alone = singles.of(tensor.side.holders, s.holder);
       exec::Slot slot = tensor.side.slots[static_cast<size_t>(s.holder)];
+      may_sum_.push_back(
+          sums_.touch(tensor.spec.name, slot.file, slot.offset, holder_bytes(tensor, s.holder)));
       slot.file = opened(slot.file);
       const exec::MoveSide side{alone, {slot}};
       moves_.push_back({tensor.spec.name, tensor.spec.dtype, tensor.spec.shape, side, side, {}});
@@ -125,6 +134,17 @@ class Reader {
   const std::vector<Seen>& seen() const { return seen_; }
 
  private:
+  /// Hashes of a holder whose bytes come in order.
+  struct Running {
+    std::unique_ptr<kernels::Xxh3> xxh3;
+    std::optional<kernels::Crc32> crc32;
+
+    void update(std::span<const std::byte> bytes) {
+      if (xxh3) xxh3->update(bytes);
+      if (crc32) crc32->update(bytes);
+    }
+  };
+
   /// Number of a file among the opened ones: others may be missing or damaged.
   int opened(int file) {
     const auto [found, is_new] = opened_.try_emplace(file, static_cast<int>(opened_files_.size()));
@@ -142,9 +162,9 @@ class Reader {
     const Stored& s = stored_[i];
     const DataTensor& tensor = tensors_[s.tensor];
     // Bytes that come out of order, or with padding between, are hashed separately at the end.
-    if (wants_hash(tensor) && plan.is_sequential(0) && !has_padding(tensor, s.holder)) {
-      running_[i] = std::make_unique<kernels::Xxh3>();
-    }
+    if (!plan.is_sequential(0) || has_padding(tensor, s.holder)) return;
+    if (wants_hash(tensor)) running_[i].xxh3 = std::make_unique<kernels::Xxh3>();
+    if (may_sum_[i]) running_[i].crc32.emplace();
   }
 
   void take(const exec::FilledChunk& filled, exec::Turnstile& turns) {
@@ -153,9 +173,9 @@ class Reader {
     for (size_t o = 0; o < filled.outputs.size(); ++o) {
       census += kernels::float_census(moves_[i].dtype, filled.bytes_of(o));
     }
-    if (running_[i]) {
+    if (Running& running = running_[i]; running.xxh3 || running.crc32) {
       turns.in_order(filled.chunk->sequence, [&] {
-        for (size_t o = 0; o < filled.outputs.size(); ++o) running_[i]->update(filled.bytes_of(o));
+        for (size_t o = 0; o < filled.outputs.size(); ++o) running.update(filled.bytes_of(o));
       });
     }
     const std::lock_guard lock(mutex_);
@@ -166,9 +186,14 @@ class Reader {
   void end(size_t i, std::span<const exec::SourceFile> sources) {
     const Stored& s = stored_[i];
     const DataTensor& tensor = tensors_[s.tensor];
+    const Running running = std::move(running_[i]);
+    if (running.crc32) {
+      const exec::Slot& slot = tensor.side.slots[static_cast<size_t>(s.holder)];
+      sums_.take(slot.file, slot.offset, running.crc32->value());
+    }
     if (!wants_hash(tensor)) return;
-    if (const auto running = std::move(running_[i])) {
-      seen_[i].xxh3 = running->value();
+    if (running.xxh3) {
+      seen_[i].xxh3 = running.xxh3->value();
       return;
     }
     const exec::Slot& slot = moves_[i].from.slots.front();
@@ -178,12 +203,14 @@ class Reader {
 
   std::span<const DataTensor> tensors_;
   std::span<const DataFile> files_;
+  RecordSums& sums_;
+  std::vector<bool> may_sum_;  ///< by number in `stored_`: it is all of a record
   std::vector<Stored> stored_;
   std::vector<Seen> seen_;
   std::vector<exec::TensorMove> moves_;
   std::map<int, int> opened_;
   std::vector<exec::SurveyedFile> opened_files_;
-  std::vector<std::unique_ptr<kernels::Xxh3>> running_;
+  std::vector<Running> running_;
   std::mutex mutex_;
 };
 
@@ -400,8 +427,10 @@ i64 stored_bytes(const DataTensor& tensor) {
 
 i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
                const exec::Resources& resources, Findings& findings) {
-  Reader reader(tensors, files);
+  RecordSums sums(files, findings);
+  Reader reader(tensors, files, sums);
   reader.run(resources);
+  sums.judge(resources);
   std::vector<std::vector<const Seen*>> seen(tensors.size());
   for (size_t t = 0; t < tensors.size(); ++t) {
     seen[t].resize(static_cast<size_t>(tensors[t].side.holders->size()));

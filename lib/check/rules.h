@@ -126,6 +126,7 @@ enum class CheckRule {
   kReplicasDiffer,
   kFileHash,
   kBlobName,
+  kRecordChecksum,
 };
 
 /// One row of the table.

@@ -9,6 +9,7 @@
 #include "lib/api/transform.h"
 #include "tests/check/broken_checkpoints.h"
 #include "tests/support/safetensors_text.h"
+#include "tests/support/torch_files.h"
 
 namespace shardtool::test {
 namespace {
@@ -134,6 +135,32 @@ api::CheckOptions other_blob(const TempFolder& folder) {
   return reading(options_for(model / "snapshots/0"));
 }
 
+/// Makes a file of torch.save of two tensors whose storages are `storages`, and changes a byte of
+/// the tensor `changed` after the checksums were computed.
+auto other_record(size_t changed, size_t storages) {
+  return [changed, storages](const TempFolder& folder) {
+    const TensorSpec spec{"", Dtype::kF32, {2, 2}};
+    PickleWriter pickle;
+    pickle.global("collections", "OrderedDict").raw(")R(");
+    std::vector<std::pair<std::string, std::string>> contents(storages);
+    for (size_t s = 0; s < storages; ++s) contents[s].first = std::to_string(s);
+    for (size_t t = 0; t < 2; ++t) {
+      const size_t s = t % storages;
+      std::string& bytes = contents[s].second;
+      const auto offset = static_cast<i64>(bytes.size() / 4);
+      for (char i = 0; i < 16; ++i) bytes += static_cast<char>(16 * t + i + 1);
+      pickle.text(t == 0 ? "a" : "b")
+          .raw(torch_tensor(spec, {std::to_string(s), storages == 1 ? 8 : 4, offset, {2, 1}}));
+    }
+    ZipForm form;
+    form.has_checksums = true;
+    std::string file = torch_zip(pickle.raw("u").finished(), contents, form);
+    const size_t at = file.find(contents[changed % storages].second);
+    file[at + (storages == 1 ? 16 * changed : 0)] ^= 1;
+    return reading(options_for(folder.write("pytorch_model.bin", file)));
+  };
+}
+
 }  // namespace
 
 std::vector<Broken> broken_data() {
@@ -150,6 +177,9 @@ std::vector<Broken> broken_data() {
       {CheckRule::kReplicasDiffer, other_replica},
       {CheckRule::kFileHash, other_file},
       {CheckRule::kBlobName, other_blob},
+      {CheckRule::kRecordChecksum, other_record(0, 1)},
+      {CheckRule::kRecordChecksum, other_record(1, 1)},
+      {CheckRule::kRecordChecksum, other_record(1, 2)},
       {CheckRule::kCopiedFile, copied_rank},
   };
 }

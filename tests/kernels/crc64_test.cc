@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/crc32/crc32.h"
 #include "kernels/crc64/implementation.h"
 #include "tests/kernels/crc64_reference.h"
 #include "tests/kernels/text_bytes.h"
@@ -176,6 +177,43 @@ TEST_CASE("the empty message has crc 0 and changes no other") {
   CHECK(Crc64::of({}) == 0);
   CHECK(Crc64::extend(0x1234, {}) == 0x1234);
   CHECK(Crc64::shift(0x1234, 0) == 0x1234);
+}
+
+std::uint32_t crc32(std::string_view text) {
+  Crc32 crc;
+  crc.update(bytes_of(text));
+  return crc.value();
+}
+
+/// One bit a step, by the definition.
+std::uint32_t crc32_by_bits(std::span<const std::byte> bytes) {
+  std::uint32_t rest = 0xffffffff;
+  for (const std::byte byte : bytes) {
+    rest ^= static_cast<std::uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) rest = (rest & 1) != 0 ? rest >> 1 ^ 0xedb88320 : rest >> 1;
+  }
+  return ~rest;
+}
+
+TEST_CASE("the CRC-32 of the digits 1 to 9 is the check value of CRC-32/ISO-HDLC") {
+  CHECK(crc32("123456789") == 0xcbf43926);
+  CHECK(crc32("") == 0);
+}
+
+TEST_CASE("a stream in pieces has the CRC-32 of the whole message, taken bit by bit") {
+  CHECK(rc::check("update in pieces = bit by bit", [] {
+    const auto size = *rc::gen::inRange<size_t>(0, 300);
+    const auto message = *rc::gen::container<std::vector<std::byte>>(
+        size, rc::gen::map(rc::gen::inRange(0, 256), [](int i) { return std::byte(i); }));
+    Crc32 crc;
+    std::span<const std::byte> rest(message);
+    while (!rest.empty()) {
+      const auto piece = *rc::gen::inRange<size_t>(1, rest.size() + 1);
+      crc.update(rest.first(piece));
+      rest = rest.subspan(piece);
+    }
+    RC_ASSERT(crc.value() == crc32_by_bits(message));
+  }));
 }
 
 }  // namespace

@@ -104,6 +104,17 @@ std::string wide_extra(const std::vector<size_t>& numbers) {
   return extra;
 }
 
+/// CRC-32 of zip archives, one bit a step; 0 if the form has none.
+std::string checksum(const ZipPart& part, const ZipForm& form) {
+  if (!form.has_checksums) return std::string(4, '\0');
+  std::uint32_t rest = 0xffffffff;
+  for (const char byte : part.content) {
+    rest ^= static_cast<unsigned char>(byte);
+    for (int bit = 0; bit < 8; ++bit) rest = (rest & 1) != 0 ? rest >> 1 ^ 0xedb88320 : rest >> 1;
+  }
+  return little_endian(~rest, 4);
+}
+
 void add_record(std::string& out, const ZipPart& part, const ZipForm& form) {
   const size_t bytes = part.content.size();
   const bool has_descriptor = form.has_descriptors && bytes > 0;
@@ -112,12 +123,12 @@ void add_record(std::string& out, const ZipPart& part, const ZipForm& form) {
   const size_t padding = (form.alignment - fixed % form.alignment) % form.alignment;
   extra += "FB" + little_endian(padding, 2) + std::string(padding, 'Z');
   out += "PK\x03\x04" + std::string(2, '\0') + little_endian(has_descriptor ? 0x808 : 0x800, 2) +
-         std::string(10, '\0');
+         std::string(6, '\0') + (has_descriptor ? std::string(4, '\0') : checksum(part, form));
   out += sizes(has_descriptor ? 0 : bytes, form.has_wide_extents) +
          little_endian(part.name.size(), 2) + little_endian(extra.size(), 2) + part.name + extra +
          part.content;
   if (has_descriptor) {
-    out += "PK\x07\x08" + std::string(4, '\0') +
+    out += "PK\x07\x08" + checksum(part, form) +
            little_endian(bytes, form.has_wide_extents ? 8 : 4) +
            little_endian(bytes, form.has_wide_extents ? 8 : 4);
   }
@@ -128,7 +139,7 @@ std::string directory_entry(const Placed& record, const ZipForm& form) {
   const std::string extra = form.has_wide_extents ? wide_extra({bytes, bytes, record.header}) : "";
   const bool has_descriptor = form.has_descriptors && bytes > 0;
   return "PK\x01\x02" + std::string(4, '\0') + little_endian(has_descriptor ? 0x808 : 0x800, 2) +
-         std::string(10, '\0') + sizes(bytes, form.has_wide_extents) +
+         std::string(6, '\0') + checksum(*record.part, form) + sizes(bytes, form.has_wide_extents) +
          little_endian(record.part->name.size(), 2) + little_endian(extra.size(), 2) +
          std::string(10, '\0') +
          (form.has_wide_extents ? std::string(4, '\xff') : little_endian(record.header, 4)) +

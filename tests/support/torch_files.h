@@ -36,9 +36,10 @@ struct ZipForm {
   bool has_descriptors = true;    ///< sizes after the data and not in the local header
   bool has_wide_extents = false;  ///< sizes and offsets in zip64 extra fields, as above 4 GiB
   size_t alignment = 64;          ///< of the content
+  bool has_checksums = false;     ///< CRC-32 of the content; 0 stands for "not computed"
 };
 
-/// A zip archive of stored records, as torch writes it. Checksums are 0.
+/// A zip archive of stored records, as torch writes it.
 std::string zip_archive(const std::vector<ZipPart>& parts, const ZipForm& form = {});
 
 /// Opcodes of a tensor in a state dict, whose storage has this key. `numel` counts the elements of

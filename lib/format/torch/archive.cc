@@ -8,7 +8,6 @@
 #include "lib/base/text.h"
 #include "lib/format/safetensors/foreign_format.h"
 #include "lib/format/torch/unpickle.h"
-#include "lib/format/torch/zip_directory.h"
 
 namespace shardtool::format::torch {
 namespace {
@@ -63,6 +62,14 @@ const ZipRecord& pickle_record(const store::Reader& file, const ZipRecord& recor
       .note("expected", "at most " + format_bytes(kMaxPickleBytes));
 }
 
+/// The first bytes of a file, which tell its format.
+std::string head_of(const store::Reader& file) {
+  constexpr i64 kHeadBytes = 64;
+  std::string head(static_cast<size_t>(std::min(store::identity(file).size, kHeadBytes)), '\0');
+  store::read_exact(file, std::as_writable_bytes(std::span(head)), 0);
+  return head;
+}
+
 }  // namespace
 
 bool begins_like_torch(std::string_view head) {
@@ -99,11 +106,16 @@ Archive read_zip_archive(const store::Reader& file, i64 begin, i64 size) {
   return archive;
 }
 
+std::vector<ZipRecord> checksummed_records(const store::Reader& file) {
+  if (!head_of(file).starts_with(kZip)) return {};
+  auto records = read_zip_directory(file, 0, store::identity(file).size).records;
+  std::erase_if(records, [](const ZipRecord& record) { return record.crc32 == 0; });
+  return records;
+}
+
 Archive read_archive(const store::Reader& file) {
-  constexpr i64 kHeadBytes = 64;
   const i64 size = store::identity(file).size;
-  std::string head(static_cast<size_t>(std::min(size, kHeadBytes)), '\0');
-  store::read_exact(file, std::as_writable_bytes(std::span(head)), 0);
+  const std::string head = head_of(file);
   if (head.starts_with(kZip)) return read_zip_archive(file, 0, size);
   if (begins_like_torch(head)) return read_legacy_archive(file, size);
   safetensors::refuse_foreign_format(head, file.path());

@@ -3,8 +3,10 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "lib/format/torch/pickle_tree.h"
+#include "lib/format/torch/zip_directory.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::format::torch {
@@ -36,6 +38,10 @@ Archive read_zip_archive(const store::Reader& file, i64 begin, i64 size);
 /// file. Throws kUnsupported for other pickles, kMalformed for contradictions, and the errors of
 /// unpickle and storage_name.
 Archive read_legacy_archive(const store::Reader& file, i64 size);
+
+/// Returns the records of a whole file in the zip form that have a checksum, ascending by offset;
+/// none for a file of another form. Throws the errors of read_zip_directory.
+std::vector<ZipRecord> checksummed_records(const store::Reader& file);
 
 /// Reads a whole file in either form. Throws kUnsupported if it has neither.
 Archive read_archive(const store::Reader& file);

@@ -158,6 +158,7 @@ bool widen(Extents& extents, std::string_view extra) {
 struct Entry {
   std::string name;
   std::uint64_t flags = 0;
+  std::uint32_t crc32 = 0;
   Extents extents;
   i64 at = 0;  ///< offset of the entry in the archive
 };
@@ -193,6 +194,7 @@ Entry take_entry(const ZipBytes& archive, std::string_view& rest, i64 at) {
   }
   Entry entry{std::string(rest.substr(kEntryBytes, name_bytes)),
               number_at(rest, 8, 2),
+              static_cast<std::uint32_t>(number_at(rest, 16, 4)),
               {number_at(rest, 24, 4), number_at(rest, 20, 4), number_at(rest, 42, 4)},
               at};
   refuse_coded(archive, entry, number_at(rest, 10, 2));
@@ -257,7 +259,7 @@ ZipRecord read_record(const ZipBytes& archive, Entry entry, std::uint64_t end) {
   }
   if (!sizes_agree(entry, local, archive.read(at + named, extra_bytes))) throw differs(at);
   return {std::move(entry.name), archive.begin + static_cast<i64>(content),
-          static_cast<i64>(entry.extents.bytes)};
+          static_cast<i64>(entry.extents.bytes), entry.crc32};
 }
 
 void refuse_duplicates(const ZipBytes& archive, const std::vector<Entry>& entries) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@ struct ZipRecord {
   std::string name;
   i64 offset = 0;  ///< of the first byte of its content, absolute in the file
   i64 bytes = 0;
+  /// CRC-32 of the content, by the directory; 0 also stands for one that was not computed: torch
+  /// writes it after set_crc32_options(False), and for the records of skip_data.
+  std::uint32_t crc32 = 0;
 };
 
 struct ZipDirectory {
@@ -21,7 +25,7 @@ struct ZipDirectory {
 };
 
 /// Reads the directory of the zip archive in bytes [begin, begin + size) of a file, and the header
-/// of every record. Content is not read, and checksums are not compared.
+/// of every record. Content is not read, and checksums are not compared with it.
 ///
 /// Strict, because offsets into the file are what counts: records are stored and neither compressed
 /// nor encrypted, their two headers agree, their ranges do not overlap, no name stands twice, and

@@ -1,0 +1,95 @@
+#include "lib/check/record_sums.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "kernels/crc32/crc32.h"
+#include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/check/container.h"
+#include "lib/exec/files/file_blocks.h"
+#include "lib/format/names.h"
+#include "lib/format/torch/archive.h"
+
+namespace shardtool::check {
+
+RecordSums::RecordSums(std::span<const DataFile> files, Findings& findings)
+    : files_(files), findings_(findings), records_(files.size()) {
+  if (!findings.wants(CheckRule::kRecordChecksum)) return;
+  for (size_t f = 0; f < files.size(); ++f) {
+    if (!format::is_torch_name(files[f].shown)) continue;
+    try {
+      auto records = format::torch::checksummed_records(store::open_reader(files[f].file.path));
+      for (auto& record : records) records_[f].push_back({.zip = std::move(record)});
+    } catch (const Error& error) {
+      findings.add(finding_of(CheckRule::kFileUnreadable, error, files[f].shown));
+    }
+  }
+}
+
+RecordSums::Record* RecordSums::find(int file, i64 offset) {
+  std::vector<Record>& records = records_[static_cast<size_t>(file)];
+  const auto after = std::ranges::upper_bound(
+      records, offset, {}, [](const Record& record) { return record.zip.offset; });
+  if (after == records.begin()) return nullptr;
+  Record& record = *std::prev(after);
+  return offset < record.zip.offset + record.zip.bytes ? &record : nullptr;
+}
+
+bool RecordSums::touch(const std::string& tensor, int file, i64 offset, i64 bytes) {
+  Record* record = bytes == 0 ? nullptr : find(file, offset);
+  if (record == nullptr) return false;
+  if (!std::exchange(record->is_touched, true)) record->tensor = tensor;
+  const bool is_all = record->zip.offset == offset && record->zip.bytes == bytes;
+  return is_all && !std::exchange(record->is_claimed, true);
+}
+
+void RecordSums::take(int file, i64 offset, std::uint32_t crc32) {
+  Record& record = *find(file, offset);
+  record.found = crc32;
+  record.is_summed = true;
+}
+
+void RecordSums::read(int file, std::vector<Record*> unread,
+                      const exec::Resources& resources) const {
+  if (unread.empty()) return;
+  const exec::SourceFile source(files_[static_cast<size_t>(file)].file);
+  const exec::PageBuffer buffer(exec::kBlockBufferBytes);
+  for (Record* record : unread) {
+    kernels::Crc32 crc;
+    exec::read_blocks(source, record->zip.offset, record->zip.bytes, buffer,
+                      [&](std::span<const std::byte> block) {
+                        exec::check_cancelled(resources.cancel);
+                        crc.update(block);
+                      });
+    record->found = crc.value();
+  }
+  source.check_unchanged();
+}
+
+void RecordSums::judge(const exec::Resources& resources) {
+  for (size_t f = 0; f < records_.size(); ++f) {
+    std::vector<Record*> unread;
+    for (Record& record : records_[f]) {
+      if (record.is_touched && !record.is_summed) unread.push_back(&record);
+    }
+    read(static_cast<int>(f), std::move(unread), resources);
+    for (const Record& record : records_[f]) {
+      if (!record.is_touched || record.found == record.zip.crc32) continue;
+      findings_.add(
+          {.rule = CheckRule::kRecordChecksum,
+           .message = fmt::format("the bytes of record '{}' are not those that were saved",
+                                  quote_for_message(record.zip.name)),
+           .file = files_[f].shown,
+           .tensor = record.tensor,
+           .found = fmt::format("CRC-32 {:08x}", record.found),
+           .expected = fmt::format("CRC-32 {:08x}", record.zip.crc32),
+           .fix = "copy or download the file again"});
+    }
+  }
+}
+
+}  // namespace shardtool::check
