@@ -275,6 +275,23 @@ TEST_CASE("parts of one split in folders of their own are checked together") {
   CHECK(count_of(api::check(options), CheckRule::kMixedCheckpoints) == 1);
 }
 
+TEST_CASE("a folder that does not belong to the others hides none of their ranks") {
+  const TempFolder folder;
+  const std::string all = split_sample(folder);
+  const std::string first = split_sample(folder, {0});
+  const std::string second = split_sample(folder, {1});
+  const std::vector<std::string> cases[] = {
+      {all, second}, {second, all}, {first, second, first}, {first, first, second}};
+  for (const std::vector<std::string>& sources : cases) {
+    api::CheckOptions options;
+    options.sources = sources;
+    const api::CheckReport report = api::check(options);
+    CHECK(count_of(report, CheckRule::kMixedCheckpoints) == 1);
+    CHECK(count_of(report, CheckRule::kMissingRank) == 0);
+    CHECK(report.files == 2);
+  }
+}
+
 TEST_CASE("a rank that lost its file does not hide what is wrong with the others") {
   const TempFolder folder;
   const std::string output = split_sample(folder);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/api/transfer/sources/foreign_source.h"
+#include "lib/api/transfer/sources/one_split.h"
 #include "lib/base/error.h"
 #include "lib/check/container.h"
 #include "lib/check/folder.h"
@@ -65,17 +66,19 @@ bool is_folder(const Checkpoint& opened) {
   return store::is_folder(opened.path);
 }
 
-/// True for two folders that are parts of one split, each for some of the ranks, or sibling folders
-/// of ranks.
+bool has_all_ranks(const Checkpoint& c) {
+  return std::ssize(c.manifest->ranks) >= c.manifest->mesh.size();
+}
+
+/// True for two folders of which one is a part of a split, and the other one is of the same mesh,
+/// or for sibling folders of ranks.
 bool are_parts_of_one(const Checkpoint& a, const Checkpoint& b) {
   if (!a.manifest && !b.manifest && rank_of_folder(a) && rank_of_folder(b)) {
     namespace fs = std::filesystem;
     return fs::path(a.path).parent_path() == fs::path(b.path).parent_path();
   }
-  const auto is_partial = [](const Checkpoint& c) {
-    return c.manifest && is_folder(c) && std::ssize(c.manifest->ranks) < c.manifest->mesh.size();
-  };
-  return is_partial(a) && is_partial(b) && a.manifest->mesh == b.manifest->mesh;
+  return a.manifest && b.manifest && is_folder(a) && is_folder(b) &&
+         !(has_all_ranks(a) && has_all_ranks(b)) && a.manifest->mesh == b.manifest->mesh;
 }
 
 Surveyed joined(std::vector<Checkpoint> parts) {
@@ -96,8 +99,29 @@ Surveyed joined(std::vector<Checkpoint> parts) {
   return surveyed;
 }
 
+/// Takes the parts that fit the ones before them, those with all ranks first. The others are
+/// reported as different splits.
+std::vector<Checkpoint> parts_of_first(std::vector<Checkpoint> parts, Findings& findings) {
+  std::ranges::stable_partition(parts, has_all_ranks);
+  std::vector<Checkpoint> fitting;
+  for (Checkpoint& part : parts) {
+    fitting.push_back(std::move(part));
+    if (fitting.size() == 1) continue;
+    try {
+      check_one_split(fitting);
+    } catch (const Error& error) {
+      findings.add(check::finding_of(check::CheckRule::kMixedCheckpoints, error));
+      fitting.pop_back();
+    }
+  }
+  return fitting;
+}
+
 /// Joins the parts. Parts that cannot be joined are reported as different splits.
 Surveyed joined_if_one(std::vector<Checkpoint> parts, Findings& findings) {
+  if (parts.size() > 1 && parts.front().manifest) {
+    parts = parts_of_first(std::move(parts), findings);
+  }
   if (parts.size() == 1) return joined(std::move(parts));
   try {
     return joined(parts);
