@@ -87,7 +87,7 @@ std::string dequantized_text(const api::TransformDequantize& unpacked) {
   if (unpacked.counts) text += counts_text(*unpacked.counts);
   const auto left_out = static_cast<i64>(unpacked.left_out.size());
   if (left_out > 0) {
-    text += fmt::format("; {} left out, e.g. {}", plural(left_out, "scale of activations"),
+    text += fmt::format("; {} of activations left out, e.g. {}", plural(left_out, "scale"),
                         quote_for_message(unpacked.left_out.front()));
   }
   return text;
