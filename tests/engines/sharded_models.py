@@ -36,6 +36,7 @@ FOUR_BITS = {"num_bits": 4, "type": "float", "symmetric": True, "strategy": "ten
 # name: (class of the configuration, its arguments, keys that vLLM reads and transformers omits)
 MODELS = {
     "llama": ("LlamaConfig", {}, {}),
+    "llama_five_layers": ("LlamaConfig", {"num_hidden_layers": 5}, {}),
     "llama_tied": ("LlamaConfig", {"tie_word_embeddings": True}, {}),
     "llama_fp8": ("LlamaConfig", WIDE, {"quantization_config": BLOCKS}),
     "llama_fp8_tensor": ("LlamaConfig", {}, {"quantization_config": {**FP8, "activation_scheme": "static"}}),

@@ -30,6 +30,7 @@ FURTHER = {"enorm.weight": ["BF16", [64]], "hnorm.weight": ["BF16", [64]], "eh_p
 ENGINES = {
     "vllm": ("vllm@0.32", {
         "llama": [PLAIN, {**PLAIN, "tp": 4}, {**PLAIN, "tp": 8}, STAGES],
+        "llama_five_layers": [{**STAGES, "pp": 4}],
         "llama_tied": [PLAIN, {**PLAIN, "tp": 4}, STAGES, {**PLAIN, "pp": 2}],
         "llama_fp8": [PLAIN],
         "llama_fp8_tensor": [PLAIN],

@@ -146,6 +146,18 @@ TEST_CASE("the policies for uneven axes are the split rules of the algebra") {
         Held{"[0, 8)", "[8, 10) pad 6"});
 }
 
+TEST_CASE("units that are left over go to the parts before the last one, where owners say so") {
+  const auto stages = [](i64 units, i64 parts) {
+    return cut(fmt::format(R"("x": {{"mesh": "tp", "size": {}, "owners": "middle"}})", units),
+               R"(["x"])", {units}, fmt::format("tp={}", parts));
+  };
+  CHECK(stages(61, 4) == Held{"[0, 15)", "[15, 30)", "[30, 46)", "[46, 61)"});
+  CHECK(stages(126, 4) == Held{"[0, 31)", "[31, 63)", "[63, 95)", "[95, 126)"});
+  CHECK(stages(7, 4) == Held{"[0, 2)", "[2, 4)", "[4, 6)", "[6, 7)"});
+  CHECK(stages(8, 4) == Held{"[0, 2)", "[2, 4)", "[4, 6)", "[6, 8)"});
+  CHECK(stages(3, 2) == Held{"[0, 2)", "[2, 3)"});
+}
+
 TEST_CASE("a list of mesh axes is major to minor in the order given") {
   CHECK(cut(R"("x": ["tp", "dp"])", R"(["x"])", {8}, "dp=2,tp=2") ==
         Held{"[0, 2)", "[4, 6)", "[2, 4)", "[6, 8)"});

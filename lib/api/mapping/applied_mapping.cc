@@ -85,7 +85,7 @@ AppliedMapping applied_mapping(const MappingChoice& typed, const LogicalCheckpoi
     options.mesh = layouts::with_axes(layouts::names_for(layout, mesh), mesh);
     // Before tensors without a name in the layout are refused with the advice to drop them.
     if (model != nullptr) layouts::check_expressible(layout, *model, *options.mesh);
-    options.require_even = options.require_even || layout.is_even;
+    options.is_for_engine = layout.is_even;
   }
   options.report = report;
   std::vector<TensorSpec> specs = source.specs();

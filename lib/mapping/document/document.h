@@ -47,7 +47,7 @@ enum class Uneven { kBalanced, kChunk, kPad, kError };
 
 /// Assignment of units to parts.
 struct OwnersSpec {
-  enum class Kind { kContiguous, kRoundRobin, kLists };
+  enum class Kind { kContiguous, kMiddle, kRoundRobin, kLists };
   Kind kind = Kind::kContiguous;
   std::vector<std::vector<i64>> lists;  ///< only of kLists: part k owns lists[k]
 };

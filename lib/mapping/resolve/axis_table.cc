@@ -299,8 +299,24 @@ AxisExpr AxisTable::owned_units(const std::string& axis, i64 n) const {
   }
   const i64 parts = extent(mesh_, entry.over);
   std::vector<std::vector<i64>> dealt(static_cast<size_t>(parts));
-  for (i64 unit = 0; unit < n; ++unit) dealt[static_cast<size_t>(unit % parts)].push_back(unit);
+  if (spec.kind == OwnersSpec::Kind::kRoundRobin) {
+    for (i64 unit = 0; unit < n; ++unit) dealt[static_cast<size_t>(unit % parts)].push_back(unit);
+    return layout::owners(n, std::move(dealt), entry.over);
+  }
+  i64 unit = 0;
+  for (i64 part = 0; part < parts; ++part) {
+    // vllm/distributed/utils.py, get_pp_indices: the last part gets none of the rest.
+    const bool has_more = part < parts - 1 && part >= parts - 1 - n % parts;
+    const i64 end = unit + n / parts + (has_more ? 1 : 0);
+    for (; unit < end; ++unit) dealt[static_cast<size_t>(part)].push_back(unit);
+  }
   return layout::owners(n, std::move(dealt), entry.over);
+}
+
+bool AxisTable::is_dealt_to_middle(const std::string& axis) const {
+  if (!has(axis)) return false;
+  const auto& owners = axes_.at(axis).spec.owners;
+  return owners && owners->kind == OwnersSpec::Kind::kMiddle;
 }
 
 /// Cuts in runs of `aligned` units; the last run may be shorter.
@@ -363,7 +379,8 @@ AxisExpr AxisTable::units(const std::string& axis, i64 n) {
   if (entry.spec.groups) return grouped_units(axis, n, axis, *entry.spec.groups);
   if (const std::string heads = grouped_by(axis); !heads.empty())
     return grouped_units(axis, n, heads, axis);
-  if (has_owners(entry.spec)) return owned_units(axis, n);
+  const bool is_even = n % extent(mesh_, entry.over) == 0;
+  if (has_owners(entry.spec) && !(is_even && is_dealt_to_middle(axis))) return owned_units(axis, n);
   if (entry.aligned > 1) return aligned_units(axis, n);
   const SmallPolicy small = entry.spec.small.value_or(SmallPolicy::kError);
   const bool is_shared = small == SmallPolicy::kReplicate && n < extent(mesh_, entry.over);

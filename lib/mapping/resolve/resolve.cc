@@ -154,7 +154,7 @@ class Resolver {
         tensors_(matches_->tensors()),
         assigned_(matches_->assigned()),
         numbers_(matches_->numbers(), axes_),
-        ledger_(axes_, options.require_even),
+        ledger_(axes_, options.require_even, options.is_for_engine),
         followers_(matches_->companions(), sizes_, straddle_, options.allow_empty_shards) {
     result_.mesh = mesh_;
     result_.gathered = gathered_axes(mapping, mesh_);
