@@ -123,7 +123,7 @@ std::string folder_above(const std::string& output) {
   return folder;
 }
 
-void check_space_ahead(const WriteRun& run, const WriteOptions& options) {
+std::optional<std::string> space_shortage(const WriteRun& run, const WriteOptions& options) {
   const std::string folder = folder_above(options.output);
   const store::OutputPlace place{.parent = folder,
                                  .name = canonical_path(options.output).filename()};
@@ -132,10 +132,16 @@ void check_space_ahead(const WriteRun& run, const WriteOptions& options) {
   for (const std::string& left : store::hidden_ids(place)) {
     const std::string hidden = store::hidden_folder(place, left);
     if (!store::identity_at(hidden)) continue;
-    if (left == id && (options.resume || options.share)) return;
+    if (left == id && (options.resume || options.share)) return std::nullopt;
     freed += disk_bytes_or_none(hidden);
   }
-  check_space(run, folder, options.output, freed);
+  try {
+    check_space(run, folder, options.output, freed);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNoSpace) throw;
+    return "the run would be refused: " + error.message();
+  }
+  return std::nullopt;
 }
 
 Error other_run(const std::optional<RunIdentity>& then, const RunIdentity& now, bool is_share) {

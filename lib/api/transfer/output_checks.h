@@ -31,9 +31,9 @@ void check_space(const WriteRun& run, const std::string& folder, const std::stri
 /// Nearest folder above an output that exists.
 std::string folder_above(const std::string& output);
 
-/// check_space() of a dry run, before there is a hidden folder. What an interrupted run has left is
-/// taken for deleted, or for the space of the files if the run would go on with it.
-void check_space_ahead(const WriteRun& run, const WriteOptions& options);
+/// Returns a warning for a dry run if check_space() would refuse the run. What an interrupted run
+/// has left is taken for deleted, or for the space of the files if the run would go on with it.
+std::optional<std::string> space_shortage(const WriteRun& run, const WriteOptions& options);
 
 /// Error for a run that finds the hidden files of another one; nullopt: of an unknown one.
 Error other_run(const std::optional<RunIdentity>& then, const RunIdentity& now, bool is_share);

@@ -280,7 +280,10 @@ TransformReport transfer(Task task, const WriteOptions& options, bool compare_re
   if (options.dry_run) {
     report.plan.requests = source_requests(planned, is_mine, options);
     const bool is_there = may_be_complete && complete_output(run, options);
-    if (!store::is_remote(options.output) && !is_there) check_space_ahead(run, options);
+    if (!store::is_remote(options.output) && !is_there) {
+      auto shortage = space_shortage(run, options);
+      if (shortage) report.warnings.push_back(*std::move(shortage));
+    }
     return report;
   }
   if (may_be_complete && was_complete(run, options, is_mine, report)) {
