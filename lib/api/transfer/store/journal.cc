@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lib/api/transfer/store/owned_prefix.h"
 #include "lib/store/s3/upload.h"
 
 namespace shardtool::api {
