@@ -207,7 +207,7 @@ std::optional<Service> service_of(const api::CostReport& cost, double price_per_
   if (step <= 0) return std::nullopt;
   Service service;
   service.tokens_per_second =
-      static_cast<double>(cost.workload.batch) * kMicroseconds / cost.stage_step_us.value_or(step);
+      static_cast<double>(cost.workload.batch) * kMicroseconds / *cost.stage_step_us;
   if (cost.workload.prompt_len > 1 && cost.price->prefill.roofline)
     service.first_token_us = cost.price->prefill.roofline->step_us;
   service.price_per_million = price_per_hour / kSecondsPerHour / service.tokens_per_second * 1e6;

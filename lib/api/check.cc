@@ -236,9 +236,9 @@ class Check {
 
   /// Reads samples of the files if data is read at all.
   void add_copied_file(const Surveyed& surveyed, std::span<const check::DataTensor> data) {
-    const bool is_whole = std::ranges::all_of(
-        data, [&](const check::DataTensor& tensor) { return is_readable(surveyed, tensor); });
-    if (!options_.data || !is_whole) return;
+    if (!options_.data) return;
+    const auto is_whole = [&](const auto& tensor) { return is_readable(surveyed, tensor); };
+    if (!std::ranges::all_of(data, is_whole)) return;
     const auto copy = check::copied_file(data, surveyed.files);
     if (!copy) return;
     findings_.add({.rule = CheckRule::kCopiedFile,

@@ -56,21 +56,15 @@ std::vector<std::vector<size_t>> alike(const std::vector<Parts>& parts) {
   return found;
 }
 
-class Samples {
- public:
-  explicit Samples(std::span<const exec::SurveyedFile> files) : files_(files) {}
+using Sample = std::vector<std::byte>;
 
-  std::vector<std::byte> read(size_t file, const Part& part) {
-    std::vector<std::byte> sample(static_cast<size_t>(std::min(part.bytes, kSampleBytes)));
-    store::open_reader(files_[file].path).read(sample, part.offset);
-    return sample;
-  }
+Sample sample_of(const exec::SurveyedFile& file, const Part& part) {
+  Sample sample(static_cast<size_t>(std::min(part.bytes, kSampleBytes)));
+  store::open_reader(file.path).read(sample, part.offset);
+  return sample;
+}
 
- private:
-  std::span<const exec::SurveyedFile> files_;
-};
-
-bool is_of_one_value(const std::vector<std::byte>& sample) {
+bool is_of_one_value(const Sample& sample) {
   return std::ranges::all_of(sample, [&](std::byte byte) { return byte == sample.front(); });
 }
 
@@ -82,13 +76,13 @@ struct Class {
 
 /// Divides a class by the samples of a part.
 std::vector<Class> divided(const Class& files, size_t part, const std::vector<Parts>& parts,
-                           Samples& samples) {
+                           std::span<const exec::SurveyedFile> all) {
   const Part& first = parts[files.files.front()][part];
   const bool should_differ =
       std::ranges::any_of(files.files, [&](size_t f) { return !parts[f][part].is_part_of(first); });
   if (!should_differ) return {files};
-  std::map<std::vector<std::byte>, std::vector<size_t>> by_sample;
-  for (const size_t f : files.files) by_sample[samples.read(f, parts[f][part])].push_back(f);
+  std::map<Sample, std::vector<size_t>> by_sample;
+  for (const size_t f : files.files) by_sample[sample_of(all[f], parts[f][part])].push_back(f);
   std::vector<Class> classes;
   for (auto& [sample, equal] : by_sample) {
     if (equal.size() == 1) continue;
@@ -115,14 +109,13 @@ std::optional<CopiedFile> copy_in(const Class& files, const std::vector<Parts>& 
 std::optional<CopiedFile> copied_file(std::span<const DataTensor> tensors,
                                       std::span<const exec::SurveyedFile> files) {
   const std::vector<Parts> parts = parts_by_file(tensors, files.size());
-  Samples samples(files);
   for (std::vector<size_t>& group : alike(parts)) {
     const size_t count = parts[group.front()].size();
     std::vector<Class> classes{{std::move(group), {}}};
     for (size_t part = 0; part < count && !classes.empty(); ++part) {
       std::vector<Class> next;
       for (const Class& one : classes) {
-        std::ranges::move(divided(one, part, parts, samples), std::back_inserter(next));
+        std::ranges::move(divided(one, part, parts, files), std::back_inserter(next));
       }
       classes = std::move(next);
     }

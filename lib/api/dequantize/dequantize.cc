@@ -57,7 +57,7 @@ void refuse_without_scale(const TensorSpec& spec) {
 
 /// Throws for integers with scales beside them that stay, by names that other forms of quantised
 /// weights have: config.json names another form.
-void refuse_other_form(const TensorSpec& spec, const NameViewSet& all) {
+void refuse_other_form(const TensorSpec& spec, const TensorsByName& all) {
   if (dtype_info(spec.dtype).kind == DtypeKind::kFloat) return;
   for (const std::string& name : model::scale_names(spec.name)) {
     if (!all.contains(name)) continue;
@@ -65,6 +65,16 @@ void refuse_other_form(const TensorSpec& spec, const NameViewSet& all) {
         .tensor(spec.name)
         .note("found", fmt::format("{} beside '{}'", to_string(spec.dtype), name))
         .help("take quantization_config of the config.json that these weights came with");
+  }
+}
+
+/// Throws for a tensor that would stay, and is quantised.
+void refuse_quantised(const LogicalCheckpoint& checkpoint, const NameMap<bool>& members) {
+  const TensorsByName all = tensors_by_name(checkpoint);
+  for (const LogicalTensor& tensor : checkpoint.tensors) {
+    if (members.contains(tensor.spec.name) || is_activation_scale(tensor.spec)) continue;
+    refuse_without_scale(tensor.spec);
+    refuse_other_form(tensor.spec, all);
   }
 }
 
@@ -101,22 +111,18 @@ void dequantize(LogicalCheckpoint& checkpoint, const std::string& config_path,
   index::HolderSetPool pool;
   std::vector<LogicalTensor> tensors;
   NameMap<bool> members;
-  NameViewSet all;
-  const std::vector<TensorSpec> specs = checkpoint.specs();
-  for (const TensorSpec& spec : specs) all.insert(spec.name);
   for (const QuantisedWeight& weight : weights) {
     for (const StoredMember& member : weight.members)
       members.emplace(member.tensor.spec.name, true);
     tensors.push_back(unpacked(weight, dtype, pool));
   }
+  refuse_quantised(checkpoint, members);
   for (LogicalTensor& tensor : checkpoint.tensors) {
     if (members.contains(tensor.spec.name)) {
       checkpoint.stored.push_back(std::move(tensor));
     } else if (is_activation_scale(tensor.spec)) {
       checkpoint.left_out.push_back(tensor.spec.name);
     } else {
-      refuse_without_scale(tensor.spec);
-      refuse_other_form(tensor.spec, all);
       tensors.push_back(std::move(tensor));
     }
   }

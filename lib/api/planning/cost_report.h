@@ -14,7 +14,8 @@ struct CostReport {
   std::string why_not;  ///< why there is no price; else empty
   std::optional<model::Price> price;
   /// Decode step for the sequences of one pipeline stage, which has 1 / stages of all, in
-  /// microseconds. Every sequence gets a token in this time while all stages work.
+  /// microseconds. Every sequence gets a token in this time while all stages work. Set if there is
+  /// a price and a profile.
   std::optional<double> stage_step_us;
   model::ReplicaWorkload workload;
   std::string profile;              ///< name of the profile; empty without one

@@ -40,10 +40,13 @@ void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelCo
   weights.packed = packed_reads(packed, placed.specs);
   const model::ForwardPass pass(bound, placed.specs, weights, applied.resolution.mesh);
   report.price = {pass.prefill(report.workload, profile), pass.decode(report.workload, profile)};
-  model::ReplicaWorkload of_stage = report.workload;
-  of_stage.batch = ceil_div(of_stage.batch, pass.stages());
-  if (const auto roofline = pass.decode(of_stage, profile).roofline)
-    report.stage_step_us = roofline->step_us;
+  if (profile != nullptr) {
+    const auto us_of = [](const model::PhasePrice& decode) { return decode.roofline->step_us; };
+    model::ReplicaWorkload of_stage = report.workload;
+    of_stage.batch = ceil_div(of_stage.batch, pass.stages());
+    report.stage_step_us =
+        us_of(pass.stages() == 1 ? report.price->decode : pass.decode(of_stage, profile));
+  }
   report.unread = bound.unread;
 }
 
@@ -61,9 +64,7 @@ mesh::Over replica_axes(const mapping::Resolution& resolution) {
 
 model::StoredWeights weights_of(const PlacedTensors& placed,
                                 const mapping::Resolution& resolution) {
-  model::StoredWeights weights{{}, placed.stored_layouts(), placed.computed_layouts()};
-  weights.over = replica_axes(resolution);
-  return weights;
+  return {replica_axes(resolution), placed.stored_layouts(), placed.computed_layouts()};
 }
 
 std::vector<std::vector<i64>> gathered_weights(const PlannedModel& model,

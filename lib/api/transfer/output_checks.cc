@@ -42,6 +42,33 @@ i64 disk_bytes_or_none(const std::string& folder) {
   }
 }
 
+/// The error of a run whose files do not fit into the file system of `folder` once it has `freed`
+/// more bytes free.
+std::optional<Error> no_space(const WriteRun& run, const std::string& folder,
+                              const std::string& output, i64 freed) {
+  i64 needed = 0;
+  for (const auto& file : run.plan.files) needed += file.size;
+  const format::Checkpoint& opened = run.source.parts.front();
+  for (const std::string& name : opened.side_files) {
+    std::error_code unknown;
+    const auto bytes = fs::file_size(opened.side_path(name), unknown);
+    if (!unknown) needed += static_cast<i64>(bytes);
+  }
+  const i64 free = store::bytes_free(folder) + freed;
+  // A manifest takes long to build: its size is of interest only where space is short. A line of
+  // the journal is shorter than the record of its tensor.
+  constexpr i64 kMuch = i64{4} << 30;
+  if (needed <= free && free - needed < kMuch)
+    needed += 2 * manifest_bytes(run.source, run.target, run.plan);
+  if (needed <= free) return std::nullopt;
+  const bool has_ranks = run.plan.files_of_rank.size() > 1;
+  return Error(ErrorCode::kNoSpace, fmt::format("the output needs {}, its file system has {} free",
+                                                format_bytes(needed), format_bytes(free)))
+      .at({output, 0, 0, {}})
+      .help(has_ranks ? "write fewer --ranks at a time, or to another file system"
+                      : "write to another file system");
+}
+
 std::string what_changed(const RunIdentity& then, const RunIdentity& now) {
   if (then.source == now.source) return "the mapping, the mesh or an option";
   if (then.target == now.target) return "the source";
@@ -91,29 +118,8 @@ void check_replaceable(const std::string& output) {
   throw not_replaceable(output);
 }
 
-void check_space(const WriteRun& run, const std::string& folder, const std::string& output,
-                 i64 freed) {
-  i64 needed = 0;
-  for (const auto& file : run.plan.files) needed += file.size;
-  const format::Checkpoint& opened = run.source.parts.front();
-  for (const std::string& name : opened.side_files) {
-    std::error_code unknown;
-    const auto bytes = fs::file_size(opened.side_path(name), unknown);
-    if (!unknown) needed += static_cast<i64>(bytes);
-  }
-  const i64 free = store::bytes_free(folder) + freed;
-  // A manifest takes long to build: its size is of interest only where space is short. A line of
-  // the journal is shorter than the record of its tensor.
-  constexpr i64 kMuch = i64{4} << 30;
-  if (needed <= free && free - needed < kMuch)
-    needed += 2 * manifest_bytes(run.source, run.target, run.plan);
-  if (needed <= free) return;
-  const bool has_ranks = run.plan.files_of_rank.size() > 1;
-  throw Error(ErrorCode::kNoSpace, fmt::format("the output needs {}, its file system has {} free",
-                                               format_bytes(needed), format_bytes(free)))
-      .at({output, 0, 0, {}})
-      .help(has_ranks ? "write fewer --ranks at a time, or to another file system"
-                      : "write to another file system");
+void check_space(const WriteRun& run, const std::string& folder, const std::string& output) {
+  if (auto error = no_space(run, folder, output, 0)) throw *std::move(error);
 }
 
 std::string folder_above(const std::string& output) {
@@ -135,13 +141,8 @@ std::optional<std::string> space_shortage(const WriteRun& run, const WriteOption
     if (left == id && (options.resume || options.share)) return std::nullopt;
     freed += disk_bytes_or_none(hidden);
   }
-  try {
-    check_space(run, folder, options.output, freed);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kNoSpace) throw;
-    return "the run would be refused: " + error.message();
-  }
-  return std::nullopt;
+  const auto error = no_space(run, folder, options.output, freed);
+  return error ? std::optional("the run would be refused: " + error->message()) : std::nullopt;
 }
 
 Error other_run(const std::optional<RunIdentity>& then, const RunIdentity& now, bool is_share) {

@@ -23,10 +23,8 @@ Error not_replaceable(const std::string& output);
 void check_replaceable(const std::string& output);
 
 /// Throws kNoSpace unless the files of the plan, the side files, the manifest and the journal fit
-/// into the file system of `folder`, the hidden folder of the output `output`, once it has so many
-/// more bytes free.
-void check_space(const WriteRun& run, const std::string& folder, const std::string& output,
-                 i64 freed = 0);
+/// into the file system of `folder`, the hidden folder of the output `output`.
+void check_space(const WriteRun& run, const std::string& folder, const std::string& output);
 
 /// Nearest folder above an output that exists.
 std::string folder_above(const std::string& output);
