@@ -179,6 +179,13 @@ Interval part_of(i64 n, i64 parts, i64 index, SplitRule rule) {
       const i64 begin = n / parts * index + std::min(index, n % parts);
       return {begin, begin + n / parts + (index < n % parts ? 1 : 0)};
     }
+    case SplitRule::Kind::kMiddle: {
+      const i64 larger = n % parts;
+      const auto begin_of = [&](i64 part) {
+        return n / parts * part + std::clamp<i64>(part - (parts - 1 - larger), 0, larger);
+      };
+      return {begin_of(index), begin_of(index + 1)};
+    }
     case SplitRule::Kind::kCeil:
     case SplitRule::Kind::kPadded: {
       const i64 size = part_extent(n, parts, 0, rule);
@@ -194,6 +201,7 @@ i64 part_extent(i64 n, i64 parts, i64 index, SplitRule rule) {
   switch (rule.kind) {
     case SplitRule::Kind::kExact:
     case SplitRule::Kind::kBalanced:
+    case SplitRule::Kind::kMiddle:
       return part_of(n, parts, index, rule).size();
     case SplitRule::Kind::kCeil:
       return index == 0 ? ceil_div(n, parts) : part_of(n, parts, index, rule).size();
@@ -326,6 +334,8 @@ std::string to_string(SplitRule rule) {
       return "exact";
     case SplitRule::Kind::kBalanced:
       return "balanced";
+    case SplitRule::Kind::kMiddle:
+      return "middle";
     case SplitRule::Kind::kCeil:
       return "ceil";
     case SplitRule::Kind::kPadded:

@@ -15,12 +15,14 @@ using mesh::Over;
 /// Rule that distributes n units over N parts. Frameworks disagree, so the rule is always explicit:
 ///   exact      every part n / N; an error when N does not divide n
 ///   balanced   the first n mod N parts get one more (numpy.array_split, MAX)
+///   middle     one more for the n mod N parts before the last one (pipeline stages of vLLM:
+///              get_pp_indices of vllm/distributed/utils.py)
 ///   ceil       parts of ceil(n / N), the tail shorter or empty (torch.chunk, DTensor)
 ///   padded(m)  n is rounded up to the least common multiple of m and N, then exact; the new
 ///              indices are padding at the end of the global axis (Haliax rounding, vLLM
 ///              vocabulary)
 struct SplitRule {
-  enum class Kind { kExact, kBalanced, kCeil, kPadded };
+  enum class Kind { kExact, kBalanced, kMiddle, kCeil, kPadded };
   Kind kind = Kind::kBalanced;
   i64 multiple = 1;  ///< m of padded(m)
 
@@ -29,6 +31,7 @@ struct SplitRule {
 
 inline constexpr SplitRule kExact{SplitRule::Kind::kExact, 1};
 inline constexpr SplitRule kBalanced{SplitRule::Kind::kBalanced, 1};
+inline constexpr SplitRule kMiddle{SplitRule::Kind::kMiddle, 1};
 inline constexpr SplitRule kCeil{SplitRule::Kind::kCeil, 1};
 constexpr SplitRule padded(i64 multiple) {
   return {SplitRule::Kind::kPadded, multiple};

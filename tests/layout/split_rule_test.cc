@@ -14,6 +14,7 @@ using index::Interval;
 using layout::kBalanced;
 using layout::kCeil;
 using layout::kExact;
+using layout::kMiddle;
 using layout::padded;
 using layout::part_of;
 using layout::SplitRule;
@@ -34,7 +35,8 @@ TEST_CASE("parts are disjoint, in order, and cover the axis, whatever the rule")
   CHECK(rc::check("a partition", [] {
     const i64 n = *gen::between(0, 200);
     const i64 count = *gen::between(1, 20);
-    const SplitRule rule = *rc::gen::element(kBalanced, kCeil, padded(1), padded(8), padded(7));
+    const SplitRule rule =
+        *rc::gen::element(kBalanced, kMiddle, kCeil, padded(1), padded(8), padded(7));
     i64 next = 0;
     for (i64 i = 0; i < count; ++i) {
       const Interval part = part_of(n, count, i, rule);
@@ -57,6 +59,14 @@ TEST_CASE("balanced gives the first n mod N parts one more") {
   CHECK(sizes(151936, 7, kBalanced) ==
         std::vector<i64>{21706, 21705, 21705, 21705, 21705, 21705, 21705});
   CHECK(sizes(60, 8, kBalanced) == std::vector<i64>{8, 8, 8, 8, 7, 7, 7, 7});
+}
+
+TEST_CASE("middle gives the n mod N parts before the last one one more") {
+  CHECK(parts(10, 3, kMiddle) == Held{"[0, 3)", "[3, 7)", "[7, 10)"});
+  CHECK(sizes(61, 4, kMiddle) == std::vector<i64>{15, 15, 16, 15});
+  CHECK(sizes(126, 4, kMiddle) == std::vector<i64>{31, 32, 32, 31});
+  CHECK(sizes(7, 4, kMiddle) == std::vector<i64>{2, 2, 2, 1});
+  CHECK(sizes(2, 4, kMiddle) == std::vector<i64>{0, 1, 1, 0});
 }
 
 TEST_CASE("ceil gives full parts first, and clamps the tail to the axis") {
@@ -105,7 +115,7 @@ TEST_CASE("exact refuses what does not divide and says so") {
 
 TEST_CASE("the largest axes are cut without overflow") {
   constexpr i64 kMax = std::numeric_limits<i64>::max();
-  for (const SplitRule rule : {kBalanced, kCeil}) {
+  for (const SplitRule rule : {kBalanced, kMiddle, kCeil}) {
     CHECK(part_of(kMax, 3, 0, rule).begin == 0);
     CHECK(part_of(kMax, 3, 2, rule).end == kMax);
     CHECK(part_of(kMax, 3, 1, rule).end == part_of(kMax, 3, 2, rule).begin);
@@ -117,6 +127,7 @@ TEST_CASE("the largest axes are cut without overflow") {
 TEST_CASE("rules print by name") {
   CHECK(to_string(kExact) == "exact");
   CHECK(to_string(kBalanced) == "balanced");
+  CHECK(to_string(kMiddle) == "middle");
   CHECK(to_string(kCeil) == "ceil");
   CHECK(to_string(padded(64)) == "padded(64)");
 }

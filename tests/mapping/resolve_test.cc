@@ -146,9 +146,9 @@ TEST_CASE("the policies for uneven axes are the split rules of the algebra") {
         Held{"[0, 8)", "[8, 10) pad 6"});
 }
 
-TEST_CASE("units that are left over go to the parts before the last one, where owners say so") {
+TEST_CASE("units that are left over go to the parts before the last one, with uneven middle") {
   const auto stages = [](i64 units, i64 parts) {
-    return cut(fmt::format(R"("x": {{"mesh": "tp", "size": {}, "owners": "middle"}})", units),
+    return cut(fmt::format(R"("x": {{"mesh": "tp", "size": {}, "uneven": "middle"}})", units),
                R"(["x"])", {units}, fmt::format("tp={}", parts));
   };
   CHECK(stages(61, 4) == Held{"[0, 15)", "[15, 30)", "[30, 46)", "[46, 61)"});

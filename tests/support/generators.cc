@@ -55,8 +55,8 @@ i64 divisor_of(i64 n) {
 }
 
 SplitRule any_uneven_rule() {
-  return *rc::gen::element(layout::kBalanced, layout::kCeil, layout::padded(1), layout::padded(3),
-                           layout::padded(4));
+  return *rc::gen::element(layout::kBalanced, layout::kMiddle, layout::kCeil, layout::padded(1),
+                           layout::padded(3), layout::padded(4));
 }
 
 SplitRule rule_for(i64 n, i64 parts) {

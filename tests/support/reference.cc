@@ -52,6 +52,12 @@ std::vector<Indices> deal(i64 n, i64 parts, SplitRule rule) {
     while (largest * parts < n) ++largest;
     i64 left = n;
     for (i64& size : sizes) left -= size = std::min(left, largest);
+  } else if (rule.kind == SplitRule::Kind::kMiddle) {
+    for (i64 unit = 0; unit + parts <= n; unit += parts) {
+      for (i64& size : sizes) ++size;
+    }
+    for (i64 left = 0; left < n % parts; ++left)
+      ++sizes[sizes.size() - 2 - static_cast<size_t>(left)];
   } else {
     for (i64 unit = 0; unit < total; ++unit) ++sizes[static_cast<size_t>(unit % parts)];
   }

@@ -29,13 +29,12 @@ std::vector<i64> decode_owner_list(const JsonValue& value) {
 OwnersSpec decode_owners(const JsonValue& value) {
   using Kind = OwnersSpec::Kind;
   if (value.is_text()) {
-    return {value.one_of<Kind>({{"contiguous", Kind::kContiguous},
-                                {"middle", Kind::kMiddle},
-                                {"round_robin", Kind::kRoundRobin}}),
-            {}};
+    return {
+        value.one_of<Kind>({{"contiguous", Kind::kContiguous}, {"round_robin", Kind::kRoundRobin}}),
+        {}};
   }
   if (!value.is_array())
-    value.refuse("\"contiguous\", \"middle\", \"round_robin\" or a list of units per rank");
+    value.refuse("\"contiguous\", \"round_robin\" or a list of units per rank");
   OwnersSpec owners{Kind::kLists, {}};
   for (const JsonValue& units : value.elements(1)) owners.lists.push_back(decode_owner_list(units));
   return owners;
@@ -92,6 +91,7 @@ MeshRef decode_mesh_ref(const JsonValue& value) {
 
 Uneven decode_uneven(const JsonValue& value) {
   return value.one_of<Uneven>({{"balanced", Uneven::kBalanced},
+                               {"middle", Uneven::kMiddle},
                                {"chunk", Uneven::kChunk},
                                {"pad", Uneven::kPad},
                                {"error", Uneven::kError}});

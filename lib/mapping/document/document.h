@@ -43,11 +43,11 @@ struct MeshRef {
 };
 
 /// Treatment of units that do not divide evenly over the parts.
-enum class Uneven { kBalanced, kChunk, kPad, kError };
+enum class Uneven { kBalanced, kMiddle, kChunk, kPad, kError };
 
 /// Assignment of units to parts.
 struct OwnersSpec {
-  enum class Kind { kContiguous, kMiddle, kRoundRobin, kLists };
+  enum class Kind { kContiguous, kRoundRobin, kLists };
   Kind kind = Kind::kContiguous;
   std::vector<std::vector<i64>> lists;  ///< only of kLists: part k owns lists[k]
 };

@@ -94,6 +94,8 @@ layout::SplitRule split_rule(Uneven uneven, i64 pad_to) {
     case Uneven::kBalanced:
     case Uneven::kError:
       return layout::kBalanced;
+    case Uneven::kMiddle:
+      return layout::kMiddle;
     case Uneven::kChunk:
       return layout::kCeil;
     case Uneven::kPad:
@@ -299,24 +301,8 @@ AxisExpr AxisTable::owned_units(const std::string& axis, i64 n) const {
   }
   const i64 parts = extent(mesh_, entry.over);
   std::vector<std::vector<i64>> dealt(static_cast<size_t>(parts));
-  if (spec.kind == OwnersSpec::Kind::kRoundRobin) {
-    for (i64 unit = 0; unit < n; ++unit) dealt[static_cast<size_t>(unit % parts)].push_back(unit);
-    return layout::owners(n, std::move(dealt), entry.over);
-  }
-  i64 unit = 0;
-  for (i64 part = 0; part < parts; ++part) {
-    // vllm/distributed/utils.py, get_pp_indices: the last part gets none of the rest.
-    const bool has_more = part < parts - 1 && part >= parts - 1 - n % parts;
-    const i64 end = unit + n / parts + (has_more ? 1 : 0);
-    for (; unit < end; ++unit) dealt[static_cast<size_t>(part)].push_back(unit);
-  }
+  for (i64 unit = 0; unit < n; ++unit) dealt[static_cast<size_t>(unit % parts)].push_back(unit);
   return layout::owners(n, std::move(dealt), entry.over);
-}
-
-bool AxisTable::is_dealt_to_middle(const std::string& axis) const {
-  if (!has(axis)) return false;
-  const auto& owners = axes_.at(axis).spec.owners;
-  return owners && owners->kind == OwnersSpec::Kind::kMiddle;
 }
 
 /// Cuts in runs of `aligned` units; the last run may be shorter.
@@ -379,8 +365,7 @@ AxisExpr AxisTable::units(const std::string& axis, i64 n) {
   if (entry.spec.groups) return grouped_units(axis, n, axis, *entry.spec.groups);
   if (const std::string heads = grouped_by(axis); !heads.empty())
     return grouped_units(axis, n, heads, axis);
-  const bool is_even = n % extent(mesh_, entry.over) == 0;
-  if (has_owners(entry.spec) && !(is_even && is_dealt_to_middle(axis))) return owned_units(axis, n);
+  if (has_owners(entry.spec)) return owned_units(axis, n);
   if (entry.aligned > 1) return aligned_units(axis, n);
   const SmallPolicy small = entry.spec.small.value_or(SmallPolicy::kError);
   const bool is_shared = small == SmallPolicy::kReplicate && n < extent(mesh_, entry.over);
@@ -404,8 +389,8 @@ const UnitCut& AxisTable::cut(const std::string& axis, i64 n) {
   if (const auto found = cuts_.find(key); found != cuts_.end()) return found->second;
   const Entry& entry = axes_.at(axis);
   try {
-    UnitCut made{axis, units(axis, n), entry.spec.uneven == Uneven::kError, entry.spec.place,
-                 entry.spec.padding.value_or(layout::Fill::kZero)};
+    UnitCut made{axis, units(axis, n), entry.spec.uneven.value_or(Uneven::kBalanced),
+                 entry.spec.place, entry.spec.padding.value_or(layout::Fill::kZero)};
     return cuts_.emplace(key, std::move(made)).first->second;
   } catch (Error& e) {
     if (!e.place()) e.at(entry.spec.place);

@@ -26,7 +26,7 @@ mesh::Over over_of(const MeshRef& ref, bool may_lack_axes, const mesh::Mesh& mes
 struct UnitCut {
   std::string name;        ///< name of the axis
   layout::AxisExpr units;  ///< one index per unit
-  bool refuse_uneven = false;
+  Uneven uneven = Uneven::kBalanced;
   Place place;                              ///< place for errors
   layout::Fill fill = layout::Fill::kZero;  ///< value of padding
 };
@@ -60,8 +60,6 @@ class AxisTable {
   bool is_cut(const std::string& axis) const;
   /// Returns true if the axis is grouped under another one, or another one under it.
   bool has_groups(const std::string& axis) const;
-  /// True if the axis has "owners": "middle", by which engines themselves make unequal parts.
-  bool is_dealt_to_middle(const std::string& axis) const;
   /// Returns the axes whose units several devices share because a user's file sets "small":
   /// "replicate", and that no axis is grouped under. Only those that have been cut.
   const std::set<std::string>& shared() const { return shared_; }

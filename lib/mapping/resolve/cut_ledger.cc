@@ -21,9 +21,8 @@ size_t CutLedger::enter(const UnitCut& cut) {
   }
   // Cuts of one text may have different policies.
   const std::vector<i64>& sizes = entries_[at->second].sizes;
-  const bool must_be_even =
-      require_even_ || (is_for_engine_ && !axes_.is_dealt_to_middle(cut.name));
-  if (!parts_differ(sizes) || !(must_be_even || cut.refuse_uneven)) return at->second;
+  const bool must_be_even = require_even_ || (is_for_engine_ && cut.uneven != Uneven::kMiddle);
+  if (!parts_differ(sizes) || !(must_be_even || cut.uneven == Uneven::kError)) return at->second;
   Error e = uneven_cut_error(cut, sizes, must_be_even);
   e.at(cut.place);
   const std::string origin = axes_.has(cut.name) ? axes_.size_origin(cut.name) : "";

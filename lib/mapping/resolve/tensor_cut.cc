@@ -232,8 +232,8 @@ TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, const Docu
     std::vector<AxisExpr> dealt;
     if (is_cut) collect_units(expressions[a], dealt);
     for (const AxisExpr& units : dealt) {
-      cut.units.push_back({fmt::format("axis {} of {}", a, cut.strategy), units,
-                           spec.uneven == Uneven::kError, rule.place});
+      cut.units.push_back(
+          {fmt::format("axis {} of {}", a, cut.strategy), units, spec.uneven, rule.place});
     }
   }
   return cut;
