@@ -305,13 +305,6 @@ PhasePrice ForwardPass::decode(const ReplicaWorkload& workload,
       .of(layers_, {n, n, false, workload.context});
 }
 
-Price price(const Model& model, std::span<const TensorSpec> tensors, const StoredWeights& weights,
-            const mesh::Mesh& mesh, const ReplicaWorkload& workload,
-            const plan::HardwareProfile* profile) {
-  const ForwardPass pass(model, tensors, weights, mesh);
-  return {pass.prefill(workload, profile), pass.decode(workload, profile)};
-}
-
 std::vector<CommRow> training_comm(const Model& model, std::span<const TensorSpec> tensors,
                                    const StoredWeights& weights, const mesh::Mesh& mesh,
                                    const plan::HardwareProfile* profile) {

@@ -12,8 +12,14 @@
 
 namespace shardtool::model {
 
-/// Returns the price of a forward pass: for all tokens of the prompts, and for one more token of
-/// each sequence. After a causal model the head counts one position per sequence. Ranks fill the
+/// A layer with its flow, the gathers before it, and the hand-overs to the devices of the next one.
+struct PricedLayer {
+  std::shared_ptr<const LayerFlow> flow;  ///< equal layers may have the same (SharedFlows)
+  std::vector<ValueMove> handoffs;
+  std::vector<WeightGather> gathers;
+};
+
+/// The passes of a model under one layout, for the prices of several workloads. Ranks fill the
 /// profile's domains in order. Products run at its rate for the weights' number type
 /// (ops::read_of). Without a profile there are no times.
 ///
@@ -27,30 +33,17 @@ namespace shardtool::model {
 ///
 /// An encoder reads the prompt once, in the prefill. Layers after it then have one token per
 /// sequence. Their decode steps attend to the prompt's positions.
-///
-/// `weights` must have layouts for every tensor that the model reads. Throws what flow throws.
-/// O(ops * devices).
-Price price(const Model& model, std::span<const TensorSpec> tensors, const StoredWeights& weights,
-            const mesh::Mesh& mesh, const ReplicaWorkload& workload,
-            const plan::HardwareProfile* profile);
-
-/// A layer with its flow, the gathers before it, and the hand-overs to the devices of the next one.
-struct PricedLayer {
-  std::shared_ptr<const LayerFlow> flow;  ///< equal layers may have the same (SharedFlows)
-  std::vector<ValueMove> handoffs;
-  std::vector<WeightGather> gathers;
-};
-
-/// The passes of a model under one layout, for the prices of several workloads. The arguments of
-/// the constructor must outlive it.
 class ForwardPass {
  public:
-  /// Throws what flow throws.
+  /// `weights` must have layouts for every tensor that the model reads. The arguments must outlive
+  /// the passes. Throws what flow throws. O(ops * devices).
   ForwardPass(const Model& model, std::span<const TensorSpec> tensors, const StoredWeights& weights,
               const mesh::Mesh& mesh);
 
-  /// Return the prices of the two passes, as price does.
+  /// Returns the price of a pass for all tokens of the prompts. After a causal model the head
+  /// counts one position per sequence.
   PhasePrice prefill(const ReplicaWorkload& workload, const plan::HardwareProfile* profile) const;
+  /// Returns the price of a pass for one more token of each sequence.
   PhasePrice decode(const ReplicaWorkload& workload, const plan::HardwareProfile* profile) const;
   /// Returns the price of every layer of a prefill, in the order of the model's layers. A layer has
   /// the hand-over to the next one.

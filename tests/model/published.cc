@@ -97,6 +97,13 @@ StoredWeights weights_of(const mapping::Resolution& resolution, size_t tensors) 
   return {{}, layouts, layouts};
 }
 
+Price price(const Model& model, std::span<const TensorSpec> tensors, const StoredWeights& weights,
+            const mesh::Mesh& mesh, const ReplicaWorkload& workload,
+            const plan::HardwareProfile* profile) {
+  const ForwardPass pass(model, tensors, weights, mesh);
+  return {pass.prefill(workload, profile), pass.decode(workload, profile)};
+}
+
 LayoutOf layouts_of(const mapping::Resolution& resolution, size_t tensors) {
   std::vector<const layout::Layout*> by_tensor(tensors);
   for (const mapping::ResolvedTensor& tensor : resolution.tensors) {

@@ -8,6 +8,7 @@
 #include "lib/mapping/resolve/resolution.h"
 #include "lib/model/bind.h"
 #include "lib/model/flow/flow.h"
+#include "lib/model/price.h"
 #include "lib/model/weight_gathers.h"
 
 /// Published models at full size: tensors derived from config.json and the graph.
@@ -36,5 +37,10 @@ LayoutOf layouts_of(const mapping::Resolution& resolution, size_t tensors);
 
 /// The same for weights that are computed with as they are stored.
 StoredWeights weights_of(const mapping::Resolution& resolution, size_t tensors);
+
+/// Returns the prices of both passes for one workload (ForwardPass).
+Price price(const Model& model, std::span<const TensorSpec> tensors, const StoredWeights& weights,
+            const mesh::Mesh& mesh, const ReplicaWorkload& workload,
+            const plan::HardwareProfile* profile);
 
 }  // namespace shardtool::model
