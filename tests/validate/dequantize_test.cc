@@ -454,6 +454,8 @@ TEST_CASE("what is not dequantised is refused with the reason") {
   const std::string packed = R"({"quantization_config": {"quant_method": "compressed-tensors",
     "format": "pack-quantized", "config_groups": {"group_0": {"weights": {"num_bits": 4}}}}})";
   SUBCASE("a form that no weight has") {
+    model.tensors.clear();
+    model.tensors["a.weight"] = numbered_tensor("a.weight", Dtype::kBF16, {4, 8});
     refuses(packed);
   }
   SUBCASE("integers of another form beside weights of this one") {
