@@ -88,6 +88,7 @@ TransformReport merge(const MergeOptions& options) {
                 : open_foreign(options),
             {}};
   task.target = whole_target(task.source, layout);
+  task.target.config = options.config;
   return transfer(std::move(task), options.write, options.compare_replicas);
 }
 

@@ -101,7 +101,8 @@ struct MergeOptions {
   bool compare_replicas = true;  ///< read every copy, not only the first
   WriteOptions write;
   std::string from_layout = {};  ///< of files that another tool wrote; empty: there is a manifest
-  std::string config = {};       ///< with from_layout: config.json, if it is not beside the files
+  /// Path of the model's config.json, which is then written in place of the sources'.
+  std::string config = {};
 };
 
 struct ReshardOptions {

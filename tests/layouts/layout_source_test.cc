@@ -119,6 +119,37 @@ TEST_CASE("Meta's own .pth files are read, without their table of rotations") {
   CHECK_ERROR(kDataMismatch, api::merge(options));
 }
 
+TEST_CASE("merge writes the config.json that it is given, with the changes of the values") {
+  const TempFolder folder;
+  const auto merged = [&](const std::string& source, const std::string& layout, bool unpacks) {
+    api::MergeOptions options;
+    options.sources = {folder / source};
+    options.from_layout = layout;
+    options.config = folder / "config.json";
+    options.write.output = folder / source + "-merged";
+    options.write.dequantize = unpacks;
+    api::merge(options);
+    return json::parse(std::ifstream(options.write.output + "/config.json"));
+  };
+  SUBCASE("for files of another tool") {
+    const json table = table_of("meta@3");
+    split_without_manifest(folder, table, table.at("meshes").back());
+    fs::remove(folder / "parts/config.json");
+    const json config = table.at("config");
+    folder.write("config.json", config.dump());
+    CHECK(merged("parts", "meta", false) == config);
+  }
+  SUBCASE("for weights that are unpacked") {
+    const auto scale = test::numbered_tensor("a.weight_scale", Dtype::kF32, {1});
+    const auto weight = test::numbered_tensor("a.weight", Dtype::kF8E4M3, {4, 4});
+    test::write_checkpoint(folder / "packed", {{"a.weight", weight}, {"a.weight_scale", scale}});
+    folder.write("config.json", R"({"hidden_size": 4, "quantization_config":
+      {"quant_method": "fp8", "activation_scheme": "static"}})");
+    const json expected = {{"hidden_size", 4}, {"torch_dtype", "bfloat16"}};
+    CHECK(merged("packed", "", true) == expected);
+  }
+}
+
 TEST_CASE("a manifest says more than --from-layout, and fused tensors need one") {
   const json table = table_of("vllm@0.32");
   const TempFolder folder;

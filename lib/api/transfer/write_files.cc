@@ -77,9 +77,11 @@ struct ConfigChanges {
   bool any() const { return dtype || drops_quantization; }
 };
 
-ConfigChanges config_changes(const LogicalCheckpoint& source, const WriteOptions& options) {
-  ConfigChanges changes{options.dtype, source.is_dequantized};
-  const auto config = changes.drops_quantization ? source.config() : std::nullopt;
+ConfigChanges config_changes(const WriteRun& run, const WriteOptions& options) {
+  ConfigChanges changes{options.dtype, run.source.is_dequantized};
+  if (!changes.drops_quantization) return changes;
+  const auto config =
+      run.target.config.empty() ? run.source.config() : run.source.load_config(run.target.config);
   if (config && !changes.dtype && !named_float_type(*config)) changes.dtype = kDefaultFloat;
   return changes;
 }
@@ -236,7 +238,7 @@ std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const Wri
                                                   const OpenFile& open) {
   std::vector<store::WrittenFile> written;
   if (options.copy_side_files) {
-    written = copy_all_side_files(run, config_changes(run.source, options), open);
+    written = copy_all_side_files(run, config_changes(run, options), open);
   }
   if (!run.plan.summary_name.empty())
     written.push_back(write_output_summary(run, options.io, open));
