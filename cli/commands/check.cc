@@ -182,6 +182,11 @@ std::vector<Argument> check_arguments(CheckArgs& args) {
       {.name = "PATH",
        .help = "checkpoints; folders of one split are checked together",
        .target = &args.sources},
+      {.name = "--from-layout",
+       .value = "NAME",
+       .help = "form of files without a manifest: deepseek, megatron or meta; checks what merge "
+               "would write",
+       .target = &args.from_layout},
       {.name = "--format",
        .value = "FORMAT",
        .help = "how findings are printed; github when GITHUB_ACTIONS is true",
@@ -259,6 +264,7 @@ api::CheckOptions to_options(const CheckArgs& args) {
   }
   api::CheckOptions options;
   options.sources = args.sources;
+  options.from_layout = args.from_layout;
   if (args.mapping.given()) options.mapping = to_mapping_choice(args.mapping, kMapping);
   options.profile = args.profile.value_or("");
   options.ignore = split_ids(args.ignore);

@@ -14,6 +14,7 @@
 #include "lib/api/transfer/sources/recorded_names.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/transfer/sources/stored_data.h"
+#include "lib/api/transfer/sources/whole_model.h"
 #include "lib/api/transfer/survey.h"
 #include "lib/base/error.h"
 #include "lib/check/baseline.h"
@@ -73,15 +74,12 @@ class Check {
 
   CheckReport run() {
     const auto started = std::chrono::steady_clock::now();
-    std::vector<std::string> others;
-    for (const std::string& source : options_.sources) {
-      if (format::gguf::is_gguf(source)) {
-        check_gguf(format::parse_location(source).place);
-      } else {
-        others.push_back(source);
-      }
+    if (options_.from_layout.empty()) {
+      check_sources();
+    } else {
+      check_one(survey_of(
+          open_model_in_layout({options_.sources, options_.from_layout, config_.config})));
     }
-    for (const Surveyed& surveyed : survey(others, findings_)) check_one(surveyed);
     findings_.sort();
     finish();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
@@ -94,6 +92,18 @@ class Check {
     check::Profile profile(options.profile);
     for (const std::string& id : options.ignore) profile.ignore(id);
     return profile;
+  }
+
+  void check_sources() {
+    std::vector<std::string> others;
+    for (const std::string& source : options_.sources) {
+      if (format::gguf::is_gguf(source)) {
+        check_gguf(format::parse_location(source).place);
+      } else {
+        others.push_back(source);
+      }
+    }
+    for (const Surveyed& surveyed : survey(others, findings_)) check_one(surveyed);
   }
 
   /// Checks the headers of all GGUF models at a place.
@@ -135,7 +145,7 @@ class Check {
     if (!is_all_read(logical)) muted.emplace(findings_, check::kAbsenceRules);
     // Skipped if it is unclear which files belong together, and for shards of unknown tensors.
     if (config && !surveyed.unclear && !is_part_of_more(logical.parts.front()) &&
-        !is_of_ranks(logical)) {
+        (!is_of_ranks(logical) || !options_.from_layout.empty())) {
       const check::CheckedModel model{specs, *config, config_path(logical)};
       check::check_model(model, findings_);
       check::check_quantised(model, findings_);

@@ -7,7 +7,6 @@
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/planning/plan_file.h"
 #include "lib/api/transfer/cast_values.h"
-#include "lib/api/transfer/sources/layout_source.h"
 #include "lib/api/transfer/sources/whole_model.h"
 #include "lib/api/transfer/transfer.h"
 #include "lib/base/error.h"
@@ -29,10 +28,8 @@ LogicalCheckpoint open_foreign(const MergeOptions& options) {
     throw Error(ErrorCode::kUsage, "files of another tool are merged as they are stored")
         .help("merge them without --dequantize, then merge the result with it");
   }
-  LogicalCheckpoint read = open_in_layout({options.sources, options.from_layout, options.config});
-  const auto config = options.config.empty() ? read.config() : read.load_config(options.config);
-  if (config) require_whole_model(read, *config);
-  return with_changes(std::move(read), options.write);
+  return with_changes(open_model_in_layout({options.sources, options.from_layout, options.config}),
+                      options.write);
 }
 
 /// Returns the destination. A mapping of its own has its own mesh.

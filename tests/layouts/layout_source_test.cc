@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "lib/api/check.h"
 #include "tests/layouts/model_parts.h"
 #include "tests/layouts/tables.h"
 #include "tests/support/temp_folder.h"
@@ -148,6 +149,30 @@ TEST_CASE("merge writes the config.json that it is given, with the changes of th
     const json expected = {{"hidden_size", 4}, {"torch_dtype", "bfloat16"}};
     CHECK(merged("packed", "", true) == expected);
   }
+}
+
+TEST_CASE("check reads files of another tool as merge does, and compares their copies") {
+  const json table = table_of("meta@3");
+  const TempFolder folder;
+  split_without_manifest(folder, table, table.at("meshes").back());
+  api::CheckOptions options;
+  options.sources = {folder / "parts"};
+  options.from_layout = "meta";
+  options.data = check::DataSubset{};
+  options.ignore = {"ST0701", "ST0702"};  // numbered tensors have any bits
+  const api::CheckReport sound = api::check(options);
+  CHECK(sound.findings.empty());
+  CHECK(sound.bytes_read == sound.bytes);
+  Tensors last = test::read_tensors(folder / "parts", "consolidated.01");
+  last.at("norm.weight").bytes.front() ^= 1;
+  test::write_checkpoint(folder / "other", last);
+  fs::rename(folder / "other/model.safetensors", folder / "parts/consolidated.01.safetensors");
+  const api::CheckReport changed = api::check(options);
+  REQUIRE(changed.findings.size() == 1);
+  CHECK(changed.findings[0].rule == check::CheckRule::kReplicasDiffer);
+  CHECK(changed.findings[0].file.find("consolidated.01") != std::string::npos);
+  options.from_layout = "vllm";
+  CHECK_ERROR(kUnsupported, api::check(options));
 }
 
 TEST_CASE("a manifest says more than --from-layout, and fused tensors need one") {

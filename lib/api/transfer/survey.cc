@@ -81,7 +81,8 @@ bool are_parts_of_one(const Checkpoint& a, const Checkpoint& b) {
          !(has_all_ranks(a) && has_all_ranks(b)) && a.manifest->mesh == b.manifest->mesh;
 }
 
-Surveyed joined(std::vector<Checkpoint> parts) {
+/// Lists the files of all parts.
+Surveyed files_of(const std::vector<Checkpoint>& parts) {
   Surveyed surveyed;
   for (const Checkpoint& part : parts) {
     for (const auto& file : part.files) {
@@ -90,6 +91,11 @@ Surveyed joined(std::vector<Checkpoint> parts) {
       surveyed.sizes.push_back(file.state == FileState::kMissing ? 0 : file.identity.size);
     }
   }
+  return surveyed;
+}
+
+Surveyed joined(std::vector<Checkpoint> parts) {
+  Surveyed surveyed = files_of(parts);
   if (!parts.front().manifest) {
     surveyed.foreign = as_foreign_shards(parts);
     if (surveyed.foreign) parts.resize(1);  // the others have the same names
@@ -154,6 +160,12 @@ std::vector<Surveyed> survey(const std::vector<std::string>& locations, Findings
     all.back().unclear = std::move(group.unclear);
   }
   return all;
+}
+
+Surveyed survey_of(LogicalCheckpoint opened) {
+  Surveyed surveyed = files_of(opened.parts);
+  surveyed.logical = std::move(opened);
+  return surveyed;
 }
 
 }  // namespace shardtool::api

@@ -25,4 +25,7 @@ struct Surveyed {
 /// be checked at all.
 std::vector<Surveyed> survey(const std::vector<std::string>& locations, check::Findings& findings);
 
+/// Lists the files of a checkpoint that is open already.
+Surveyed survey_of(LogicalCheckpoint opened);
+
 }  // namespace shardtool::api

@@ -32,4 +32,11 @@ void require_whole_model(LogicalCheckpoint& read, const mapping::ModelConfig& co
       .help("take the config.json of this model: it says how many layers there are");
 }
 
+LogicalCheckpoint open_model_in_layout(const LayoutSource& source) {
+  LogicalCheckpoint read = open_in_layout(source);
+  const auto config = source.config.empty() ? read.config() : read.load_config(source.config);
+  if (config) require_whole_model(read, *config);
+  return read;
+}
+
 }  // namespace shardtool::api

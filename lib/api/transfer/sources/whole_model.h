@@ -1,5 +1,6 @@
 #pragma once
 
+#include "lib/api/transfer/sources/layout_source.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/mapping/document/config.h"
 
@@ -10,5 +11,9 @@ namespace shardtool::api {
 /// kCoverage for a missing tensor, and kConfig and kSizeExpression for sizes that config.json lacks
 /// or that contradict each other.
 void require_whole_model(LogicalCheckpoint& read, const mapping::ModelConfig& config);
+
+/// Opens files of another tool that must be a whole model, as far as a config.json tells. Throws
+/// what open_in_layout and require_whole_model throw.
+LogicalCheckpoint open_model_in_layout(const LayoutSource& source);
 
 }  // namespace shardtool::api
