@@ -38,11 +38,11 @@ class Block512 {
   }
 
   /// Folds the four lanes to the end of the block and adds them.
-  __m128i lane_sum() const {
-    alignas(64) __m128i lanes[4];
+  LaneRegister lane_sum() const {
+    alignas(64) LaneRegister lanes[4];
     const __m512i to_end = four_lanes(distance(48), distance(32), distance(16), distance(0));
     _mm512_store_si512(lanes, folded(to_end).value_);
-    return _mm_xor_si128(_mm_xor_si128(lanes[0], lanes[1]), _mm_xor_si128(lanes[2], lanes[3]));
+    return add(add(lanes[0], lanes[1]), add(lanes[2], lanes[3]));
   }
 
  private:

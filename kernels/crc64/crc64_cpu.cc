@@ -1,3 +1,5 @@
+#include <sys/auxv.h>
+
 #include <bit>
 #include <vector>
 
@@ -14,7 +16,9 @@ std::vector<Implementation> supported() {
   const bool clmul = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("ssse3");
   const bool wide = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("vpclmulqdq");
   if (clmul && wide) list.push_back(kAvx512);
-  if (clmul) list.push_back(kPclmul);
+  if (clmul) list.push_back(kLanes);
+#elif defined(__aarch64__)
+  if ((getauxval(AT_HWCAP) & HWCAP_PMULL) != 0) list.push_back(kLanes);
 #endif
   list.push_back(kPortable);
   return list;

@@ -32,8 +32,10 @@ struct Implementation {
 std::span<const Implementation> implementations();
 
 extern const Implementation kPortable;
+#if defined(__x86_64__) || defined(__aarch64__)
+extern const Implementation kLanes;
+#endif
 #if defined(__x86_64__)
-extern const Implementation kPclmul;
 extern const Implementation kAvx512;
 #endif
 

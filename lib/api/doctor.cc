@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
@@ -47,6 +48,8 @@ DoctorCheck vector_units_check() {
   add(__builtin_cpu_supports("avx512f"), "avx512f");
   add(__builtin_cpu_supports("pclmul"), "pclmul");
   add(__builtin_cpu_supports("vpclmulqdq"), "vpclmulqdq");
+#elif defined(__aarch64__)
+  add((getauxval(AT_HWCAP) & HWCAP_PMULL) != 0, "pmull");
 #endif
   return {"vector units", units.empty() ? "none known" : units, true,
           units.empty() ? "digests use tables, which are slower" : ""};
