@@ -8,6 +8,9 @@ test_packages=(doctest-dev librapidcheck-dev libbenchmark-dev libopenmpi-dev ope
   python3-jsonschema)
 tidy_packages=(clang-19 clang-tidy-19)
 fuzz_packages=(clang-19 libclang-rt-19-dev)
+# Cross build for arm64, on Debian; the tests of MPI need a machine.
+arm64_packages=(g++-aarch64-linux-gnu qemu-user-static libfmt-dev:arm64 libre2-dev:arm64 libxxhash-dev:arm64
+  libssl-dev:arm64 libcurl4-openssl-dev:arm64 librapidcheck-dev:arm64)
 fresh_packages=(debootstrap git)
 
 # The status of a run that lacks something outside the repository (cli/exit_code.h).
@@ -43,6 +46,7 @@ install_packages() {
     as_root=(sudo)
   fi
   echo "installing ${missing[*]}"
+  [[ ${missing[*]} != *:arm64* ]] || "${as_root[@]}" dpkg --add-architecture arm64
   "${as_root[@]}" apt-get update -qq
   # Hundreds of lines that matter only when it fails.
   log=$(mktemp)

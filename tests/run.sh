@@ -6,7 +6,7 @@ source "$root/samples/setup.sh"
 
 usage() {
   cat <<'TEXT'
-usage: bash tests/run.sh [--asan | --tsan | --tidy] [--filter REGEX] [--bench] [--no-install]
+usage: bash tests/run.sh [--asan | --tsan | --tidy | --arm64] [--filter REGEX] [--bench] [--no-install]
        bash tests/run.sh --fuzz [SECONDS]
        bash tests/run.sh --chaos [MINUTES]
        bash tests/run.sh --engines
@@ -18,6 +18,7 @@ usage: bash tests/run.sh [--asan | --tsan | --tidy] [--filter REGEX] [--bench] [
   --asan           build and test with the address and undefined-behaviour sanitizers
   --tsan           build and test what has threads (comm, exec, io) with the thread sanitizer
   --tidy           build and test with clang-19, clang-tidy on every file
+  --arm64          cross build for arm64, and test with QEMU; on Debian
   --filter REGEX   only the tests whose name matches
   --bench          print the benchmark tables, too
   --fuzz [SECONDS] build the libFuzzer targets with clang-19 and run each, 60 seconds unless said
@@ -56,6 +57,7 @@ while (($#)); do
     --asan) preset=asan ;;
     --tsan) preset=tsan ;;
     --tidy) preset=tidy packages+=("${tidy_packages[@]}") ;;
+    --arm64) preset=arm64 packages+=("${arm64_packages[@]}") ;;
     --filter) (($# > 1)) || usage_error "--filter needs a regular expression"
       filter=(--tests-regex "$2"); shift ;;
     --bench) bench=yes ;;
