@@ -44,8 +44,8 @@ void measure_groups(std::span<const ReshardTensor> tensors, const TrafficOptions
   for (ReshardGroup& group : plan.groups) {
     const ReshardTensor& tensor = first_of(tensors, group);
     try {
-      group.each =
-          traffic(tensor.from, tensor.to, tensor.bits, options.node_size, options.most_gap);
+      group.each = traffic(tensor.from, tensor.to, tensor.bits, options.node_size, options.most_gap,
+                           options.boxes);
     } catch (Error& e) {
       e.tensor(std::string(tensor.name));
       throw;

@@ -28,6 +28,7 @@ struct TrafficOptions {
   /// overlaps is too expensive.
   i64 best_numbering_limit = 1024;
   i64 numbering_limit = 4096;
+  Boxes boxes = Boxes::kCounted;  ///< of the groups' traffic
 };
 
 /// Tensors with the same holders on both sides: `each` is the traffic of every one of them.

@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/index/join.h"
+#include "lib/index/row_major_range.h"
 #include "lib/plan/byte_count.h"
 
 namespace shardtool::plan {
@@ -39,11 +40,28 @@ class BoxHolders {
     sizes_.clear();
     extents_.clear();
     for (size_t axis = 0; axis < box.size(); ++axis) {
-      const auto& maps = side_->set->maps(static_cast<int>(axis));
       sizes_.push_back(box[axis]->size);
-      extents_.push_back(maps[static_cast<size_t>(side_->set->pick(holder)[axis])].local_size());
+      extents_.push_back(map(holder, axis).local_size());
     }
     return reads_of(sizes_, extents_, bits, most_gap);
+  }
+  /// Extents of the holder's array.
+  Shape extents(int holder) const {
+    Shape extents;
+    for (size_t axis = 0; axis < pick_.size(); ++axis)
+      extents.push_back(map(holder, axis).local_size());
+    return extents;
+  }
+  /// Index of the box's first element in the holder's array. Requires that it holds the box.
+  Shape place(HolderJoin::Box box, int holder) const {
+    Shape place;
+    for (size_t axis = 0; axis < box.size(); ++axis) {
+      const AxisIndex::Segment* segment = box[axis]->*segment_;
+      const int wanted = side_->set->pick(holder)[axis];
+      const auto claim = std::ranges::find(segment->claims, wanted, &index::Claim::map);
+      place.push_back(claim->local + box[axis]->begin - segment->begin);
+    }
+    return place;
   }
 
  private:
@@ -61,6 +79,11 @@ class BoxHolders {
     }
   }
 
+  const AxisMap& map(int holder, size_t axis) const {
+    const auto number = static_cast<size_t>(side_->set->pick(holder)[axis]);
+    return side_->set->maps(static_cast<int>(axis))[number];
+  }
+
   const Holders* side_;
   const AxisIndex::Segment* index::AxisCell::*segment_;
   std::vector<int> pick_;
@@ -75,14 +98,35 @@ i64 box_bytes(HolderJoin::Box box, int bits) {
   return bytes_of(elements, bits);
 }
 
-/// Bytes that a group of equal sources has to send, by destination.
-using Demand = std::map<i64, i64>;
+/// Box that a device lacks.
+struct LackedBox {
+  std::vector<const index::AxisCell*> cells;
+  int holder = 0;  ///< of the device
+  i64 bytes = 0;
+};
 
-/// Splits a group's demands, as one stream, into equal parts, one per sender.
-void deal_out(const std::vector<i64>& senders, const Demand& demand, i64 unit,
-              std::map<std::pair<i64, i64>, i64>& sent) {
+/// Bytes that a device lacks and a group of equal senders has.
+struct Lacked {
+  i64 bytes = 0;
+  std::vector<LackedBox> boxes;  ///< if they are listed: the bytes, in this order
+};
+
+/// Bytes that a group of equal senders has to send, by destination.
+using Demand = std::map<i64, Lacked>;
+
+/// Range of the bytes that a device lacks, and its sender.
+struct DealtRange {
+  i64 sender = 0;
+  i64 begin = 0;
+  i64 end = 0;
+};
+
+/// Splits a group's demands, as one stream, into equal parts, one per sender. Calls
+/// deal(to, lacked, range) for every range of a destination's bytes that has one sender.
+template <class Deal>
+void deal_out(const std::vector<i64>& senders, const Demand& demand, i64 unit, const Deal& deal) {
   i64 all = 0;
-  for (const auto& [to, bytes] : demand) add_bytes(all, bytes);
+  for (const auto& [to, lacked] : demand) add_bytes(all, lacked.bytes);
   const i64 units = all / unit;
   const auto n = static_cast<i64>(senders.size());
   const auto end_of = [&](i64 sender) {
@@ -90,27 +134,56 @@ void deal_out(const std::vector<i64>& senders, const Demand& demand, i64 unit,
   };
   i64 at = 0;
   i64 sender = 0;
-  for (const auto& [to, bytes] : demand) {
-    for (i64 left = bytes; left > 0;) {
+  for (const auto& [to, lacked] : demand) {
+    for (i64 done = 0; done < lacked.bytes;) {
       while (sender + 1 < n && end_of(sender) <= at) ++sender;
+      const i64 left = lacked.bytes - done;
       const i64 part = sender + 1 < n ? std::min(left, end_of(sender) - at) : left;
-      sent[{senders[static_cast<size_t>(sender)], to}] += part;
+      deal(to, lacked, DealtRange{senders[static_cast<size_t>(sender)], done, done + part});
       at += part;
-      left -= part;
+      done += part;
     }
   }
+}
+
+/// Bytes of a transfer, and its boxes if they are listed.
+struct Sent {
+  i64 bytes = 0;
+  std::vector<TransferBox> boxes;
+};
+
+i64 row_major(const Shape& index, const Shape& extents) {
+  i64 at = 0;
+  for (size_t axis = 0; axis < extents.size(); ++axis) at = at * extents[axis] + index[axis];
+  return at;
+}
+
+Shape plus(Shape index, const Shape& by) {
+  for (size_t axis = 0; axis < index.size(); ++axis) index[axis] += by[axis];
+  return index;
+}
+
+/// Holder of each rank.
+std::map<i64, int> holder_of_rank(const Holders& side) {
+  std::map<i64, int> holders;
+  for (size_t h = 0; h < side.ranks.size(); ++h) holders[side.ranks[h]] = static_cast<int>(h);
+  return holders;
 }
 
 /// Measures the boxes of one move, one after the other.
 class Measure {
  public:
-  Measure(const Holders& from, const Holders& to, int bits, i64 node_size, i64 most_gap)
+  Measure(const Holders& from, const Holders& to, int bits, i64 node_size, i64 most_gap,
+          Boxes boxes)
       : sources_(from, &index::AxisCell::source),
         destinations_(to, &index::AxisCell::destination),
         bits_(bits),
         node_size_(node_size),
         most_gap_(most_gap),
-        in_storage_(from.in_storage()) {}
+        in_storage_(from.in_storage()),
+        lists_boxes_(boxes == Boxes::kListed) {
+    if (lists_boxes_) sender_holders_ = holder_of_rank(from);
+  }
 
   void add(HolderJoin::Box box, Traffic& traffic) {
     const std::vector<int>& wanting = destinations_.of(box);
@@ -128,29 +201,39 @@ class Measure {
     for (const int holder : wanting) {
       add_bytes(traffic.total, bytes);
       traffic.write_segments += destinations_.reads(box, holder, bits_, 0).runs;
-      const i64 rank = destinations_.rank(holder);
-      if (in_storage_) loads_[rank] += reads;
-      deliver(rank, bytes, traffic);
+      if (in_storage_) loads_[destinations_.rank(holder)] += reads;
+      deliver(box, holder, bytes, traffic);
     }
     if (!in_storage_) add_bytes(traffic.inter_node, times(bytes, nodes_without(wanting)));
   }
 
   void finish(Traffic& traffic) const {
-    std::map<std::pair<i64, i64>, i64> sent;
+    std::map<std::pair<i64, i64>, Sent> all;
     const i64 unit = std::max(1, bits_ / kBitsPerByte);
-    for (const auto& [senders, demand] : demands_) deal_out(senders, demand, unit, sent);
-    for (const auto& [ends, bytes] : sent) {
-      if (bytes == 0) continue;
+    for (const auto& [senders, demand] : demands_) {
+      deal_out(senders, demand, unit, [&](i64 to, const Lacked& lacked, const DealtRange& range) {
+        Sent& sent = all[{range.sender, to}];
+        sent.bytes += range.end - range.begin;
+        add_boxes(lacked, range, sent.boxes);
+      });
+    }
+    for (auto& [ends, sent] : all) {
+      if (sent.bytes == 0) continue;
       const auto& [sender, receiver] = ends;
-      traffic.transfers.push_back({sender, receiver, bytes});
+      for (TransferBox& box : sent.boxes) {
+        box.transfer = traffic.transfers.size();
+        traffic.boxes.push_back(std::move(box));
+      }
+      traffic.transfers.push_back({sender, receiver, sent.bytes});
       if (!in_storage_ && sender / node_size_ != receiver / node_size_)
-        add_bytes(traffic.between_nodes, bytes);
+        add_bytes(traffic.between_nodes, sent.bytes);
     }
     for (const auto& [rank, reads] : loads_) traffic.loads.push_back({rank, reads});
   }
 
  private:
-  void deliver(i64 rank, i64 bytes, Traffic& traffic) {
+  void deliver(HolderJoin::Box box, int holder, i64 bytes, Traffic& traffic) {
+    const i64 rank = destinations_.rank(holder);
     if (std::binary_search(senders_.begin(), senders_.end(), rank)) {
       add_bytes(traffic.kept, bytes);
       return;
@@ -162,7 +245,44 @@ class Measure {
       const i64 far_share = times(bytes, n - std::ssize(near_));
       add_bytes(traffic.between_nodes_equal, ceil_div(far_share, n));
     }
-    demands_[near_.empty() ? senders_ : near_][rank] += bytes;
+    Lacked& lacked = demands_[near_.empty() ? senders_ : near_][rank];
+    lacked.bytes += bytes;
+    if (lists_boxes_) lacked.boxes.push_back({{box.begin(), box.end()}, holder, bytes});
+  }
+
+  /// Adds the boxes of a range of the bytes that a device lacks.
+  void add_boxes(const Lacked& lacked, const DealtRange& range,
+                 std::vector<TransferBox>& boxes) const {
+    const int sender = in_storage_ || !lists_boxes_ ? 0 : sender_holders_.at(range.sender);
+    i64 at = 0;
+    for (const LackedBox& box : lacked.boxes) {
+      const i64 begin = std::max(range.begin, at) - at;
+      const i64 end = std::min(range.end, at + box.bytes) - at;
+      if (begin < end) add_boxes(box, sender, begin, end, boxes);
+      at += box.bytes;
+    }
+  }
+
+  /// Adds the bytes [begin, end) of a box that a device lacks.
+  void add_boxes(const LackedBox& lacked, int sender, i64 begin, i64 end,
+                 std::vector<TransferBox>& boxes) const {
+    const Shape from = sources_.place(lacked.cells, sender);
+    const Shape to = destinations_.place(lacked.cells, lacked.holder);
+    const Shape from_extents = sources_.extents(sender);
+    const Shape to_extents = destinations_.extents(lacked.holder);
+    Shape sizes;
+    for (const index::AxisCell* cell : lacked.cells) sizes.push_back(cell->size);
+    const auto elements = [&](i64 bytes) { return bytes * kBitsPerByte / bits_; };
+    const auto offset = [&](const Shape& index, const Shape& extents) {
+      return row_major(index, extents) * bits_ / kBitsPerByte;
+    };
+    index::for_each_box_of_range(
+        sizes, elements(begin), elements(end), [&](const Shape& first, const Shape& part) {
+          TransferBox box{0, plus(from, first), plus(to, first), part, 0, 0};
+          box.from_offset = offset(box.from, from_extents);
+          box.to_offset = offset(box.to, to_extents);
+          boxes.push_back(std::move(box));
+        });
   }
 
   /// Finds the senders in the rank's own node.
@@ -192,6 +312,8 @@ class Measure {
   i64 node_size_;
   i64 most_gap_;
   bool in_storage_;
+  bool lists_boxes_;
+  std::map<i64, int> sender_holders_;  ///< by rank, if boxes are listed
   std::vector<i64> senders_;
   std::vector<i64> near_;
   std::vector<i64> nodes_;
@@ -207,13 +329,6 @@ i64 overlap(const AxisMap& a, const AxisMap& b) {
   if (a.is_identity()) return b.image_size();
   if (b.is_identity()) return a.image_size();
   return compose(inverse(b), a).image_size();
-}
-
-/// Holder of each rank.
-std::map<i64, int> holder_of_rank(const Holders& side) {
-  std::map<i64, int> holders;
-  for (size_t h = 0; h < side.ranks.size(); ++h) holders[side.ranks[h]] = static_cast<int>(h);
-  return holders;
 }
 
 /// Computes the bounds from products over the axes alone: a second derivation, independent of
@@ -242,10 +357,11 @@ void add_bounds(const Holders& from, const Holders& to, int bits, Traffic& traff
 
 }  // namespace
 
-Traffic traffic(const Holders& from, const Holders& to, int bits, i64 node_size, i64 most_gap) {
+Traffic traffic(const Holders& from, const Holders& to, int bits, i64 node_size, i64 most_gap,
+                Boxes boxes) {
   Traffic traffic;
   const HolderJoin join(*from.set, *to.set);
-  Measure measure(from, to, bits, node_size, most_gap);
+  Measure measure(from, to, bits, node_size, most_gap, boxes);
   join.for_each_box([&](HolderJoin::Box box) { measure.add(box, traffic); });
   measure.finish(traffic);
   add_bounds(from, to, bits, traffic);

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "lib/base/shape.h"
 #include "lib/plan/holders.h"
 #include "lib/plan/read_requests.h"
 
@@ -19,6 +20,17 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
+/// Box of a tensor that one transfer carries. Places are local: in the row-major part of the sender
+/// (in storage, the whole tensor) and in that of the receiver.
+struct TransferBox {
+  size_t transfer = 0;  ///< index into Traffic::transfers
+  Shape from;           ///< index of its first element in the sender's part
+  Shape to;             ///< same in the receiver's part
+  Shape sizes;
+  i64 from_offset = 0;  ///< of the first element, in bytes
+  i64 to_offset = 0;
+};
+
 /// Reads of one device when a tensor is in storage.
 struct Load {
   i64 to = 0;
@@ -32,6 +44,7 @@ struct Load {
 ///
 /// T1 total = kept + moved   T2 moved = sum of the transfers' bytes = lower_bound
 /// T3 inter_node <= between_nodes <= between_nodes_equal <= moved
+/// T4 with boxes, those of one transfer are its bytes, and those to one device are disjoint
 struct Traffic {
   i64 total = 0;  ///< needed
   i64 kept = 0;   ///< of these, already on the device
@@ -53,7 +66,11 @@ struct Traffic {
   i64 write_segments = 0;           ///< contiguous runs in the arrays of the destinations
   std::vector<Transfer> transfers;  ///< ascending by (from, to); without transfers of 0 bytes
   std::vector<Load> loads;          ///< only from storage; ascending by device
+  std::vector<TransferBox> boxes;   ///< if they are listed; ascending by transfer
 };
+
+/// Whether traffic() lists the boxes of every transfer.
+enum class Boxes { kCounted, kListed };
 
 /// Computes the direct plan: every device gets exactly its missing part, from devices of its node
 /// that have it, else from other nodes. If several of these have a part, all of them send equal
@@ -63,7 +80,7 @@ struct Traffic {
 /// Requires equal shapes and parts of whole bytes. Throws kCoverage when a needed part has no
 /// source, kLimit on overflow. Work is per box of the join and holder of it.
 Traffic traffic(const Holders& from, const Holders& to, int bits, i64 node_size,
-                i64 most_gap = kReadThrough);
+                i64 most_gap = kReadThrough, Boxes boxes = Boxes::kCounted);
 
 /// Adds to overlap[wanted * n_devices + having] the bytes of one tensor that rank `wanted` of the
 /// destinations needs and device `having` has.
