@@ -6,6 +6,7 @@
 #include "cli/args/html_file.h"
 #include "cli/size_argument.h"
 #include "lib/api/catalogue/graphs.h"
+#include "lib/api/catalogue/layouts.h"
 #include "lib/api/catalogue/profiles.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -65,6 +66,12 @@ std::vector<Argument> reshard_arguments(PlanArgs& args) {
        .value = "AXIS=N,...",
        .help = "plan a reshard to this mesh",
        .target = &args.to_mesh},
+      {.name = "--layout",
+       .value = "NAME",
+       .help = "of the files that are planned: cuts and padding of the engine that loads them",
+       .target = &args.layout,
+       .choices = api::layout_names(),
+       .advanced = true},
       {.name = "--from",
        .value = "LAYOUT",
        .help = "where the reshard begins, like --to; without it the shards as they are",
@@ -223,6 +230,7 @@ api::PlanOptions to_options(const PlanArgs& args) {
   options.to_preset = args.to_preset.value_or("");
   refuse_both("--to", args.to.has_value(), "--to-preset", args.to_preset.has_value());
   if (args.to_mesh) options.to_mesh = mesh::parse_mesh(*args.to_mesh);
+  options.mapping.engine_layout = args.layout.value_or("");
   if (!options.is_reshard() && (args.from || args.explain)) {
     throw Error(ErrorCode::kUsage, "--from and --explain are about a reshard, and there is none")
         .help("say where it goes with --to, --to-preset or --to-mesh");
@@ -246,10 +254,11 @@ api::OpPlanOptions to_ops_options(const PlanArgs& args) {
   const std::initializer_list<std::pair<const char*, bool>> kOthers{
       {"--to", args.to.has_value()},           {"--to-preset", args.to_preset.has_value()},
       {"--to-mesh", args.to_mesh.has_value()}, {"--from", args.from.has_value()},
-      {"--train", args.training.train},        {"--what-if", args.what_if.has_value()},
-      {"--compare", !args.compare.empty()},    {"--output", args.output.has_value()},
-      {"--format csv", args.format == "csv"},  {"--format md", args.format == "md"},
-      {"--html", args.html.has_value()},       {"--emit", args.emit.has_value()}};
+      {"--layout", args.layout.has_value()},   {"--train", args.training.train},
+      {"--what-if", args.what_if.has_value()}, {"--compare", !args.compare.empty()},
+      {"--output", args.output.has_value()},   {"--format csv", args.format == "csv"},
+      {"--format md", args.format == "md"},    {"--html", args.html.has_value()},
+      {"--emit", args.emit.has_value()}};
   for (const auto& [flag, is_typed] : kOthers) refuse_both("--ops", true, flag, is_typed);
   api::OpPlanOptions options;
   options.sources = args.sources;

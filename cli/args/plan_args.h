@@ -44,6 +44,7 @@ struct PlanArgs {
   std::optional<std::string> to = {};
   std::optional<std::string> to_preset = {};
   std::optional<std::string> to_mesh = {};
+  std::optional<std::string> layout = {};
   WorkloadArgs workload = {};
   TrainingArgs training = {};
   CalibrateArgs calibrate = {};

@@ -70,6 +70,9 @@ void begin_at_source(const LogicalCheckpoint& source, const PlanOptions& options
   if (!options.is_reshard())
     throw impossible("a plan that is written is one of a reshard, and there is none",
                      "say where it goes with --to, --to-preset or --to-mesh");
+  if (ends.to.layout != kPlainLayout)
+    throw impossible("a plan that is written is applied in the plain layout",
+                     "leave out --layout, and write it with `shardtool reshard --layout`");
   if (!options.mapping.config.empty() || (ends.from && !is_layout_of(source, *ends.from))) {
     throw impossible(
         "a plan that begins at another layout than that of the source, or at another config.json, "

@@ -83,7 +83,9 @@ struct PlanOptions {
   bool prices_forward = true;                     ///< report the collectives of a forward pass
   std::optional<EmitFormat> emit;  ///< also write the layout, or the reshard, for this program
   bool recipe = false;  ///< the plan will be applied: it starts at the source's own parts
-  bool draws = false;   ///< also report what only pictures show: `drawings` and `memory.layers`
+  /// List the boxes of the reshard's transfers (plan::TransferBox).
+  plan::Boxes boxes = plan::Boxes::kCounted;
+  bool draws = false;  ///< also report what only pictures show: `drawings` and `memory.layers`
 
   bool is_reshard() const { return to || to_mesh || !to_preset.empty(); }
 };

@@ -75,6 +75,7 @@ ReshardEnds reshard_ends(const LogicalCheckpoint& source, const PlanOptions& opt
     ends.to.mesh.reset();
   }
   if (options.to_mesh) ends.to.mesh = options.to_mesh;
+  if (ends.from) ends.from->engine_layout.clear();
   return ends;
 }
 
@@ -96,6 +97,7 @@ plan::ReshardPlan plan_move(std::span<const LogicalTensor> tensors, const MoveSt
   ask.from_devices = start.devices;
   ask.to_devices = to.mesh.size();
   ask.node_size = options.node_size;
+  ask.boxes = options.boxes;
   if (options.hardware && options.hardware->storage)
     ask.most_gap = plan::cheapest_gap(*options.hardware->storage);
   return plan::plan_reshard(moved, ask);
