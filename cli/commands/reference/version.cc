@@ -16,6 +16,11 @@ ExitCode run_version(Session& session) {
         .field("documents", "1.0")
         .field("manifest", "1.0")
         .field("mapping", "1")
+        .field("graph", "1")
+        .field("ops", "1")
+        .field("profile", "1")
+        .field("plan", "1.0")
+        .field("baseline", "2.0")
         .end_object();
   });
   return ExitCode::kSuccess;
