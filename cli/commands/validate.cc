@@ -20,7 +20,6 @@
 namespace shardtool::cli {
 namespace {
 
-constexpr i64 kMostTokens = 4096;
 constexpr i64 kDefaultTokens = 8;
 
 ExitCode run_demo(const ValidateArgs& args, Session& session) {
@@ -240,7 +239,7 @@ api::ValidateOptions to_options(const ValidateArgs& args) {
   options.native = args.native;
   options.compares_values = args.values;
   options.tokens =
-      args.tokens ? parse_count("--tokens", *args.tokens, 1, kMostTokens) : kDefaultTokens;
+      args.tokens ? parse_count("--tokens", *args.tokens, 1, api::kMostTokens) : kDefaultTokens;
   if (args.require_coverage) {
     options.require_coverage =
         static_cast<double>(parse_count("--require-coverage", *args.require_coverage, 0, 100));

@@ -20,6 +20,9 @@ struct Graph;
 
 namespace shardtool::api {
 
+/// Limit on ValidateOptions::tokens.
+inline constexpr i64 kMostTokens = 4096;
+
 struct ValidateOptions {
   /// An output with a manifest, or files numbered by rank with a mapping and a reference.
   std::vector<std::string> sources;

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
+#include <map>
+#include <span>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -104,14 +107,6 @@ struct CutOfTensor {
   }
 };
 
-nb::tuple slices_of(const Shape& begin, const Shape& sizes) {
-  nb::list slices;
-  for (size_t a = 0; a < begin.size(); ++a) {
-    slices.append(nb::slice(nb::int_(begin[a]), nb::int_(begin[a] + sizes[a]), nb::none()));
-  }
-  return nb::tuple(slices);
-}
-
 /// [(dst, src, shape), ...]: shard[dst] = whole[src].
 nb::list slices(const CutOfTensor& self, i64 rank) {
   nb::list all;
@@ -163,6 +158,11 @@ void bind_source(nb::module_& module) {
 void bind_layout(nb::module_& module) {
   nb::class_<CutOfTensor>(module, "Layout")
       .def_prop_ro("mesh", [](const CutOfTensor& self) { return to_dict(*self.cut().mesh); })
+      .def_prop_ro("_device_order",
+                   [](const CutOfTensor& self) {
+                     const std::span<const i64> order = self.cut().mesh->device_order();
+                     return std::vector<i64>(order.begin(), order.end());
+                   })
       .def_prop_ro("ranks",
                    [](const CutOfTensor& self) {
                      const auto cut = self.cut();
@@ -179,6 +179,19 @@ void bind_layout(nb::module_& module) {
       .def("_placements", placements);
 }
 
+/// The entries as a dict; None if the files have none, as safe_open says it.
+nb::object metadata_of(const Rank& self) {
+  std::map<std::string, std::string> entries;
+  {
+    const nb::gil_scoped_release release;
+    entries = self.checkpoint->metadata(self.rank);
+  }
+  if (entries.empty()) return nb::none();
+  nb::dict all;
+  for (const auto& [key, value] : entries) all[text(key)] = text(value);
+  return all;
+}
+
 void bind_rank(nb::module_& module) {
   const auto framework = nb::arg("framework").none() = nb::none();
   nb::class_<Rank>(module, "Rank")
@@ -187,6 +200,11 @@ void bind_rank(nb::module_& module) {
            [](const Rank& self) {
              return names_of(*self.checkpoint, self.checkpoint->held_by(self.rank));
            })
+      .def("offset_keys",
+           [](const Rank& self) {
+             return names_of(*self.checkpoint, self.checkpoint->held_in_file_order(self.rank));
+           })
+      .def("metadata", metadata_of)
       .def(
           "get_tensor",
           [](const Rank& self, std::string_view name, const nb::object& wanted) {

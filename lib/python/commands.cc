@@ -3,6 +3,7 @@
 #include "cli/print/findings/findings.h"
 #include "cli/print/json.h"
 #include "cli/print/validate.h"
+#include "lib/api/catalogue/graphs.h"
 #include "lib/api/check.h"
 #include "lib/api/diff.h"
 #include "lib/api/finish.h"
@@ -48,6 +49,25 @@ void set_coverage(const Keywords& keywords, double& coverage) {
   if (coverage >= 0 && coverage <= kHundred) return;
   throw Error(ErrorCode::kUsage, fmt::format("require_coverage={} is not from 0 to 100", coverage))
       .help("100 asks for results that depend on every tensor");
+}
+
+/// Keywords graph, quick, ordered, native, golden, values, seed, tokens and require_coverage.
+/// Throws kUsage, and the errors of api::read_graph.
+void set_proof(const Keywords& keywords, api::ValidateOptions& options) {
+  std::string graph;
+  keywords.set_path("graph", graph);
+  if (!graph.empty()) options.graph = api::read_graph(graph);
+  keywords.set("quick", options.quick);
+  keywords.set("ordered", options.ordered);
+  keywords.set("native", options.native);
+  if (options.quick && options.native) {
+    throw Error(ErrorCode::kUsage, "quick and native exclude each other").help("give one");
+  }
+  keywords.set_path("golden", options.golden);
+  keywords.set("values", options.compares_values);
+  keywords.set("seed", options.seed, {0});
+  keywords.set("tokens", options.tokens, {1, api::kMostTokens});
+  set_coverage(keywords, options.require_coverage);
 }
 
 std::string split(Path source, Path output, nb::dict given, nb::handle progress) {
@@ -104,9 +124,7 @@ std::string validate(Paths sources, nb::dict given, nb::handle progress) {
   options.sources = bytes_of(std::move(sources));
   options.mapping = mapping_choice(keywords);
   keywords.set_path("reference", options.reference);
-  keywords.set("quick", options.quick);
-  keywords.set("values", options.compares_values);
-  set_coverage(keywords, options.require_coverage);
+  set_proof(keywords, options);
   options.share = share_of(keywords);
   keywords.set_path("verdicts", options.verdicts);
   if (options.share.has_value() == options.verdicts.empty()) {

@@ -91,6 +91,14 @@ nb::tuple tuple_of(const Shape& shape) {
   return nb::tuple(values);
 }
 
+nb::tuple slices_of(const Shape& begin, const Shape& sizes) {
+  nb::list slices;
+  for (size_t a = 0; a < begin.size(); ++a) {
+    slices.append(nb::slice(nb::int_(begin[a]), nb::int_(begin[a] + sizes[a]), nb::none()));
+  }
+  return nb::tuple(slices);
+}
+
 nb::dict to_dict(const mesh::Mesh& mesh) {
   nb::dict axes;
   for (const mesh::MeshAxis& axis : mesh.axes()) axes[text(axis.name)] = axis.size;

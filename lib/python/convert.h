@@ -30,6 +30,8 @@ struct Path {
 std::vector<std::string> bytes_of(std::vector<Path> paths);
 
 nanobind::tuple tuple_of(const Shape& shape);
+/// Subscript of a box: a tuple of slices.
+nanobind::tuple slices_of(const Shape& begin, const Shape& sizes);
 
 /// {"dp": 2, "tp": 4}, the slowest axis first.
 nanobind::dict to_dict(const mesh::Mesh& mesh);

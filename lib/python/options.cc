@@ -91,7 +91,16 @@ std::vector<i64> ranks_of(const Keywords& keywords) {
 std::optional<api::Share> share_of(const Keywords& keywords) {
   const nb::object share = keywords.find("share");
   if (share.is_none()) return std::nullopt;
-  return cli::to_share(to_text("share", share), cli::process_variables());
+  std::string text;
+  if (nb::isinstance<nb::tuple>(share) && nb::len(share) == 2) {
+    text = fmt::format("{}/{}", to_integer("share[0]", share[0], {0, api::kMostShares}),
+                       to_integer("share[1]", share[1], {1, api::kMostShares}));
+  } else if (nb::isinstance<nb::str>(share)) {
+    text = to_text("share", share);
+  } else {
+    throw nb::type_error("share must be str or a tuple of two int, such as (3, 8)");
+  }
+  return cli::to_share(text, cli::process_variables());
 }
 
 api::WriteOptions write_options(std::string output, const Keywords& keywords) {

@@ -18,7 +18,7 @@ void set_resources(const Keywords& keywords, exec::Resources& resources);
 /// Keyword ranks; without it, none are named and all are written. Throws kUsage for an empty list,
 /// and for one that names a rank twice.
 std::vector<i64> ranks_of(const Keywords& keywords);
-/// Keyword share, "3/8" or as a scheduler numbers this process, "auto". Throws kUsage.
+/// Keyword share: "3/8", (3, 8), or as a scheduler numbers this process, "auto". Throws kUsage.
 std::optional<api::Share> share_of(const Keywords& keywords);
 /// Keywords layout, dtype, dequantize, max_file_size, force, resume, verify, dry_run, sha256,
 /// copy_side_files and share, and the resources. Throws kUsage for a dtype that is no cast.

@@ -1,6 +1,8 @@
 """Fixtures: the sample checkpoint, outputs of it, and the files as safetensors reads them."""
 
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -44,3 +46,13 @@ def bytes_read():
     """Bytes that this process has asked the system to read so far."""
     text = Path("/proc/self/io").read_text()
     return int(next(line.split()[1] for line in text.splitlines() if line.startswith("rchar")))
+
+
+def documents_of(program, *command):
+    """What the program prints with --json, without what two runs have of their own."""
+    run = subprocess.run([program, *command, "--json"], capture_output=True, text=True)
+    return without_measures(json.loads(run.stdout))
+
+
+def without_measures(report):
+    return {name: value for name, value in report.items() if name not in ("seconds", "bytes_read")}

@@ -2,7 +2,7 @@
 # usage: run.sh [PYTEST ARGUMENT...]
 #
 # Builds the wheel, installs it into a fresh environment, and runs the tests of the Python module with it. Python 3.10 or
-# later with its headers; SHARDTOOL_PYTHON names it (default python3). pip fetches what pyproject.toml names, pytest,
+# later with its headers; SHARDTOOL_PYTHON names it (default python3). pip fetches what pyproject.toml names, pytest, mypy,
 # numpy, ml_dtypes, safetensors, and moto, a server that speaks S3. The tests of torch are skipped where the environment
 # lacks it; SHARDTOOL_PYTHON_PATH adds a site-packages folder that has it.
 set -euo pipefail
@@ -35,7 +35,7 @@ command -v ccache >/dev/null && launcher=(-C cmake.define.CMAKE_CXX_COMPILER_LAU
 "$python" -m venv "$venv"
 mapfile -t moto < <(grep -E '^(moto|boto3)' "$root/tests/stores/requirements.txt")
 wheel=$(echo "$root/build/wheel/$tag-dist"/shardtool-*.whl)
-"$venv/bin/pip" install --quiet "$wheel[mpi]" pytest numpy ml_dtypes safetensors "${moto[@]}"
+"$venv/bin/pip" install --quiet "$wheel[mpi]" pytest mypy numpy ml_dtypes safetensors "${moto[@]}"
 if [[ ${SHARDTOOL_PYTHON_PATH-} ]]; then
   echo "$SHARDTOOL_PYTHON_PATH" > "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/more.pth"
 fi

@@ -1,9 +1,7 @@
 """The commands: their reports, their errors, progress and interruption."""
 
-import copy
 import json
 import os
-import pickle
 import shutil
 import signal
 import subprocess
@@ -13,7 +11,7 @@ from pathlib import Path
 import numpy
 import pytest
 import torch_free
-from conftest import SAMPLE
+from conftest import SAMPLE, documents_of, without_measures
 from safetensors.numpy import save_file
 
 import shardtool as st
@@ -41,7 +39,7 @@ def test_shares_write_the_bytes_of_one_run(tmp_path):
     one, shared, whole = tmp_path / "one", tmp_path / "shared", tmp_path / "whole"
     st.split(SAMPLE, one, mesh={"tp": 4})
     for number in (2, 0, 1):
-        report = st.split(SAMPLE, shared, mesh={"tp": 4}, share=f"{number}/3")
+        report = st.split(SAMPLE, shared, mesh={"tp": 4}, share=f"{number}/3" if number else (number, 3))
         assert report.share.published == (shared / "manifest.json").exists() == (number == 1)
     assert st.finish(shared).was_complete
     for file in one.iterdir():
@@ -74,6 +72,29 @@ def test_reports_are_the_documents_of_the_command_line(tmp_path, program):
         assert report == printed
 
 
+@pytest.mark.parametrize("keywords, flags, tiers", [
+    ({}, [], {"V0", "V1", "V2"}), ({"quick": True}, ["--quick"], {"V0", "V1"}),
+    ({"ordered": True}, ["--ordered"], {"V0", "V1", "V2", "V3"}),
+    ({"native": True, "tokens": 3, "seed": 9}, ["--native", "--tokens", "3", "--seed", "9"], {"V0", "V1", "V2", "V4"}),
+    ({"values": True, "require_coverage": 100, "axes": None}, ["--values", "--require-coverage", "100"], {"V0", "V1", "V2"}),
+    ({"model_config": SAMPLE / "config.json"}, ["--config", SAMPLE / "config.json"], {"V0", "V1", "V2"}),
+], ids=str)
+def test_a_validation_proves_what_it_is_asked_for(outputs, program, keywords, flags, tiers):
+    report = st.validate(outputs({"tp": 2}), reference=SAMPLE, **keywords)
+    assert {tier.tier for tier in report.tiers if tier.verdict != "not run"} >= tiers
+    assert without_measures(report) == documents_of(program, "validate", outputs({"tp": 2}), "-r", SAMPLE, *flags)
+
+
+def test_a_validation_takes_a_graph_and_a_golden_file(outputs, program, tmp_path):
+    graph = tmp_path / "graph.json"
+    graph.write_bytes(subprocess.run([program, "graphs", "show", "llama"], capture_output=True, check=True).stdout)
+    assert st.validate(outputs({"tp": 2}), reference=SAMPLE, graph=graph).ok
+    with pytest.raises(st.InputError, match="none.json"):
+        st.validate(outputs({"tp": 2}), reference=SAMPLE, golden=tmp_path / "none.json")
+    with pytest.raises(st.InputError, match="none.json"):
+        st.validate(outputs({"tp": 2}), reference=SAMPLE, graph=tmp_path / "none.json")
+
+
 def test_findings_and_differences_are_reports(tmp_path):
     st.split(SAMPLE, tmp_path / "tp2", mesh={"tp": 2})
     path = next((tmp_path / "tp2").glob("model-rank-1-*.safetensors"))
@@ -92,6 +113,12 @@ def test_findings_and_differences_are_reports(tmp_path):
     (lambda: st.split(SAMPLE, "none", mesh={"tp": 7}, require_even=True), st.MappingError, 3, None),
     (lambda: st.split(SAMPLE, SAMPLE, mesh={"tp": 2}), st.OutputError, 5, None),
     (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, share="3/3"), st.UsageError, 2, None),
+    (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, share=(3, 3)), st.UsageError, 2, None),
+    (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, share=(-1, 3)), st.UsageError, 2, None),
+    (lambda: st.validate(SAMPLE, quick=True, native=True), st.UsageError, 2, None),
+    (lambda: st.plan(SAMPLE, mesh={"tp": 2}, layout="none"), st.UsageError, 2, None),
+    (lambda: st.plan(SAMPLE, mesh={"tp": 2}).to("none"), st.UsageError, 2, None),
+    (lambda: st.plan(SAMPLE, mesh={"tp": 2}).to("nccl-m2n"), st.UsageError, 2, None),
     (lambda: st.validate(SAMPLE, share="0/3"), st.UsageError, 2, None),
     (lambda: st.validate(SAMPLE, verdicts="none"), st.UsageError, 2, None),
     (lambda: st.open(SAMPLE)["model.norm.weight"].layout, st.UsageError, 2, None),
@@ -134,7 +161,8 @@ def test_no_rank_is_not_every_rank(outputs, tmp_path, command, ranks):
 @pytest.mark.parametrize("command, keyword, values", [
     (st.plan, "budget", [0, -5, 2**63, 2**70]), (st.plan, "context", [0, -5, 2**31]), (st.plan, "batch", [0, -1]),
     (st.split, "max_file_size", [0, -1]), (st.split, "threads", [0, -1, 1025]), (st.check, "max_memory", [0, -1, -2**70]),
-    (st.validate, "require_coverage", [-1, 100.5, 200, float("nan")]),
+    (st.validate, "require_coverage", [-1, 100.5, 200, float("nan")]), (st.validate, "tokens", [0, 4097]),
+    (st.validate, "seed", [-1, 2**63]),
 ], ids=lambda part: part if isinstance(part, str) else getattr(part, "__name__", ""))
 def test_numbers_that_the_program_refuses_are_refused(outputs, tmp_path, command, keyword, values):
     places = {st.split: (SAMPLE, tmp_path / "out"), st.plan: (SAMPLE,)}.get(command, (outputs({"tp": 2}),))
@@ -167,7 +195,11 @@ def test_numbers_that_the_program_refuses_are_refused(outputs, tmp_path, command
     (lambda: st.split(SAMPLE, "out", mesh="tp=2", ranks=numpy.array([0.0])), "ranks[0] must be int, not float64"),
     (lambda: st.split(SAMPLE, "out", mesh="tp=2", threads=True), "threads must be int, not bool"),
     (lambda: st.split(SAMPLE, "out", mesh="tp=2", dtype=16), "dtype must be str, not int"),
-    (lambda: st.split(SAMPLE, "out", mesh="tp=2", share=(0, 2)), "share must be str, not tuple"),
+    (lambda: st.split(SAMPLE, "out", mesh="tp=2", share=3), "share must be str or a tuple of two int, such as (3, 8)"),
+    (lambda: st.split(SAMPLE, "out", mesh="tp=2", share=(0, 1, 2)), "share must be str or a tuple of two int, such as (3, 8)"),
+    (lambda: st.split(SAMPLE, "out", mesh="tp=2", share=(0, "2")), "share[1] must be int, not str"),
+    (lambda: st.validate(SAMPLE, seed="1"), "seed must be int, not str"),
+    (lambda: st.validate(SAMPLE, golden=1), "golden must be str or os.PathLike, not int"),
     (lambda: st.split(SAMPLE, "out", mesh="tp=2", progress=1), "progress must be callable"),
     (lambda: st.validate(SAMPLE, require_coverage="100"), "require_coverage must be float, not str"),
 ], ids=lambda part: part if isinstance(part, str) else "")
@@ -308,36 +340,3 @@ def test_other_threads_run_while_a_command_works(tmp_path):
     done.set()
     thread.join()
     assert len(ticks) > 5
-
-
-@pytest.mark.parametrize("mesh, moves", [({"tp": 8}, True), ({"tp": 4}, False)], ids=["some transfers", "none"])
-def test_a_plan_is_pickled_and_copied(outputs, mesh, moves):
-    p = st.plan(outputs({"tp": 4}), mesh=mesh)
-    assert (len(p.transfers) > 0) == moves
-    for other in (pickle.loads(pickle.dumps(p)), copy.copy(p), copy.deepcopy(p)):
-        assert type(other) is st.Plan and other == p and other.devices == p.devices
-        assert list(other.transfers) == list(p.transfers) and other.bytes_moved == p.bytes_moved
-
-
-def test_a_plan_of_several_outputs_is_that_of_their_split(outputs, tmp_path):
-    for number, ranks in enumerate([[0, 1], [2, 3]]):
-        st.split(SAMPLE, tmp_path / str(number), mesh={"tp": 4}, ranks=ranks)
-    parts = st.plan([tmp_path / "0", tmp_path / "1"], mesh={"tp": 8})
-    whole = st.plan(outputs({"tp": 4}), mesh={"tp": 8})
-    assert parts.reshard == whole.reshard and list(parts.transfers) == list(whole.transfers)
-    with pytest.raises(st.UsageError, match="the list of paths is empty"):
-        st.plan([])
-
-
-def test_a_plan_lists_its_transfers(outputs):
-    p = st.plan(SAMPLE, mesh={"tp": 8})
-    rows = numpy.asarray(memoryview(p.transfers.rows))
-    assert len(p.transfers) == len(rows) > 0
-    assert rows["bytes"].sum() == p.bytes_moved == p.lower_bound == sum(t.bytes for t in p.transfers)
-    assert set(rows["src_rank"]) == {-1} and set(rows["dst_rank"]) == set(range(8))
-    assert {t.tensor for t in p.transfers} == set(st.open(SAMPLE))
-    moved = st.plan(outputs({"tp": 4}), mesh={"tp": 8})
-    assert moved.bytes_moved == sum(t.bytes for t in moved.transfers) and moved.gap == 0
-    assert all(t.src_rank in range(4) and t.src_rank != t.dst_rank for t in moved.transfers)
-    stays = st.plan(outputs({"tp": 4}), mesh={"tp": 4})
-    assert stays.bytes_moved == len(stays.transfers) == 0

@@ -72,6 +72,36 @@ def test_slices_make_the_shard_of_the_whole(outputs, mesh):
             assert numpy.array_equal(shard, numpy.asarray(ck.rank(rank).get_tensor(name)))
 
 
+@pytest.mark.parametrize("mesh", MESHES, ids=str)
+def test_a_rank_has_the_methods_of_safe_open(outputs, mesh):
+    ck = st.open(outputs(mesh))
+    for rank in range(numpy.prod(list(mesh.values()))):
+        held = ck.rank(rank)
+        with safe_open(outputs(mesh) / f"model-rank-{rank}-part-0.safetensors", framework="np") as f:
+            assert held.keys() == sorted(f.keys()) and held.offset_keys() == f.offset_keys()
+            assert held.metadata() == f.metadata()
+            for name in f.keys():
+                assert held.get_slice(name).get_shape() == f.get_slice(name).get_shape()
+
+
+def test_keys_in_file_order_and_metadata_are_those_of_all_files_of_a_rank(tmp_path):
+    first = {"c": numpy.zeros(4, numpy.int8), "a": numpy.zeros(2, numpy.float64)}
+    save_file(first, tmp_path / "model-00001-of-00002.safetensors", metadata={"format": "pt", "step": "7"})
+    save_file({"b": numpy.zeros(2)}, tmp_path / "model-00002-of-00002.safetensors", metadata={"step": "8", "by": "me"})
+    rank = st.open(tmp_path, mesh="tp=2", mapping=replicated(tmp_path)).rank(1)
+    assert sorted(rank.keys()) == ["a", "b", "c"] and rank.offset_keys() == ["a", "c", "b"]
+    assert rank.metadata() == {"by": "me", "format": "pt", "step": "7"}
+    save_file(first, tmp_path / "alone.safetensors")
+    assert st.open(tmp_path / "alone.safetensors", mapping=replicated(tmp_path)).rank(0).metadata() is None
+
+
+def replicated(folder):
+    path = folder / "mapping.json"
+    path.write_text(json.dumps({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
+                                "rules": [{"match": "**", "strategy": "replicate"}]}))
+    return path
+
+
 def random_subscript(rng, shape):
     parts = []
     for extent in shape[: rng.randint(0, len(shape))]:

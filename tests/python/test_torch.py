@@ -1,8 +1,12 @@
-"""torch: tensors, load_rank, DTensor placements and the DCP reader, all in one process."""
+"""torch: tensors, load_rank, DTensor and the DCP reader, in one process and in several."""
 
 import json
 import math
+import os
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from conftest import SAMPLE
@@ -130,16 +134,63 @@ def test_load_rank_fills_a_model(outputs, source, options):
 
 def test_placements_of_dtensor_cut_what_the_rank_holds(outputs):
     ck = st.open(outputs({"tp": 2}))
-    mesh, placements = ck["model.layers.0.self_attn.q_proj.weight"].layout.to_dtensor()
-    assert mesh == {"tp": 2} and placements[0].is_shard(0)
+    assert ck["model.layers.0.self_attn.q_proj.weight"].layout.placements == (0,)
     assert ck["model.layers.0.mlp.down_proj.weight"].layout.placements == (1,)
-    assert ck["model.norm.weight"].layout.to_dtensor()[1][0].is_replicate()
+    assert ck["model.norm.weight"].layout.placements == (None,)
     for name in ck:
         (axis,) = ck[name].layout.placements
         whole = ck.get_tensor(name, framework="pt")
         for rank in range(2):
             expected = whole if axis is None else whole.chunk(2, axis)[rank]
             assert torch.equal(ck.rank(rank, framework="pt").get_tensor(name), expected)
+
+
+def test_a_dtensor_needs_a_process_per_rank(outputs):
+    layout = st.open(outputs({"tp": 2}))["model.norm.weight"].layout
+    with pytest.raises(st.UsageError, match="a mesh of 2 ranks needs as many processes, and the process group has 0") as caught:
+        layout.to_dtensor()
+    assert caught.value.hint
+
+    class Other:
+        shape = (2, 2)
+
+    with pytest.raises(st.UsageError, match="the DeviceMesh has the sizes .2, 2., and the layout .2,."):
+        layout.to_dtensor(Other())
+
+
+def run_processes(script, folder, *arguments, number):
+    """Runs the script in processes that meet over gloo, and fails with what the first that failed has printed."""
+    running = [subprocess.Popen([sys.executable, Path(__file__).parent / script, f"file://{folder}/meeting", str(rank), str(number),
+                                 *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                env={**os.environ, "OMP_NUM_THREADS": "1"})
+               for rank in range(number)]
+    printed = [process.communicate()[0] for process in running]
+    failed = [text for process, text in zip(running, printed) if process.returncode]
+    assert not failed, failed[0]
+    assert all(text.endswith("done\n") for text in printed), printed
+
+
+@pytest.mark.parametrize("mesh", [{"dp": 2, "tp": 2}, {"tp": 2}], ids=str)
+def test_processes_join_shards_as_dtensors(outputs, tmp_path, mesh):
+    run_processes("dtensor_of_shards.py", tmp_path, outputs(mesh), SAMPLE, number=math.prod(mesh.values()))
+
+
+def test_shards_of_unequal_length_and_ranks_in_another_order_are_dtensors(tmp_path):
+    from safetensors.torch import save_file
+
+    (tmp_path / "model").mkdir()
+    save_file({"odd": torch.arange(7 * 5).reshape(7, 5).float(), "wide": torch.arange(6 * 10).reshape(6, 10)},
+              tmp_path / "model" / "model.safetensors")
+    mapping = {"version": 1, "mesh": [{"axis": "dp", "size": 2}, {"axis": "tp", "size": 2}], "device_order": [0, 2, 1, 3],
+               "rules": [{"match": "odd", "strategy": "rowwise"}, {"match": "wide", "strategy": "columnwise"}]}
+    (tmp_path / "mapping.json").write_text(json.dumps(mapping))
+    st.split(tmp_path / "model", tmp_path / "out", mapping=tmp_path / "mapping.json")
+    run_processes("dtensor_of_shards.py", tmp_path, tmp_path / "out", tmp_path / "model", number=4)
+
+
+@pytest.mark.parametrize("layout", ["plain", "vllm", "dcp"])
+def test_processes_load_their_dtensors_by_dcp(outputs, tmp_path, layout):
+    run_processes("dcp_of_dtensors.py", tmp_path, outputs({"tp": 4}, layout), SAMPLE, number=2)
 
 
 def test_a_layout_that_dtensor_lacks_says_why(outputs):

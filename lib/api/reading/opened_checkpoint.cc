@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/exec/files/stored_box.h"
+#include "lib/format/names.h"
+#include "lib/format/safetensors/safetensors.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -21,6 +25,11 @@ Error own_values(const std::string& name) {
   return Error(ErrorCode::kUnsupported, "the ranks store values of their own for this tensor")
       .tensor(name)
       .help("merge or split the checkpoint, and open the result");
+}
+
+/// Torch files and data files of DCP have none.
+bool has_safetensors_header(const format::Checkpoint& part, const format::SourceFile& file) {
+  return format::is_safetensors_name(file.name) || part.format.starts_with("safetensors");
 }
 
 bool is_in_one_file(const exec::MoveSide& side) {
@@ -110,6 +119,40 @@ std::vector<size_t> OpenedCheckpoint::held_by(i64 rank) const {
     if (cut(t).holder_of(rank)) held.push_back(t);
   }
   return held;
+}
+
+/// Places in the files of the rank's shard: of its own, or of the tensor that it is cut from.
+std::span<const exec::Slot> OpenedCheckpoint::slots(size_t tensor, i64 rank) const {
+  const std::span<const exec::Slot> all = source_.tensors[tensor].side.slots;
+  if (applied_) return all;
+  return all.subspan(static_cast<size_t>(cut(tensor).holder_of(rank).value()), 1);
+}
+
+std::vector<size_t> OpenedCheckpoint::held_in_file_order(i64 rank) const {
+  std::vector<size_t> held = held_by(rank);
+  const auto first_slot = [&](size_t tensor) {
+    const std::span<const exec::Slot> all = slots(tensor, rank);
+    return all.empty() ? exec::Slot{} : *std::ranges::min_element(all, exec::lies_before);
+  };
+  std::ranges::stable_sort(held, exec::lies_before, first_slot);
+  return held;
+}
+
+std::map<std::string, std::string> OpenedCheckpoint::metadata(i64 rank) const {
+  std::set<int> files;
+  for (const size_t tensor : held_by(rank)) {
+    for (const exec::Slot& slot : slots(tensor, rank)) files.insert(slot.file);
+  }
+  std::map<std::string, std::string> all;
+  int number = 0;
+  for (const format::Checkpoint& part : source_.parts) {
+    for (const format::SourceFile& file : part.files) {
+      if (!files.contains(number++) || !has_safetensors_header(part, file)) continue;
+      auto header = format::safetensors::read_header(store::open_reader(file.path));
+      for (auto& [key, value] : header.metadata) all.try_emplace(std::move(key), std::move(value));
+    }
+  }
+  return all;
 }
 
 std::span<const exec::SourceFile> OpenedCheckpoint::one_file(int file) const {

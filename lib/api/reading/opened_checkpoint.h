@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -62,6 +63,12 @@ class OpenedCheckpoint {
   void require_rank(i64 rank) const;
   /// Tensors that the rank holds. Throws as require_rank.
   std::vector<size_t> held_by(i64 rank) const;
+  /// The same tensors in the order of their first bytes in the files.
+  std::vector<size_t> held_in_file_order(i64 rank) const;
+  /// Entries of `__metadata__` in the safetensors files of these tensors, sorted by key; of a key
+  /// that several have, that of the first file. Reads the headers again. Throws as require_rank and
+  /// read_header.
+  std::map<std::string, std::string> metadata(i64 rank) const;
 
   /// The whole tensor, from any files. Throws kUnsupported if the ranks store values of their own.
   TensorReader whole(size_t tensor) const;
@@ -76,6 +83,7 @@ class OpenedCheckpoint {
  private:
   const mapping::ResolvedTensor* resolved(size_t tensor) const;
   TensorReader reader(TensorReader::Place place) const;
+  std::span<const exec::Slot> slots(size_t tensor, i64 rank) const;
   TensorReader stored_shard(const LogicalTensor& tensor, size_t holder) const;
   std::span<const exec::SourceFile> one_file(int file) const;
   std::span<const exec::SourceFile> all_files() const;

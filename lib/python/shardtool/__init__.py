@@ -13,14 +13,14 @@ import collections.abc
 import json
 import operator
 import os
-from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 from . import _core
 from ._core import Rank, Tensor, TensorSlice, __version__
 from ._errors import (
     Error, Inexpressible, InputError, InternalError, Interrupted, MappingError, OutputError, ResourceError, UsageError,
 )
-from ._reports import Plan, Report, Transfer, Transfers, parse as _parse
+from ._reports import Plan, Report, Slice, Transfer, Transfers, parse as _parse
 
 __all__ = [
     "Checkpoint", "Error", "Inexpressible", "InputError", "InternalError", "Interrupted", "Layout", "MappingError",
@@ -28,32 +28,26 @@ __all__ = [
     "Transfers", "UsageError", "check", "diff", "finish", "inspect", "merge", "open", "plan", "reshard", "split", "validate",
 ]
 
-Path = Union[str, os.PathLike]
+Path = Union[str, "os.PathLike[str]"]
 Mesh = Union[str, Mapping[str, int]]
+Share = Union[str, Tuple[int, int]]
 Progress = Callable[[int, int, str], Any]
-
-
-class Slice(NamedTuple):
-    """Elements that a rank holds side by side: shard[s.dst] = whole[s.src]."""
-
-    dst: tuple
-    src: tuple
-    shape: tuple
 
 
 class Layout:
     """The cut of one tensor over the ranks of a mesh."""
 
-    def __init__(self, core):
+    def __init__(self, core: _core.Layout, whole_shape: Tuple[int, ...]):
         self._core = core
+        self._whole_shape = whole_shape
 
     @property
-    def mesh(self) -> dict:
-        """Axes and their sizes, the slowest first; ranks are row-major."""
+    def mesh(self) -> Dict[str, int]:
+        """Axes and their sizes, the slowest first; ranks are row-major unless the mapping has a device_order."""
         return self._core.mesh
 
     @property
-    def ranks(self) -> list:
+    def ranks(self) -> List[int]:
         """The ranks that hold some of the tensor."""
         return self._core.ranks
 
@@ -62,16 +56,16 @@ class Layout:
         """The rule of the mapping that decided."""
         return self._core.rule
 
-    def shape(self, rank: int) -> tuple:
+    def shape(self, rank: int) -> Tuple[int, ...]:
         """The shape of the rank's shard, padding included."""
         return self._core.shape(rank)
 
-    def slices(self, rank: int) -> list:
+    def slices(self, rank: int) -> List[Slice]:
         """What the rank holds, as a list of Slice. Elements of the shard in no slice are padding."""
         return [Slice(*fields) for fields in self._core._slices(rank)]
 
     @property
-    def placements(self) -> tuple:
+    def placements(self) -> Tuple[Optional[int], ...]:
         """Per axis of the mesh the axis of the tensor that DTensor shards, or None where it replicates. Raises
         Inexpressible if DTensor has no such layout."""
         try:
@@ -81,18 +75,24 @@ class Layout:
             inexpressible.__dict__.update(error.__dict__)
             raise inexpressible from None
 
-    def to_dtensor(self):
-        """(mesh, placements) with torch's Shard and Replicate, for DTensor.from_local. Imports torch."""
-        placements = self.placements
-        from torch.distributed.tensor import Replicate, Shard
+    def to_dtensor(self, device_mesh: Any = None) -> Dict[str, Any]:
+        """The arguments with which DTensor.from_local makes the whole tensor of every rank's shard:
 
-        return self.mesh, [Replicate() if axis is None else Shard(axis) for axis in placements]
+            DTensor.from_local(shard, **layout.to_dtensor())
+
+        Without a DeviceMesh one of CPUs is made over all processes, whose number is the mesh's; give one that
+        init_device_mesh made where there are many tensors. Imports torch. Raises Inexpressible, and UsageError for a
+        DeviceMesh of other sizes or without a process group."""
+        placements = self.placements
+        from ._dtensor import local_arguments
+
+        return local_arguments(self.mesh, self._core._device_order, placements, self._whole_shape, device_mesh)
 
 
 class TensorInfo:
     """A tensor of a checkpoint: its header, and its layout."""
 
-    def __init__(self, core):
+    def __init__(self, core: _core.TensorHeader):
         self._core = core
 
     @property
@@ -105,7 +105,7 @@ class TensorInfo:
         return self._core.dtype
 
     @property
-    def shape(self) -> tuple:
+    def shape(self) -> Tuple[int, ...]:
         return self._core.shape
 
     @property
@@ -115,7 +115,7 @@ class TensorInfo:
     @property
     def layout(self) -> Layout:
         """Raises UsageError for a whole checkpoint that was opened without a mesh, a mapping or a preset."""
-        return Layout(self._core._layout)
+        return Layout(self._core._layout, self.shape)
 
     def __repr__(self) -> str:
         return f"TensorInfo({self.name!r}, {self.dtype}, {list(self.shape)})"
@@ -124,7 +124,7 @@ class TensorInfo:
 class Checkpoint:
     """An opened checkpoint. Its names are the model's own, whatever the files call them."""
 
-    def __init__(self, core):
+    def __init__(self, core: _core.Checkpoint):
         self._core = core
 
     @property
@@ -136,24 +136,24 @@ class Checkpoint:
         return self._core.format
 
     @property
-    def mesh(self) -> Optional[dict]:
+    def mesh(self) -> Optional[Dict[str, int]]:
         """Axes and their sizes, the slowest first; None for a whole checkpoint."""
         return self._core.mesh
 
     @property
-    def warnings(self) -> list:
+    def warnings(self) -> List[str]:
         return self._core.warnings
 
     def __len__(self) -> int:
         return len(self._core)
 
-    def __contains__(self, name) -> bool:
+    def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._core
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._core)
 
-    def keys(self) -> list:
+    def keys(self) -> List[str]:
         return self._core.keys()
 
     def __getitem__(self, name: str) -> TensorInfo:
@@ -163,7 +163,7 @@ class Checkpoint:
         """What the rank holds, with the methods of safetensors.safe_open."""
         return self._core.rank(rank, framework)
 
-    def get_tensor(self, name: str, framework: Optional[str] = None):
+    def get_tensor(self, name: str, framework: Optional[str] = None) -> Any:
         """The whole tensor, joined from the ranks' files where it is cut."""
         return self._core.get_tensor(name, framework)
 
@@ -174,7 +174,7 @@ class Checkpoint:
     def __enter__(self) -> "Checkpoint":
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: Any) -> None:
         return None
 
     def __repr__(self) -> str:
@@ -231,8 +231,8 @@ def _mesh(_: str, mesh: Mesh) -> Any:
     return dict(mesh) if isinstance(mesh, collections.abc.Mapping) else mesh
 
 
-_CONVERSIONS = {
-    "mapping": _path, "model_config": _path, "reference": _path, "verdicts": _path, "ranks": _list, "ignore": _list,
+_CONVERSIONS: Dict[str, Callable[[str, Any], Any]] = {
+    "mapping": _path, "model_config": _path, "reference": _path, "verdicts": _path, "graph": _path, "golden": _path, "ranks": _list, "ignore": _list,
     "settings": _settings, "mesh": _mesh,
 }
 
@@ -264,11 +264,11 @@ def split(source: Path, output: Path, *, mesh: Optional[Mesh] = None, mapping: O
           require_even: bool = False, allow_empty_shards: bool = False, dtype: Optional[str] = None,
           dequantize: bool = False, max_file_size: Optional[int] = None, max_memory: Optional[int] = None,
           threads: Optional[int] = None, force: bool = False, resume: bool = False, verify: bool = False,
-          dry_run: bool = False, sha256: bool = False, copy_side_files: bool = True, share: Optional[str] = None,
+          dry_run: bool = False, sha256: bool = False, copy_side_files: bool = True, share: Optional[Share] = None,
           progress: Optional[Progress] = None) -> Report:
     """Cuts a whole checkpoint into one part per rank. progress(bytes_done, bytes_total, tensor) is called on this thread;
-    an exception that it raises ends the run, and `resume` continues it. share="3/8" moves one of 8 shares of the bytes,
-    numbered from 0, and "auto" the one of this process in its scheduler's count: the share that ends last publishes the
+    an exception that it raises ends the run, and `resume` continues it. share=(3, 8) or "3/8" moves one of 8 shares of the
+    bytes, numbered from 0, and "auto" the one of this process in its scheduler's count: the share that ends last publishes the
     output, or `finish` does."""
     return _parse(_core.split(_path("source", source), _path("output", output), _keywords(locals()), progress))
 
@@ -278,7 +278,7 @@ def merge(sources: Union[Path, Iterable[Path]], output: Path, *, from_layout: Op
           dtype: Optional[str] = None, dequantize: bool = False, max_file_size: Optional[int] = None,
           max_memory: Optional[int] = None, threads: Optional[int] = None, force: bool = False, resume: bool = False,
           verify: bool = False, dry_run: bool = False, sha256: bool = False, copy_side_files: bool = True,
-          share: Optional[str] = None, progress: Optional[Progress] = None) -> Report:
+          share: Optional[Share] = None, progress: Optional[Progress] = None) -> Report:
     """Makes one checkpoint of shards: merge(split(x)) is x, byte for byte."""
     return _parse(_core.merge(_paths("sources", sources), _path("output", output), _keywords(locals()), progress))
 
@@ -290,18 +290,21 @@ def reshard(sources: Union[Path, Iterable[Path]], output: Path, *, mesh: Optiona
             compare_replicas: bool = True, dtype: Optional[str] = None, dequantize: bool = False,
             max_file_size: Optional[int] = None, max_memory: Optional[int] = None, threads: Optional[int] = None,
             force: bool = False, resume: bool = False, verify: bool = False, dry_run: bool = False, sha256: bool = False,
-            copy_side_files: bool = True, share: Optional[str] = None, progress: Optional[Progress] = None) -> Report:
+            copy_side_files: bool = True, share: Optional[Share] = None, progress: Optional[Progress] = None) -> Report:
     """Moves shards to another mesh or mapping, without a merged copy."""
     return _parse(_core.reshard(_paths("sources", sources), _path("output", output), _keywords(locals()), progress))
 
 
-def plan(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None, preset: Optional[str] = None,
-         budget: Optional[int] = None, context: Optional[int] = None, batch: Optional[int] = None) -> Plan:
+def plan(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
+         preset: Optional[str] = None, layout: Optional[str] = None, axes: Optional[str] = None,
+         model_config: Optional[Path] = None, settings: Optional[Mapping[str, Any]] = None, budget: Optional[int] = None,
+         context: Optional[int] = None, batch: Optional[int] = None) -> Plan:
     """Computes the memory of every rank and what has to move to get there: from the files of a whole checkpoint, or from
-    the ranks of an output."""
-    document, rows = _core.plan(_paths("source", source), _keywords(locals()))
+    the ranks of an output. layout="vllm" plans the cuts and the padding of that engine."""
+    sources, keywords = _paths("source", source), _keywords(locals())
+    document, rows = _core.plan(sources, keywords)
     result = _parse(document, Plan)
-    object.__setattr__(result, "transfers", Transfers(rows))
+    vars(result).update(transfers=Transfers(rows), _arguments=(sources, keywords))
     return result
 
 
@@ -314,13 +317,18 @@ def check(sources: Union[Path, Iterable[Path]], *, read_data: bool = False, prof
 
 
 def validate(sources: Union[Path, Iterable[Path]], *, reference: Optional[Path] = None, mesh: Optional[Mesh] = None,
-             mapping: Optional[Path] = None, preset: Optional[str] = None, quick: bool = False, values: bool = False,
-             require_coverage: Optional[float] = None, share: Optional[str] = None, verdicts: Optional[Path] = None,
-             max_memory: Optional[int] = None, threads: Optional[int] = None,
-             progress: Optional[Progress] = None) -> Report:
-    """Runs the model on the shards and whole, in exact arithmetic, and compares. A difference is a report that is not
-    `ok`, not an exception. A share runs some of the layers and leaves its verdict in the folder `verdicts`; the one that
-    ends last, and `finish(verdicts)`, report on all layers."""
+             mapping: Optional[Path] = None, preset: Optional[str] = None, axes: Optional[str] = None,
+             model_config: Optional[Path] = None, graph: Optional[Path] = None, quick: bool = False,
+             ordered: bool = False, native: bool = False, golden: Optional[Path] = None, values: bool = False,
+             seed: Optional[int] = None, tokens: Optional[int] = None, require_coverage: Optional[float] = None,
+             share: Optional[Share] = None, verdicts: Optional[Path] = None, max_memory: Optional[int] = None,
+             threads: Optional[int] = None, progress: Optional[Progress] = None) -> Report:
+    """Runs the model on the shards and whole, and compares. A difference is a report that is not `ok`, not an exception.
+
+    It computes in exact arithmetic and in f64. `quick` leaves f64 out. `ordered` adds f32 and bf16 with the whole model
+    summed as the shards, `native` the weights' own type, and `golden` holds the whole model against a file of results.
+    `tokens` are those of the runs in floats, `seed` is that of the inputs. A share runs some of the layers and leaves its
+    verdict in the folder `verdicts`; the one that ends last, and `finish(verdicts)`, report on all layers."""
     return _parse(_core.validate(_paths("sources", sources), _keywords(locals()), progress))
 
 

@@ -63,3 +63,10 @@ def of_fields(text, id, code, message, tensor, help, notes, file):
     error.id, error.message, error.tensor, error.file = id, message, tensor, file
     error.hint, error.notes = "\n".join(help), tuple(notes)
     return error
+
+
+def refusal(cls, reason, hint):
+    """The error of this class that the package itself raises; it has no id."""
+    error = cls(f"{reason}\n  help: {hint}")
+    error.message, error.hint = reason, hint
+    return error

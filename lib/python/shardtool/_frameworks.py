@@ -1,6 +1,6 @@
 """Tensors of shardtool as numpy's and torch's, which are imported when they are asked for. No bytes are copied."""
 
-from ._errors import ResourceError
+from ._errors import ResourceError, refusal
 
 # Element types that numpy gets from ml_dtypes.
 _ML_DTYPES = {
@@ -17,12 +17,6 @@ _TORCH = {
 _TORCH_PACKED = {"F4": ("float4_e2m1fn_x2", 2)}
 
 
-def _refusal(reason, hint):
-    error = ResourceError(f"{reason}\n  help: {hint}")
-    error.message, error.hint = reason, hint
-    return error
-
-
 def to_numpy(tensor):
     import numpy
 
@@ -32,10 +26,10 @@ def to_numpy(tensor):
         try:
             import ml_dtypes
         except ImportError:
-            raise _refusal(reason, "pip install ml_dtypes, or use framework=\"pt\"") from None
+            raise refusal(ResourceError, reason, "pip install ml_dtypes, or use framework=\"pt\"") from None
         return array.view(getattr(ml_dtypes, _ML_DTYPES[tensor.dtype]))
     if tensor.dtype not in _TORCH:
-        raise _refusal(reason, "the tensor's buffer has the bytes")
+        raise refusal(ResourceError, reason, "the tensor's buffer has the bytes")
     return array
 
 
@@ -46,11 +40,11 @@ def torch_form(dtype, shape):
     hint = "the tensor's buffer has the bytes"
     name, elements = _TORCH_PACKED.get(dtype, (_TORCH.get(dtype), 1))
     if name is None or not hasattr(torch, name):
-        raise _refusal(f"torch has no elements of type {dtype}", hint)
+        raise refusal(ResourceError, f"torch has no elements of type {dtype}", hint)
     shape = list(shape)
     if elements > 1:
         if not shape or shape[-1] % elements:
-            raise _refusal(f"torch holds {elements} {dtype} in one element, and the last axis of {shape} does not divide", hint)
+            raise refusal(ResourceError, f"torch holds {elements} {dtype} in one element, and the last axis of {shape} does not divide", hint)
         shape[-1] //= elements
     return getattr(torch, name), shape, elements
 
