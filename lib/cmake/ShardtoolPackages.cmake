@@ -8,6 +8,8 @@
 #   shardtool-mpi_VERSION_ARCH.deb   the plugin for launches with mpirun, where an MPI was found
 #   shardtool-dev_VERSION_ARCH.deb   headers, archives and find_package(shardtool)
 #
+# There is no shardtool-gpu: where the build has nvcc, the program itself has the kernels and the CUDA runtime.
+#
 # Archives have the same parts, and the names shardtool-VERSION-linux-ARCH.tar.gz and so on. With -DSHARDTOOL_STATIC=ON
 # the program in them needs glibc alone; such a build has no -dev. Each file has its SHA-256 beside it, and the program's
 # holds a bill of materials (ShardtoolSbom.cmake), which lies beside an archive, too.
@@ -42,7 +44,12 @@ set(CPACK_DEBIAN_CLI_PACKAGE_NAME shardtool)
 set(CPACK_DEBIAN_CLI_PACKAGE_SECTION utils)
 # Opened with the first request to an object store, so that dpkg-shlibdeps does not see it.
 set(CPACK_DEBIAN_CLI_PACKAGE_DEPENDS "libcurl4 | libcurl4t64")
-set(CPACK_DEBIAN_CLI_PACKAGE_SUGGESTS shardtool-mpi)
+# NCCL and cuBLASLt are opened, too. Debian has neither; these are NVIDIA's names, and cuBLASLt is in libcublas.
+set(suggested shardtool-mpi libnccl2)
+if(SHARDTOOL_CUDA)
+  list(APPEND suggested libcublas-${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR})
+endif()
+list(JOIN suggested ", " CPACK_DEBIAN_CLI_PACKAGE_SUGGESTS)
 set(CPACK_COMPONENT_MPI_DESCRIPTION
     "The plugin with which several processes of shardtool speak MPI. Launches over
 TCP do not need it.")
