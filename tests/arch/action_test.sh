@@ -15,6 +15,10 @@ export LC_ALL=C PATH="$scratch/bin:$PATH" HOME="$scratch" GIT_CONFIG_NOSYSTEM=1
 unset GIT_DIR GIT_WORK_TREE PULL_REQUEST FORCE_COLOR CLICOLOR_FORCE SHARDTOOL_COLOR
 cd "$scratch/repository"
 
+# The action installs what the quickstart does.
+found=$(sed -n 's/^ *run: \(source .*\) && install_packages "\${build_packages\[@\]}".*/\1/p' "$samples/ci/action.yml")
+GITHUB_ACTION_PATH=$samples/ci bash -euc "$found"' && [[ " ${build_packages[*]} " == *" libre2-dev "* ]]'
+
 commit() {
   git add --all
   git -c user.name=test -c user.email=test@example.invalid commit --quiet --message "$1"
