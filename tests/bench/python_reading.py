@@ -90,22 +90,28 @@ def bench_reading(folder, gigabytes, rounds, framework, megabytes):
             for name in names:
                 touch(f.get_tensor(name))
 
-    def slices():
-        ck = st.open(path)
-        for name in names:
-            touch(ck.get_slice(name, framework=framework)[:, :512])
-
-    def safe_slices():
-        with safe_open(path, framework=framework) as f:
+    def subscripts(subscript):
+        """Reads this part of every tensor by each of the two."""
+        def shardtool():
+            ck = st.open(path)
             for name in names:
-                touch(f.get_slice(name)[:, :512])
+                touch(ck.get_slice(name, framework=framework)[subscript])
+
+        def safetensors():
+            with safe_open(path, framework=framework) as f:
+                for name in names:
+                    touch(f.get_slice(name)[subscript])
+
+        return {"shardtool": shardtool, "safe_open": safetensors}
 
     bytes = path.stat().st_size
     report(f"{framework} {megabytes} MB tensors", bytes,
            medians(rounds, {"shardtool": shardtool, "safe_open": safetensors, "readinto": lambda: plain_copy(path, buffer)}),
            "safe_open")
-    report(f"{framework} an eighth of columns", bytes // 8, medians(rounds, {"shardtool": slices, "safe_open": safe_slices}),
-           "safe_open")
+    for title, subscript, part in (("the first 10 rows", slice(10), 10 * count * 8192),
+                                   ("a half in one piece", slice(rows // 2, None), (rows - rows // 2) * count * 8192),
+                                   ("an eighth of columns", (slice(None), slice(512)), bytes // 8)):
+        report(f"{framework} {title}", part, medians(rounds, subscripts(subscript)), "safe_open")
     path.unlink()
 
 

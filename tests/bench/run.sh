@@ -39,6 +39,18 @@ run uring_bench "$scratch/uring"
 printf '\nshares_bench\n'
 bash "$root/tests/bench/shares_bench.sh" "$build/cli/shardtool" "$scratch"
 
+# The environment with the wheel that `tests/run.sh --python` has made.
+printf '\npython_reading\n'
+python=
+for candidate in "$root"/build/wheel/*-venv/bin/python; do
+  [[ ! -x $candidate ]] || python=$candidate
+done
+if [[ $python ]]; then
+  "$python" "$root/tests/bench/python_reading.py" "$scratch"
+else
+  echo "not built: run bash tests/run.sh --python"
+fi
+
 printf '\ns3_bench\n'
 bash "$root/tests/bench/s3_bench.sh" "$build/cli/shardtool" "$scratch"
 
