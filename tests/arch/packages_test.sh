@@ -31,6 +31,7 @@ if [[ $components == *cli* ]]; then
   # No program writes to a pipe whose reader stops at its first match: it would end with SIGPIPE.
   dpkg-deb -f "$scratch"/shardtool_*.deb >"$scratch/control"
   grep -q '^Depends: .*libc6 (>= ' "$scratch/control"
+  grep -q '^Suggests: .*libnccl2' "$scratch/control"
   grep '^Description: ' "$scratch/control"
   for file in share/doc/shardtool/copyright share/bash-completion/completions/shardtool \
     share/shardtool/schemas/mapping-v1.json share/shardtool/family/llama.json; do

@@ -1,7 +1,9 @@
 """The wheel: the program, the stubs, and the snippets of the documents."""
 
 import ast
+import importlib.metadata
 import inspect
+import json
 import re
 import shutil
 import subprocess
@@ -33,6 +35,14 @@ def test_program_and_module_need_no_library_that_a_bare_system_lacks(program):
     assert needed(program) <= SYSTEM
     # `auditwheel repair` copies RE2 into the wheel.
     assert {name.split("-")[0] for name in needed(_core.__file__) - SYSTEM} <= {"libstdc++", "libgcc_s", "libre2"}
+
+
+def test_the_wheel_lists_the_libraries_that_it_holds_and_those_that_it_opens():
+    (bill,) = [file for file in importlib.metadata.files("shardtool") if file.name.endswith(".cdx.json")]
+    parts = {part["name"]: part["version"] for part in json.loads(bill.read_text())["components"]}
+    assert parts.keys() >= {"fmt", "re2", "xxhash", "openssl", "nanobind", "robin-map"} and all(parts.values())
+    opened = [line.split(";")[0] for line in importlib.metadata.requires("shardtool") if line.endswith('extra == "cuda"')]
+    assert {re.split("[<>=]", name)[0] for name in opened} == {"nvidia-cuda-runtime", "nvidia-nccl-cu13", "nvidia-cublas"}
 
 
 def test_nothing_imports_torch_or_numpy_unless_asked():
