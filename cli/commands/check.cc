@@ -91,6 +91,7 @@ void print_report(Output& out, const Style& style, const std::string& format, bo
   if (format == "sarif") return print_findings_sarif(out, report);
   if (format == "junit") return print_findings_junit(out, report);
   if (format == "gitlab") return print_findings_gitlab(out, report);
+  if (format == "md") return out.write(findings_markdown(report));
   print_findings_text(out, style, report);
 }
 
@@ -189,9 +190,10 @@ std::vector<Argument> check_arguments(CheckArgs& args) {
        .target = &args.from_layout},
       {.name = "--format",
        .value = "FORMAT",
-       .help = "how findings are printed; github when GITHUB_ACTIONS is true",
+       .help = "how findings are printed, md as a comment for a pull request; github when "
+               "GITHUB_ACTIONS is true",
        .target = &args.format,
-       .choices = {"text", "json", "github", "sarif", "junit", "gitlab"}},
+       .choices = {"text", "json", "github", "sarif", "junit", "gitlab", "md"}},
       {.name = "--output",
        .value = "FILE",
        .help =

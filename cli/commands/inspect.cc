@@ -63,11 +63,14 @@ ExitCode run_inspect(const InspectArgs& args, Session& session) {
   auto options = to_options(args);
   require_free(args.html);
   options.list_tensors = view.tensors || session.json();
-  options.draws = args.html.has_value();
+  const bool is_comment = view.summary && view.format == TableFormat::kMarkdown;
+  options.draws = args.html.has_value() || is_comment;
   const auto report = api::inspect(options);
   if (args.html) write_summary_page(args.html, report);
   if (session.json() || args.format == "json") {
     session.document("inspect", Status::kOk, [&](JsonWriter& json) { write_fields(json, report); });
+  } else if (is_comment) {
+    session.out().write(markdown(report, view));
   } else {
     print_text(session, report, view);
     if (args.filter && report.list.empty()) {
@@ -91,8 +94,9 @@ InspectView to_view(const InspectArgs& args) {
   InspectView view;
   const auto format = args.format.value_or("text");
   view.format = table_format(format);
-  view.tensors = args.tensors || args.query || args.filter || format != "text";
-  view.summary = !args.query && format == "text";
+  const bool has_summary = format == "text" || format == "md";
+  view.tensors = args.tensors || args.query || args.filter || !has_summary;
+  view.summary = format == "text" ? !args.query : !view.tensors;
   if (args.query) view.columns = to_columns(*args.query);
   if (!args.by) return view;
   view.by_dtype = view.by_module = false;
@@ -135,7 +139,9 @@ Command inspect_command(InspectArgs& args) {
             .target = &args.query},
            {.name = "--format",
             .value = "FORMAT",
-            .help = "how tensors are listed; json is the document of --json",
+            .help =
+                "how tensors are listed; md without a list is the summary as a comment for a pull "
+                "request, json the document of --json",
             .target = &args.format,
             .choices = {"text", "csv", "tsv", "md", "json"}},
            {.name = "--by",

@@ -58,14 +58,19 @@ ExitCode run_plan_diff(const PlanArgs& args, Session& session) {
         .help("for example: shardtool plan diff a.json b.json");
   }
   require_free(args.html);
-  api::PlanDiff diff = api::diff_plans(args.sources[1], args.sources[2], args.html.has_value());
+  const bool shows_plans = args.html || args.format == "md";
+  api::PlanDiff diff = api::diff_plans(args.sources[1], args.sources[2], shows_plans);
   const Status status = diff.equal() ? Status::kOk : Status::kFindings;
   if (args.html) {
     write_diff_page(args.html, status, diff);
     diff.plans = {};
   }
-  if (session.json()) {
+  if (session.json() || args.format == "json") {
     session.document("plan_diff", status, [&](JsonWriter& json) { write_fields(json, diff); });
+  } else if (args.format == "csv") {
+    print_csv(session, diff);
+  } else if (args.format == "md") {
+    session.out().write(markdown(diff));
   } else {
     print_text(session, diff);
   }
@@ -112,9 +117,10 @@ ExitCode run_plan(const PlanArgs& args, Session& session) {
     session.out().write(report.emitted);
   } else if (session.json() || args.format == "json") {
     session.document("plan", status, [&](JsonWriter& json) { write_fields(json, report); });
-  } else if (args.format == "csv" || args.format == "md") {
-    print_tables(session, report,
-                 args.format == "csv" ? TableFormat::kCsv : TableFormat::kMarkdown);
+  } else if (args.format == "csv") {
+    print_csv(session, report);
+  } else if (args.format == "md") {
+    session.out().write(markdown(report));
   } else {
     print_text(session, report);
     if (args.output) {

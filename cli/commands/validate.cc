@@ -25,9 +25,11 @@ constexpr i64 kDefaultTokens = 8;
 ExitCode run_demo(const ValidateArgs& args, Session& session) {
   const auto report = api::run_demo(to_demo_options(args));
   const bool passed = report.demo.passed;
-  if (session.json()) {
+  if (session.json() || args.format == "json") {
     session.document("validate_demo", passed ? Status::kOk : Status::kFindings,
                      [&report](JsonWriter& json) { write_fields(json, report); });
+  } else if (args.format == "md") {
+    session.out().write(markdown(report));
   } else {
     print_text(session, report);
   }
@@ -46,7 +48,7 @@ ExitCode run_validate(const ValidateArgs& args, Session& session) {
   const auto report = validated(options, session);
   write_page(args.html, "validate", status_of(report),
              [&report](JsonWriter& json) { write_fields(json, report); });
-  return give_verdict(session, report);
+  return give_verdict(session, report, args.format.value_or("text"));
 }
 
 /// Flags of the inputs to compare.
@@ -277,6 +279,12 @@ Command validate_command(ValidateArgs& args) {
       .run = [&args](Session& session) { return run_validate(args, session); }};
   append(command.arguments, proof_arguments(args));
   append(command.arguments, share_arguments(args));
+  command.arguments.push_back(
+      {.name = "--format",
+       .value = "FORMAT",
+       .help = "how the report is printed, md as a comment for a pull request",
+       .target = &args.format,
+       .choices = {"text", "json", "md"}});
   command.arguments.push_back(html_argument(args.html));
   append(command.arguments, demo_arguments(args));
   std::vector<Argument> engine = engine_arguments(args.engine);

@@ -35,6 +35,7 @@ struct ValidateArgs {
   std::optional<std::string> share = {};
   std::optional<std::string> verdicts = {};
   std::optional<std::string> html = {};
+  std::optional<std::string> format = {};
   ResourceArgs resources = {};
 };
 

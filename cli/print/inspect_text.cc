@@ -5,11 +5,13 @@
 
 #include <algorithm>
 
-#include "cli/print/text.h"
+#include "cli/print/report/markdown.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {
+
+constexpr size_t kMaxPath = 4000;
 
 /// "4096x4096", without commas and blanks, so that it is one cell in every format.
 std::string shape_cell(const Shape& shape) {
@@ -61,39 +63,50 @@ Table group_table(std::string_view title, const std::vector<api::InspectGroup>& 
   return table;
 }
 
-std::string title_line(const Style& style, const api::InspectReport& report) {
-  auto text = fmt::format("{}  ({}, {} file{}", style.bold(quote_for_message(report.path, 4000)),
-                          report.format, report.files, report.files == 1 ? "" : "s");
+/// "safetensors, 2 files, LlamaForCausalLM".
+std::string form_text(const api::InspectReport& report) {
+  auto text =
+      fmt::format("{}, {} file{}", report.format, report.files, report.files == 1 ? "" : "s");
   const auto& model = report.architecture.empty() ? report.model_type : report.architecture;
-  if (!model.empty()) text += ", " + quote_for_message(model);
-  return text + ")\n";
+  return model.empty() ? text : text + ", " + quote_for_message(model);
 }
 
-std::string config_line(const std::map<std::string, i64>& config) {
-  std::string line;
-  for (const auto& [name, value] : config) line += fmt::format("  {} {}", name, value);
-  return line.empty() ? line : line + "\n";
+std::string config_text(const std::map<std::string, i64>& config) {
+  std::string text;
+  for (const auto& [name, value] : config)
+    text += fmt::format("{}{} {}", text.empty() ? "" : "  ", name, value);
+  return text;
 }
 
-std::string mesh_line(const api::InspectReport& report) {
+std::string mesh_text(const api::InspectReport& report) {
   const auto& bytes = report.bytes_per_rank;
-  auto line = fmt::format("  mesh {}", to_string(*report.mesh));
-  if (!bytes.empty()) {
-    const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
-    line += fmt::format("  {} ranks, {}", bytes.size(), format_bytes(*least));
-    line += *least == *most ? " each" : fmt::format(" to {} each", format_bytes(*most));
+  auto text = to_string(*report.mesh);
+  if (bytes.empty()) return text;
+  const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
+  text += fmt::format("  {} ranks, {}", bytes.size(), format_bytes(*least));
+  return text + (*least == *most ? " each" : fmt::format(" to {} each", format_bytes(*most)));
+}
+
+/// One row per rule, with its largest tensor as the example.
+Table rules_table(const std::vector<api::DrawnRule>& rules) {
+  Table table{{{"rule"}, {"tensors", true}, {"bytes", true}, {"axes"}, {"such as"}}, {}};
+  for (const api::DrawnRule& rule : rules) {
+    table.rows.push_back({rule.example.rule, format_count(rule.tensors), format_bytes(rule.bytes),
+                          axes_cell(rule.example.axes), rule.example.name});
   }
-  return line + "\n";
+  return table;
 }
 
 void print_summary(Session& session, const api::InspectReport& report, const InspectView& view) {
   auto& out = session.out();
-  out.write(title_line(session.out_style(), report));
+  out.write(fmt::format("{}  ({})\n",
+                        session.out_style().bold(quote_for_message(report.path, kMaxPath)),
+                        form_text(report)));
   out.write(fmt::format("  parameters {}  tensors {}  bytes {} ({})\n",
                         format_count(report.parameters), format_count(report.tensors),
                         format_count(report.bytes), format_bytes(report.bytes)));
-  out.write(config_line(report.config));
-  if (report.mesh) out.write(mesh_line(report));
+  if (!report.config.empty()) out.write("  " + config_text(report.config) + "\n");
+  if (report.mesh) out.write("  mesh " + mesh_text(report) + "\n");
   if (view.by_dtype) {
     print_table(out, group_table("dtype", report.dtypes, report.bytes), TableFormat::kText);
   }
@@ -118,6 +131,21 @@ const std::vector<InspectColumn>& inspect_columns() {
       {"axes", false, [](const Tensor& tensor) { return axes_cell(tensor.axes); }},
   };
   return kColumns;
+}
+
+std::string markdown(const api::InspectReport& report, const InspectView& view) {
+  MarkdownReport out("shardtool inspect of " + report.path);
+  out.fact("holds", fmt::format("{} parameters in {}, {}", format_count(report.parameters),
+                                plural(report.tensors, "tensor"), format_bytes(report.bytes)));
+  out.fact("format", form_text(report));
+  if (!report.config.empty()) out.fact("config", config_text(report.config));
+  if (report.mesh) out.fact("mesh", mesh_text(report));
+  if (!report.preset.empty()) out.fact("suggested preset", report.preset);
+  for (const std::string& warning : report.warnings) out.fact("warning", warning);
+  if (!report.rules.empty()) out.table(rules_table(report.rules));
+  if (view.by_dtype) out.table(group_table("dtype", report.dtypes, report.bytes));
+  if (view.by_module) out.table(group_table("module", report.modules, report.bytes));
+  return out.take();
 }
 
 void print_text(Session& session, const api::InspectReport& report, const InspectView& view) {

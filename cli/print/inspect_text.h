@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,5 +31,8 @@ struct InspectView {
 const std::vector<InspectColumn>& inspect_columns();
 
 void print_text(Session& session, const api::InspectReport& report, const InspectView& view);
+/// Returns the summary, with the rules of a layout and the warnings, as a comment for a pull
+/// request.
+std::string markdown(const api::InspectReport& report, const InspectView& view);
 
 }  // namespace shardtool::cli

@@ -30,13 +30,13 @@ std::string roofline_text(const Roofline& roof) {
   return text + ")";
 }
 
-void print_phase(Session& session, const char* label, const std::string& what,
+void print_phase(ReportWriter& out, const char* label, const std::string& what,
                  const PhasePrice& phase) {
   i64 sent = 0;
   for (const CommRow& row : phase.comm) sent += row.count * row.wire_bytes_per_rank;
   std::string text = fmt::format("{}: {}", what, roofline_text(*phase.roofline));
   if (sent > 0) text += fmt::format("; {} sent per device", format_bytes(sent));
-  session.out().write(labelled(session.out_style(), label, text));
+  out.fact(label, text);
 }
 
 Table table_of_collectives() {
@@ -64,11 +64,11 @@ void add_rows(Table& table, const char* phase, const std::vector<CommRow>& rows)
   }
 }
 
-void print_collectives(Session& session, const api::CostReport& cost) {
+void print_collectives(ReportWriter& out, const api::CostReport& cost) {
   Table table = table_of_collectives();
   if (cost.workload.prompt_len > 1) add_rows(table, "prefill", cost.price->prefill.comm);
   add_rows(table, "decode", cost.price->decode.comm);
-  if (!table.rows.empty()) print_table(session.out(), table, TableFormat::kText);
+  if (!table.rows.empty()) out.table(table);
 }
 
 void write_rows(JsonWriter& json, std::string_view name, const std::vector<CommRow>& rows,
@@ -125,34 +125,32 @@ std::string fabric_text(const plan::HardwareProfile& profile) {
 
 }  // namespace
 
-void print_cost(Session& session, const api::CostReport& cost) {
+void print_cost(ReportWriter& out, const api::CostReport& cost) {
   if (!cost.untimed.empty()) {
-    session.out().write(labelled(session.out_style(), "forward", "not timed: " + cost.untimed));
+    out.fact("forward", "not timed: " + cost.untimed);
   }
   if (cost.profile.empty()) return;
   if (!cost.price) {
-    session.out().write(
-        labelled(session.out_style(), "forward", "not priced: " + quote_for_message(cost.why_not)));
+    out.fact("forward", "not priced: " + quote_for_message(cost.why_not));
     return;
   }
   const model::ReplicaWorkload& workload = cost.workload;
   if (workload.prompt_len > 1) {
-    print_phase(session, "prefill",
+    print_phase(out, "prefill",
                 fmt::format("{} x {}", workload.batch, plural(workload.prompt_len, "token")),
                 cost.price->prefill);
   }
   print_phase(
-      session, "decode",
+      out, "decode",
       fmt::format("{} x 1 token, context {}", workload.batch, format_count(workload.context)),
       cost.price->decode);
-  print_collectives(session, cost);
-  session.out().write(labelled(
-      session.out_style(), "model",
-      fmt::format("a roofline on {}, no forecast; collectives within {:.0f}% of measured ones",
-                  cost.profile, 100 * plan::kTimeErrorBand)));
+  print_collectives(out, cost);
+  out.fact("model",
+           fmt::format("a roofline on {}, no forecast; collectives within {:.0f}% of measured ones",
+                       cost.profile, 100 * plan::kTimeErrorBand));
 }
 
-void print_training_comm(Session& session, const std::vector<CommRow>& rows, bool timed) {
+void print_training_comm(ReportWriter& out, const std::vector<CommRow>& rows, bool timed) {
   if (rows.empty()) return;
   Table table = table_of_collectives();
   add_rows(table, "training step", rows);
@@ -160,7 +158,7 @@ void print_training_comm(Session& session, const std::vector<CommRow>& rows, boo
     table.columns.pop_back();
     for (auto& row : table.rows) row.pop_back();
   }
-  print_table(session.out(), table, TableFormat::kText);
+  out.table(table);
 }
 
 void write_training_comm(JsonWriter& json, const std::vector<CommRow>& rows, bool timed) {
@@ -216,7 +214,7 @@ std::optional<Service> service_of(const api::CostReport& cost, double price_per_
 
 }  // namespace
 
-void print_service(Session& session, const api::CostReport& cost, double price_per_hour) {
+void print_service(ReportWriter& out, const api::CostReport& cost, double price_per_hour) {
   const auto service = service_of(cost, price_per_hour);
   if (!service) return;
   std::string text = fmt::format("at most {} output tokens per second ({})",
@@ -228,7 +226,7 @@ void print_service(Session& session, const api::CostReport& cost, double price_p
   }
   if (service->price_per_million > 0)
     text += fmt::format("; at least {:.3g} per million of them", service->price_per_million);
-  session.out().write(labelled(session.out_style(), "service", text));
+  out.fact("service", text);
 }
 
 void write_service(JsonWriter& json, const api::CostReport& cost, double price_per_hour) {
@@ -243,9 +241,8 @@ void write_service(JsonWriter& json, const api::CostReport& cost, double price_p
 }
 
 void print_calibrated(Session& session, const plan::HardwareProfile& profile) {
-  const auto line = [&](const char* label, const std::string& text) {
-    session.out().write(labelled(session.out_style(), label, text));
-  };
+  TextReport out(session.out(), session.out_style());
+  const auto line = [&](const char* label, const std::string& text) { out.fact(label, text); };
   line("measured", fmt::format("{}: {}", profile.measured->host, profile.description));
   line("memory", fmt::format("{:g} GB/s", profile.memory_gb_per_s));
   line("GEMM", fmt::format("{:g} TFLOP/s", profile.rates.bf16_tflops));
@@ -262,10 +259,11 @@ void print_calibrated(Session& session, const plan::HardwareProfile& profile) {
                             format_bytes(bytes), plan::format_modelled_us(us)});
     }
   }
-  print_table(session.out(), table, TableFormat::kText);
+  out.table(table);
 }
 
 void print_text(Session& session, const std::vector<plan::HardwareProfile>& profiles) {
+  TextReport out(session.out(), session.out_style());
   Table table{{{"profile"},
                {"memory", true},
                {"GB/s", true},
@@ -279,7 +277,7 @@ void print_text(Session& session, const std::vector<plan::HardwareProfile>& prof
                           fmt::format("{:g}", profile.rates.bf16_tflops),
                           fmt::format("{:g}", profile.network_gb_per_s), fabric_text(profile)});
   }
-  print_table(session.out(), table, TableFormat::kText);
+  out.table(table);
 }
 
 void write_fields(JsonWriter& json, const std::vector<plan::HardwareProfile>& profiles) {

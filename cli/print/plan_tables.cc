@@ -207,15 +207,6 @@ Table methods_table(const plan::ReshardPlan& reshard, bool exact) {
   return table;
 }
 
-Table ranks_table(const plan::ReshardPlan& reshard, bool exact) {
-  Table table{{{"rank", true}, {"sends", true}, {"receives", true}, {"peak", true}}, {}};
-  for (const plan::RankLoad& rank : reshard.per_rank) {
-    table.rows.push_back({fmt::format("{}", rank.rank), bytes_cell(rank.send, exact),
-                          bytes_cell(rank.receive, exact), bytes_cell(rank.peak_bytes, exact)});
-  }
-  return table;
-}
-
 Table moves_table(const api::PlanReport& report, bool exact) {
   const plan::ReshardPlan& reshard = *report.reshard;
   Table table{

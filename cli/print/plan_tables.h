@@ -22,8 +22,6 @@ Table devices_table(const api::MemoryReport& memory, bool exact);
 Table layouts_table(const std::vector<api::LayoutRow>& rows, bool exact);
 /// Compares the direct plan with renumbered ranks and with gathering first.
 Table methods_table(const plan::ReshardPlan& reshard, bool exact);
-/// Bytes that every device sends, receives and holds at most.
-Table ranks_table(const plan::ReshardPlan& reshard, bool exact);
 /// The tensors that move, sorted by name as in the reshard.
 Table moves_table(const api::PlanReport& report, bool exact);
 /// Senders, receivers and bytes of one tensor.

@@ -1,10 +1,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
 
+#include "cli/print/html/json_view.h"
 #include "cli/print/plan.h"
+#include "cli/print/plan_change.h"
 #include "cli/print/plan_cost.h"
 #include "cli/print/plan_tables.h"
+#include "cli/print/report/markdown.h"
 #include "cli/print/text.h"
 #include "lib/api/plan.h"
 #include "lib/api/planning/plan_diff.h"
@@ -30,20 +35,17 @@ std::string largest_text(const api::MemoryReport& memory) {
   return fmt::format("{}, {}", memory.largest_part, format_bytes(memory.largest_bytes));
 }
 
-void print_verdict(Session& session, const api::MemoryReport& memory) {
-  const auto& style = session.out_style();
+void print_verdict(ReportWriter& out, const api::MemoryReport& memory) {
   const i64 total = memory.devices[memory.fullest].total;
   if (!memory.fits) {
-    session.out().write(labelled(style, "needs",
-                                 fmt::format("{} {}; the largest part is {}", format_bytes(total),
-                                             on_devices(memory), largest_text(memory))));
+    out.fact("needs", fmt::format("{} {}; the largest part is {}", format_bytes(total),
+                                  on_devices(memory), largest_text(memory)));
     return;
   }
-  session.out().write(
-      labelled(style, *memory.fits ? "fits" : "too big",
-               fmt::format("{} of {} ({}) {}; the largest part is {}", format_bytes(total),
-                           format_bytes(memory.budget), percent_text(total, memory.budget),
-                           on_devices(memory), largest_text(memory))));
+  out.fact(*memory.fits ? "fits" : "too big",
+           fmt::format("{} of {} ({}) {}; the largest part is {}", format_bytes(total),
+                       format_bytes(memory.budget), percent_text(total, memory.budget),
+                       on_devices(memory), largest_text(memory)));
 }
 
 std::string advice_text(const api::FitAdvice& advice, bool fits) {
@@ -58,7 +60,7 @@ std::string advice_text(const api::FitAdvice& advice, bool fits) {
   return fmt::format("--memory-fraction down to {} fits", advice.value);
 }
 
-void print_cache(Session& session, const api::MemoryReport& memory) {
+void print_cache(ReportWriter& out, const api::MemoryReport& memory) {
   const api::PlanDevice& device = memory.devices[memory.fullest];
   if (device.kv_per_token == 0) return;
   i64 all = 0;
@@ -76,11 +78,11 @@ void print_cache(Session& session, const api::MemoryReport& memory) {
                         is_group ? fmt::format("the {} devices of a sequence", devices) : "all");
   }
   if (room) text += fmt::format("; the budget leaves room for {} tokens", format_count(*room));
-  session.out().write(labelled(session.out_style(), "cache", text));
+  out.fact("cache", text);
 }
 
 /// "8 of this layout, on 64 devices in all; ZeRO 1 partitions the optimizer's state among them".
-void print_replicas(Session& session, const api::PlannedReplicas& replicas) {
+void print_replicas(ReportWriter& out, const api::PlannedReplicas& replicas) {
   constexpr const char* kPartitioned[] = {"", "the optimizer's state",
                                           "gradients and the optimizer's state",
                                           "weights, gradients and the optimizer's state"};
@@ -90,22 +92,23 @@ void print_replicas(Session& session, const api::PlannedReplicas& replicas) {
   if (replicas.zero_stage > 0)
     text += fmt::format("; ZeRO {} partitions {} among them", replicas.zero_stage,
                         kPartitioned[replicas.zero_stage]);
-  session.out().write(labelled(session.out_style(), "replicas", text));
+  out.fact("replicas", text);
 }
 
-void print_rows(Session& session, const char* title, const std::vector<api::LayoutRow>& rows) {
+void print_rows(ReportWriter& out, const char* title, const std::vector<api::LayoutRow>& rows) {
   if (rows.empty()) return;
-  session.out().write(session.out_style().bold(title) + "\n");
-  print_table(session.out(), layouts_table(rows, false), TableFormat::kText);
+  out.title(title);
+  out.table(layouts_table(rows, false));
 }
 
-void print_memory(Session& session, const api::MemoryReport& memory) {
-  print_verdict(session, memory);
-  for (const api::FitAdvice& advice : memory.advice) {
-    session.out().write(
-        labelled(session.out_style(), "", advice_text(advice, memory.fits.value_or(true))));
-  }
-  print_table(session.out(), parts_table(memory, false), TableFormat::kText);
+void print_verdict_and_advice(ReportWriter& out, const api::MemoryReport& memory) {
+  print_verdict(out, memory);
+  for (const api::FitAdvice& advice : memory.advice)
+    out.fact("", advice_text(advice, memory.fits.value_or(true)));
+}
+
+void print_memory(ReportWriter& out, const api::MemoryReport& memory) {
+  out.table(parts_table(memory, false));
   const Table devices = devices_table(memory, false);
   if (devices.rows.size() > 1 && devices.rows.size() <= kShownDevices) {
     Table totals{{{"devices"}, {"weights", true}, {"total", true}, {"fits"}}, {}};
@@ -113,11 +116,11 @@ void print_memory(Session& session, const api::MemoryReport& memory) {
     for (const auto& row : devices.rows) {
       totals.rows.push_back({row[0], row[memory.classes.size() + 1], row[n - 2], row[n - 1]});
     }
-    print_table(session.out(), totals, TableFormat::kText);
+    out.table(totals);
   }
-  print_cache(session, memory);
-  print_rows(session, "what if", memory.what_if);
-  print_rows(session, "compared", memory.compare);
+  print_cache(out, memory);
+  print_rows(out, "what if", memory.what_if);
+  print_rows(out, "compared", memory.compare);
 }
 
 std::string gap_text(const plan::ReshardPlan& reshard) {
@@ -127,25 +130,21 @@ std::string gap_text(const plan::ReshardPlan& reshard) {
                            format_bytes(reshard.lower_bound));
 }
 
-void print_answer(Session& session, const api::PlanReport& report) {
+void print_answer(ReportWriter& out, const api::PlanReport& report) {
   const plan::ReshardPlan& reshard = *report.reshard;
-  const auto& style = session.out_style();
   if (reshard.changes == 0) {
-    session.out().write(
-        labelled(style, "moves",
-                 fmt::format("nothing: {} and {} are the same for "
-                             "all {}",
-                             report.from, report.to,
-                             plural(static_cast<i64>(report.tensors.size()), "tensor"))));
+    out.fact("moves", fmt::format("nothing: {} and {} are the same for "
+                                  "all {}",
+                                  report.from, report.to,
+                                  plural(static_cast<i64>(report.tensors.size()), "tensor")));
     return;
   }
   const char* verb = reshard.from_storage ? "are read" : "move";
-  session.out().write(labelled(
-      style, "moves",
-      fmt::format("{} of {} {} from {} to {}, {} stay; {} of {}", format_bytes(reshard.bytes_moved),
-                  format_bytes(reshard.bytes_total), verb, report.from, report.to,
-                  format_bytes(reshard.bytes_kept), format_count(reshard.changes),
-                  plural(static_cast<i64>(report.tensors.size()), "tensor"))));
+  out.fact("moves", fmt::format("{} of {} {} from {} to {}, {} stay; {} of {}",
+                                format_bytes(reshard.bytes_moved),
+                                format_bytes(reshard.bytes_total), verb, report.from, report.to,
+                                format_bytes(reshard.bytes_kept), format_count(reshard.changes),
+                                plural(static_cast<i64>(report.tensors.size()), "tensor")));
 }
 
 /// Describes the traffic between nodes, its unavoidable part, and the bytes saved.
@@ -175,7 +174,7 @@ std::string files_text(const plan::ReshardPlan& reshard) {
   return text;
 }
 
-void print_time(Session& session, const plan::ReshardTime& time) {
+void print_time(ReportWriter& out, const plan::ReshardTime& time) {
   std::string text;
   const auto add = [&text](const std::string& part) { text += (text.empty() ? "" : "; ") + part; };
   if (time.network_us) {
@@ -192,11 +191,10 @@ void print_time(Session& session, const plan::ReshardTime& time) {
   } else {
     text += fmt::format("; at full rates, within {:.0f}%", 100 * plan::kReshardErrorBand);
   }
-  session.out().write(labelled(session.out_style(), "time", text));
+  out.fact("time", text);
 }
 
-void print_loads(Session& session, const plan::ReshardPlan& reshard) {
-  const auto& style = session.out_style();
+void print_loads(ReportWriter& out, const plan::ReshardPlan& reshard) {
   const auto most = [&](i64 plan::RankLoad::*load) {
     return *std::max_element(reshard.per_rank.begin(), reshard.per_rank.end(),
                              [load](const auto& a, const auto& b) { return a.*load < b.*load; });
@@ -206,22 +204,20 @@ void print_loads(Session& session, const plan::ReshardPlan& reshard) {
   auto text = fmt::format("rank {} receives {}", receiver.rank, format_bytes(receiver.receive));
   if (!reshard.from_storage)
     text = fmt::format("rank {} sends {}, ", sender.rank, format_bytes(sender.send)) + text;
-  session.out().write(labelled(style, "busiest", text));
-  session.out().write(labelled(style, "messages",
-                               fmt::format("{} between {} pairs{}", format_count(reshard.transfers),
-                                           format_count(reshard.pairs), nodes_text(reshard))));
-  session.out().write(
-      labelled(style, "memory",
-               fmt::format("peak {} on a device, tensor after tensor; lower bound {}",
-                           format_bytes(reshard.peak_bytes), format_bytes(reshard.peak_bound))));
-  session.out().write(labelled(style, "files", files_text(reshard)));
+  out.fact("busiest", text);
+  out.fact("messages", fmt::format("{} between {} pairs{}", format_count(reshard.transfers),
+                                   format_count(reshard.pairs), nodes_text(reshard)));
+  out.fact("memory",
+           fmt::format("peak {} on a device, tensor after tensor; lower bound {}",
+                       format_bytes(reshard.peak_bytes), format_bytes(reshard.peak_bound)));
+  out.fact("files", files_text(reshard));
 }
 
-void print_renumbering(Session& session, const plan::ReshardPlan& reshard) {
+void print_renumbering(ReportWriter& out, const plan::ReshardPlan& reshard) {
   if (!reshard.renumbering && !reshard.from_storage) {
-    session.out().write(labelled(session.out_style(), "renumber",
-                                 "whether other ranks would move less is not computed for so many "
-                                 "devices"));
+    out.fact("renumber",
+             "whether other ranks would move less is not computed for so many "
+             "devices");
   }
   if (!reshard.renumbering || reshard.renumbering->bytes_moved == reshard.bytes_moved) return;
   const auto& devices = reshard.renumbering->device_of_rank;
@@ -235,23 +231,21 @@ void print_renumbering(Session& session, const plan::ReshardPlan& reshard) {
     line += fmt::format("; no numbering moves less than {}",
                         format_bytes(reshard.renumbering->lower_bound));
   }
-  session.out().write(labelled(session.out_style(), "renumber", line));
+  out.fact("renumber", line);
 }
 
-void print_reshard(Session& session, const api::PlanReport& report) {
+void print_reshard(ReportWriter& out, const api::PlanReport& report) {
   const plan::ReshardPlan& reshard = *report.reshard;
-  print_answer(session, report);
   if (reshard.changes == 0) return;
-  print_table(session.out(), methods_table(reshard, false), TableFormat::kText);
-  session.out().write(labelled(session.out_style(), "bound", gap_text(reshard)));
-  print_renumbering(session, reshard);
-  print_loads(session, reshard);
-  if (report.reshard_time) print_time(session, *report.reshard_time);
+  out.table(methods_table(reshard, false));
+  out.fact("bound", gap_text(reshard));
+  print_renumbering(out, reshard);
+  print_loads(out, reshard);
+  if (report.reshard_time) print_time(out, *report.reshard_time);
   if (report.explained) {
-    session.out().write(labelled(session.out_style(), "tensor",
-                                 quote_for_message(report.tensors[*report.explained])));
+    out.fact("tensor", quote_for_message(report.tensors[*report.explained]));
     const auto& each = reshard.groups[reshard.group_of_tensor[*report.explained]].each;
-    print_table(session.out(), transfers_table(each, false), TableFormat::kText);
+    out.table(transfers_table(each, false));
   }
 }
 
@@ -263,68 +257,132 @@ bool is_of_one(const api::PlanChange& change) {
          field.starts_with("reshard/per_rank/") || field.starts_with("reshard/renumbered/ranks/");
 }
 
+namespace {
+
+void print_costs(ReportWriter& out, const api::PlanReport& report) {
+  if (report.replicas) print_replicas(out, *report.replicas);
+  if (report.reads) {
+    out.fact("reads", "from the object store, for data");
+    out.table(reads_table(*report.reads, false));
+  }
+  if (report.cost) print_cost(out, *report.cost);
+  print_training_comm(out, report.training_comm, report.is_timed);
+  if (report.cost) print_service(out, *report.cost, report.price_per_hour);
+  if (report.price_per_hour > 0) {
+    out.fact("price", fmt::format("{:.2f} per hour for {}", report.price_per_hour,
+                                  plural(report.devices(), "device")));
+  }
+}
+
+}  // namespace
+
 void print_text(Session& session, const api::PlanReport& report) {
   for (const auto& warning : report.warnings) session.warn(warning);
   if (session.quiet()) return;
-  if (report.reshard) print_reshard(session, report);
-  print_memory(session, report.memory);
-  if (report.replicas) print_replicas(session, *report.replicas);
-  if (report.reads) {
-    session.out().write(labelled(session.out_style(), "reads", "from the object store, for data"));
-    print_table(session.out(), reads_table(*report.reads, false), TableFormat::kText);
+  TextReport out(session.out(), session.out_style());
+  if (report.reshard) {
+    print_answer(out, report);
+    print_reshard(out, report);
   }
-  if (report.cost) print_cost(session, *report.cost);
-  print_training_comm(session, report.training_comm, report.is_timed);
-  if (report.cost) print_service(session, *report.cost, report.price_per_hour);
-  if (report.price_per_hour > 0) {
-    session.out().write(labelled(session.out_style(), "price",
-                                 fmt::format("{:.2f} per hour for {}", report.price_per_hour,
-                                             plural(report.devices(), "device"))));
-  }
+  print_verdict_and_advice(out, report.memory);
+  print_memory(out, report.memory);
+  print_costs(out, report);
 }
+
+void print_csv(Session& session, const api::PlanReport& report) {
+  print_table(session.out(),
+              report.reshard ? moves_table(report, true) : devices_table(report.memory, true),
+              TableFormat::kCsv);
+}
+
+std::string markdown(const api::PlanReport& report) {
+  MarkdownReport out(
+      fmt::format("shardtool plan of {} on {}", report.source, to_string(report.memory.mesh)));
+  print_verdict_and_advice(out, report.memory);
+  if (report.reshard) {
+    print_answer(out, report);
+    print_reshard(out, report);
+  }
+  print_memory(out, report.memory);
+  print_costs(out, report);
+  for (const std::string& warning : report.warnings) out.fact("warning", warning);
+  return out.take();
+}
+
+namespace {
+
+/// Order in which a reader wants the values that differ: the verdict, then what it is made of.
+size_t rank_of(const std::string& field) {
+  constexpr std::array<std::string_view, 6> kOrder{"verdict/", "mesh/",     "reshard/",
+                                                   "service/", "roofline/", "comm/"};
+  if (field.starts_with("verdict/advice/")) return kOrder.size();
+  const auto* const found = std::ranges::find_if(
+      kOrder, [&](std::string_view prefix) { return field.starts_with(prefix); });
+  return static_cast<size_t>(found - kOrder.begin());
+}
+
+/// The verdict of a plan's document.
+std::string document_verdict(const std::string& document) {
+  const auto json = nlohmann::ordered_json::parse(document);
+  const JsonView plan(json);
+  const JsonView verdict = plan["verdict"];
+  std::string total = format_bytes(verdict["total_bytes"].count());
+  std::string word = "needs";
+  if (verdict.has("fits")) {
+    word = verdict["fits"].truth() ? "fits:" : "too big:";
+    total += " of " + format_bytes(verdict["budget_bytes"].count());
+  }
+  return fmt::format("{} {} on the fullest of {}", word, total,
+                     plural(static_cast<i64>(plan["devices"].size()), "device"));
+}
+
+Table changes_table(const api::PlanDiff& diff) {
+  Table table{{{"value"}, {"a", true}, {"b", true}}, {}};
+  for (const api::PlanChange& change : diff.changes) {
+    if (!is_of_one(change)) table.rows.push_back({change.field, change.a, change.b});
+  }
+  return table;
+}
+
+std::string of_one_text(const api::PlanDiff& diff) {
+  const i64 of_one = std::ranges::count_if(diff.changes, is_of_one);
+  return of_one == 0 ? ""
+                     : fmt::format("{} of single devices and tensors: --json lists them",
+                                   plural(of_one, "value"));
+}
+
+}  // namespace
 
 void print_text(Session& session, const api::PlanDiff& diff) {
   if (session.quiet()) return;
-  Table table{{{"value"}, {"a", true}, {"b", true}}, {}};
-  i64 of_one = 0;
-  for (const api::PlanChange& change : diff.changes) {
-    if (is_of_one(change)) {
-      ++of_one;
-    } else {
-      table.rows.push_back({change.field, change.a, change.b});
-    }
-  }
+  const Table table = changes_table(diff);
   if (!table.rows.empty()) print_table(session.out(), table, TableFormat::kText);
-  if (of_one > 0) {
-    session.out().write(fmt::format("  and {} of single devices and tensors: --json lists them\n",
-                                    plural(of_one, "value")));
-  }
+  if (const std::string rest = of_one_text(diff); !rest.empty())
+    session.out().write("  and " + rest + "\n");
   session.out().write(diff.equal() ? "same\n" : "differs\n");
 }
 
-void print_tables(Session& session, const api::PlanReport& report, TableFormat format) {
-  const bool exact = format == TableFormat::kCsv;
-  if (exact) {
-    print_table(session.out(),
-                report.reshard ? moves_table(report, exact) : devices_table(report.memory, exact),
-                format);
-    return;
+void print_csv(Session& session, const api::PlanDiff& diff) {
+  print_table(session.out(), changes_table(diff), TableFormat::kCsv);
+}
+
+std::string markdown(const api::PlanDiff& diff) {
+  std::vector<const api::PlanChange*> changes;
+  for (const api::PlanChange& change : diff.changes) {
+    if (!is_of_one(change)) changes.push_back(&change);
   }
-  const auto section = [&](const char* title, const Table& table) {
-    session.out().write(fmt::format("\n## {}\n\n", title));
-    print_table(session.out(), table, format);
-  };
-  session.out().write(fmt::format("# {}\n", to_string(report.memory.mesh)));
-  if (report.reshard) {
-    section("Reshard", methods_table(*report.reshard, exact));
-    section("Ranks on the way", ranks_table(*report.reshard, exact));
+  std::ranges::stable_sort(changes, {}, [](const auto* change) { return rank_of(change->field); });
+  MarkdownReport out(fmt::format("shardtool plan diff: {}", diff.equal() ? "same" : "differs"));
+  out.fact("before", document_verdict(diff.plans.a));
+  out.fact("after", document_verdict(diff.plans.b));
+  Table table{{{"value"}, {"before", true}, {"after", true}, {"change", true}}, {}};
+  for (const api::PlanChange* change : changes) {
+    const auto& [field, a, b] = *change;
+    table.rows.push_back({field, value_text(field, a), value_text(field, b), growth_text(a, b)});
   }
-  section("Memory", parts_table(report.memory, exact));
-  section("Ranks", devices_table(report.memory, exact));
-  if (!report.memory.what_if.empty())
-    section("What if", layouts_table(report.memory.what_if, exact));
-  if (!report.memory.compare.empty())
-    section("Compared", layouts_table(report.memory.compare, exact));
+  if (!table.rows.empty()) out.table(table);
+  if (const std::string rest = of_one_text(diff); !rest.empty()) out.fact("more", rest);
+  return out.take();
 }
 
 }  // namespace shardtool::cli

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/print/report/markdown.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {
@@ -30,10 +31,6 @@ std::string tsv_cell(std::string_view text) {
   return replaced(replaced(replaced(text, "\\", "\\\\"), "\t", "\\t"), "\n", "\\n");
 }
 
-std::string markdown_cell(std::string_view text) {
-  return replaced(quote_for_message(text, kMaxCell), "|", "\\|");
-}
-
 template <class Cell>
 std::string joined(const std::vector<std::string>& cells, std::string_view separator, Cell cell) {
   std::string line;
@@ -54,17 +51,6 @@ void print_separated(Output& output, const Table& table, std::string_view separa
                      std::string (*cell)(std::string_view)) {
   output.write(joined(titles(table), separator, cell) + "\n");
   for (const auto& row : table.rows) output.write(joined(row, separator, cell) + "\n");
-}
-
-void print_markdown(Output& output, const Table& table) {
-  const auto line = [&output](const std::vector<std::string>& cells) {
-    output.write("| " + joined(cells, " | ", markdown_cell) + " |\n");
-  };
-  line(titles(table));
-  std::string rule = "|";
-  for (const auto& column : table.columns) rule += column.right ? " ---: |" : " --- |";
-  output.write(rule + "\n");
-  for (const auto& row : table.rows) line(row);
 }
 
 std::string aligned_line(const Table& table, const std::vector<std::string>& cells,
@@ -102,7 +88,7 @@ void print_table(Output& output, const Table& table, TableFormat format) {
     case TableFormat::kTsv:
       return print_separated(output, table, "\t", tsv_cell);
     case TableFormat::kMarkdown:
-      return print_markdown(output, table);
+      return output.write(markdown_table(table, table.rows.size()));
   }
 }
 

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/print/table.h"
-#include "cli/print/text.h"
+#include "cli/print/report/markdown.h"
 #include "cli/print/validate.h"
 #include "lib/api/demo.h"
 #include "lib/base/text.h"
@@ -87,27 +86,42 @@ void write_row(JsonWriter& json, const DemoRow& row) {
 
 }  // namespace
 
-void print_text(Session& session, const api::DemoRunReport& report) {
-  Output& out = session.out();
-  const Style& style = session.out_style();
-  if (!session.quiet()) {
-    out.write(
-        labelled(style, "demo",
-                 fmt::format("y = relu(x W0) W1 on {}, {}", plural(report.demo.devices, "rank"),
-                             engine_text(report.engine, report.accelerators))));
-    print_table(out, systems_table(report.demo), TableFormat::kText);
-    print_table(out, faults_table(report.demo), TableFormat::kText);
-    for (const std::string& reason : report.demo.not_planted) {
-      out.write(labelled(style, "note", reason));
-    }
-  }
+namespace {
+
+void print_systems(ReportWriter& out, const api::DemoRunReport& report) {
+  out.fact("demo", fmt::format("y = relu(x W0) W1 on {}, {}", plural(report.demo.devices, "rank"),
+                               engine_text(report.engine, report.accelerators)));
+  out.table(systems_table(report.demo));
+  out.table(faults_table(report.demo));
+  for (const std::string& reason : report.demo.not_planted) out.fact("note", reason);
+}
+
+void print_unexpected(ReportWriter& out, const api::DemoRunReport& report) {
   for (const DemoRow& row : report.demo.rows) {
     if (row.is_as_expected || !row.is_judged) continue;
-    out.write(fmt::format("fault    {} in {}: {}\n", row.system, row.number, row.fault));
+    out.fact("fault", fmt::format("{} in {}: {}", row.system, row.number, row.fault));
   }
-  if (session.quiet()) return;
-  out.write(fmt::format("{}: directional difference {:.1e}\n", report.demo.passed ? "pass" : "fail",
-                        report.demo.directional));
+}
+
+std::string verdict_text(const api::DemoRunReport& report) {
+  return fmt::format("{}: directional difference {:.1e}", report.demo.passed ? "pass" : "fail",
+                     report.demo.directional);
+}
+
+}  // namespace
+
+void print_text(Session& session, const api::DemoRunReport& report) {
+  TextReport out(session.out(), session.out_style());
+  if (!session.quiet()) print_systems(out, report);
+  print_unexpected(out, report);
+  if (!session.quiet()) session.out().write(verdict_text(report) + "\n");
+}
+
+std::string markdown(const api::DemoRunReport& report) {
+  MarkdownReport out("shardtool validate --demo: " + verdict_text(report));
+  print_unexpected(out, report);
+  print_systems(out, report);
+  return out.take();
 }
 
 void write_fields(JsonWriter& json, const api::DemoRunReport& report) {

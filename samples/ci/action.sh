@@ -34,10 +34,7 @@ write_plan() {
 # compared: the comment. A base without a plan is no reason to fail: the change may add the model, or mend it.
 compared() {
   if (cd "$scratch/base" && write_plan "$scratch/base.json") 2> "$scratch/why"; then
-    echo '**shardtool**: the plan, against the base branch'
-    echo '```'
-    shardtool plan diff "$scratch/base.json" "$scratch/head.json" || (($? == 1))
-    echo '```'
+    shardtool plan diff "$scratch/base.json" "$scratch/head.json" --format md || (($? == 1))
   else
     echo '**shardtool**: a new plan; the base branch has none:'
     echo '```'

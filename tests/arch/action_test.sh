@@ -33,12 +33,13 @@ export BASE SHARDTOOL_PATHS=model SHARDTOOL_PLAN='model --mapping mapping.json'
 bash "$samples/ci/action.sh" check >"$scratch/checked" 2>&1
 grep -q '0 findings' "$scratch/checked"
 bash "$samples/ci/action.sh" plan >"$scratch/comment"
-grep -qx same "$scratch/comment"
+grep -qx '### shardtool plan diff: same' "$scratch/comment"
 
 sed -i 's/"size": 4/"size": 2/' mapping.json
 commit mapping
 bash "$samples/ci/action.sh" plan >"$scratch/comment"
-grep -E "mesh/tp/size +4 +2" "$scratch/comment"
+grep -qx '### shardtool plan diff: differs' "$scratch/comment"
+grep -F "| mesh/tp/size | 4 | 2 | −50 % |" "$scratch/comment"
 git worktree list >"$scratch/worktrees"
 [[ $(wc -l <"$scratch/worktrees") == 1 ]]
 

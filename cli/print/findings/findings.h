@@ -32,7 +32,8 @@ void write_fields(JsonWriter& json, const api::CheckReport& report);
 /// Returns "check: 2 findings (1 error, 1 warning) in 0.05 s, 4 files, 291 tensors; data not read
 /// (use --read-data)".
 std::string findings_summary(const api::CheckReport& report);
-/// Returns the summary as Markdown with a table of the rules, for the summary page of a job.
+/// Returns the summary as Markdown with a table of the rules, for the summary page of a job and for
+/// a comment of a pull request.
 std::string findings_markdown(const api::CheckReport& report);
 
 /// Prints the table of rules for `check --rules`.

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cli/print/findings/findings.h"
-#include "cli/print/table.h"
+#include "cli/print/report/markdown.h"
 
 namespace shardtool::cli {
 namespace {
@@ -123,17 +123,16 @@ void print_findings_text(Output& out, const Style& style, const api::CheckReport
 }
 
 std::string findings_markdown(const api::CheckReport& report) {
-  std::string text = fmt::format("**shardtool** {}\n", findings_summary(report));
-  if (report.rules.empty()) return text;
-  text += "\n| rule | severity | findings | first |\n|---|---|---:|---|\n";
+  MarkdownReport out("shardtool " + findings_summary(report));
+  Table table{{{"rule"}, {"severity"}, {"findings", true}, {"first"}}, {}};
   for (const RuleFindings& rule : by_rule(report, 1)) {
     const check::RuleInfo& info = check::rule_info(rule.rule.rule);
-    std::string first = rule.listed.empty() ? "" : finding_line(*rule.listed.front());
-    for (size_t at = 0; (at = first.find('|', at)) != first.npos; at += 2) first.insert(at, "\\");
-    text += fmt::format("| {} {} | {} | {} | {} |\n", info.id, info.title,
-                        to_string(rule.rule.severity), rule.rule.count, first);
+    table.rows.push_back({fmt::format("{} {}", info.id, info.title),
+                          std::string(to_string(rule.rule.severity)), format_count(rule.rule.count),
+                          rule.listed.empty() ? "" : finding_line(*rule.listed.front())});
   }
-  return text;
+  if (!table.rows.empty()) out.table(table);
+  return out.take();
 }
 
 void print_rules(Output& out) {

@@ -1,8 +1,6 @@
 #include "cli/print/html/before_after.h"
 
-#include <cmath>
-
-#include "cli/print/search/words.h"
+#include "cli/print/plan_change.h"
 
 namespace shardtool::cli {
 namespace {
@@ -14,10 +12,6 @@ std::optional<JsonView> value_in(std::optional<JsonView> value,
     value = (*value)[key];
   }
   return value;
-}
-
-bool is_number(const JsonView& value) {
-  return value.json().find_first_not_of("0123456789.eE+-") == std::string::npos;
 }
 
 }  // namespace
@@ -33,12 +27,9 @@ BeforeAfter value_at(const BeforeAfter& documents, std::initializer_list<std::st
 
 std::string growth_text(const BeforeAfter& values) {
   if (!values.before || !values.after) return "";
-  if (!is_number(*values.before) || !is_number(*values.after)) return "";
-  if (values.is_same()) return "as before";
-  const double before = values.before->number();
-  if (before <= 0) return "";
-  const double growth = values.after->number() / before - 1;
-  return (growth < 0 ? "\u2212" : "+") + percent_text(std::abs(growth));
+  const std::string before = values.before->json(), after = values.after->json();
+  if (is_number(before) && before == after) return "as before";
+  return growth_text(before, after);
 }
 
 void begin_changes(Page& page, std::string_view title) {

@@ -8,6 +8,7 @@
 #include "cli/print/html/layout_change.h"
 #include "cli/print/html/memory_bars.h"
 #include "cli/print/html/stacked_bars.h"
+#include "cli/print/plan_change.h"
 #include "lib/plan/collective/collective_time.h"
 
 namespace shardtool::cli {
@@ -120,23 +121,12 @@ void write_reshard(Page& page, const BeforeAfter& plans) {
   page.end_table().end_section();
 }
 
-bool is_bytes(const std::string& field) {
-  return field.find("bytes") != std::string::npos || field.find("_by_class/") != std::string::npos;
-}
-
 void write_value(Page& page, const JsonView& change, const char* side) {
   page.cell(
       [&] {
-        if (!change.has(side)) return (void)page.text("absent");
-        const JsonView value = change[side];
-        const std::string json = value.json();
-        const std::string field = change["field"].text();
-        if (json.find_first_not_of("0123456789") == std::string::npos)
-          return (void)(is_bytes(field) ? page.bytes(value) : page.count(value));
-        if (json.find_first_not_of("0123456789.eE+-") == std::string::npos)
-          return (void)(field.ends_with("_us") ? page.microseconds(value)
-                                               : page.shown(value, json));
-        page.text(json);
+        const std::string json = change.has(side) ? change[side].json() : "";
+        const std::string text = value_text(change["field"].text(), json);
+        is_number(json) ? page.shown(change[side], text) : page.text(text);
       },
       true);
 }

@@ -200,7 +200,7 @@ TEST_CASE("the summary page is a table whose cells cannot be broken out of") {
     CHECK(lines[i].starts_with("|"));
     CHECK(lines[i].ends_with("|"));
   }
-  CHECK(lines[5].find("<\"&\\|%") != std::string::npos);
+  CHECK(lines[5].find("\\<\"\\&\\|%") != std::string::npos);
 }
 
 }  // namespace
