@@ -26,19 +26,47 @@ Table axes_table(const std::vector<api::ExplainAxis>& axes) {
   return table;
 }
 
-/// Draws which part of an axis is held: "##....##....", one character per part of equal length; a
-/// part that is held in part counts as held.
-std::string axis_picture(const index::AxisMap& axis) {
-  constexpr i64 kLength = 24;
-  const i64 length = std::min(kLength, axis.global_size());
+/// Draws which part of a range of an axis is held: "##....##....", one character per part of equal
+/// length; a part that is held in part counts as held.
+std::string range_picture(const index::AxisMap& axis, const index::Interval& range, i64 length) {
   std::string picture(static_cast<size_t>(length), '.');
+  const double scale = static_cast<double>(length) / static_cast<double>(range.end - range.begin);
+  const auto place = [&](i64 global) {
+    return static_cast<size_t>(static_cast<double>(global - range.begin) * scale);
+  };
   for (const index::Piece& piece : axis.pieces()) {
-    const double scale = static_cast<double>(length) / static_cast<double>(axis.global_size());
-    const auto first = static_cast<size_t>(static_cast<double>(piece.global) * scale);
-    const auto last = static_cast<size_t>(static_cast<double>(piece.global_end() - 1) * scale);
-    for (size_t at = first; at <= last; ++at) picture[at] = '#';
+    const i64 begin = std::max(piece.global, range.begin);
+    const i64 end = std::min(piece.global_end(), range.end);
+    if (begin >= end) continue;
+    for (size_t at = place(begin); at <= place(end - 1); ++at) picture[at] = '#';
   }
   return picture;
+}
+
+/// Draws an axis, section by section: "####....|#.|#.".
+std::string axis_picture(const index::AxisMap& axis,
+                         const std::vector<api::InspectSection>& sections) {
+  constexpr i64 kLength = 24;
+  const i64 extent = axis.global_size();
+  std::string picture;
+  for (size_t s = 0; s < std::max<size_t>(1, sections.size()); ++s) {
+    const index::Interval range{sections.empty() ? 0 : sections[s].begin,
+                                s + 1 < sections.size() ? sections[s + 1].begin : extent};
+    const i64 elements = range.end - range.begin;
+    const i64 share = extent == 0 ? 0 : (kLength * elements + extent / 2) / extent;
+    const i64 length = std::min(elements, std::max<i64>(share, 1));
+    picture += (s == 0 ? "" : "|") + range_picture(axis, range, length);
+  }
+  return picture;
+}
+
+/// "axis 0: q|k|v".
+std::string picture_title(size_t axis, const std::vector<api::InspectSection>& sections) {
+  std::string names;
+  for (const api::InspectSection& section : sections) {
+    if (!section.name.empty()) names += (names.empty() ? ": " : "|") + section.name;
+  }
+  return fmt::format("axis {}{}", axis, names);
 }
 
 /// Axes of which the devices hold different parts.
@@ -64,18 +92,20 @@ std::string slices_text(const index::Region& region, const std::vector<api::Expl
   return fmt::format("{}", fmt::join(texts, " x "));
 }
 
-Table shards_table(const std::vector<api::InspectShard>& shards,
-                   const std::vector<api::ExplainAxis>& axes) {
+Table shards_table(const api::InspectTensor& tensor, const std::vector<api::ExplainAxis>& axes) {
+  const std::vector<api::InspectShard>& shards = tensor.shards;
   Table table{{{"rank", true}, {"bytes", true}, {"shape"}, {"slices"}}, {}};
   const std::vector<size_t> cut = cut_axes(shards);
-  for (const size_t axis : cut) table.columns.push_back({fmt::format("axis {}", axis)});
+  for (const size_t axis : cut)
+    table.columns.push_back({picture_title(axis, tensor.axes[axis].sections)});
   const bool has_files = !shards.empty() && !shards.front().file.empty();
   if (has_files) table.columns.push_back({"file"});
   for (const auto& shard : shards) {
     auto& row = table.rows.emplace_back();
     row = {format_count(shard.rank), format_bytes(shard.bytes),
            to_string(index::local_shape(shard.region)), slices_text(shard.region, axes)};
-    for (const size_t axis : cut) row.push_back(axis_picture(shard.region[axis]));
+    for (const size_t axis : cut)
+      row.push_back(axis_picture(shard.region[axis], tensor.axes[axis].sections));
     if (has_files) row.push_back(shard.file);
   }
   return table;
@@ -102,7 +132,7 @@ void print_text(Session& session, const api::ExplainReport& report) {
     out.write(labelled(style, "alters", quote_for_message(alteration)));
   }
   if (!report.axes.empty()) print_table(out, axes_table(report.axes), TableFormat::kText);
-  print_table(out, shards_table(tensor.shards, report.axes), TableFormat::kText);
+  print_table(out, shards_table(tensor, report.axes), TableFormat::kText);
 }
 
 void print_text(Session& session, const api::AxisReport& report) {

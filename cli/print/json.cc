@@ -29,6 +29,17 @@ void write_shards(JsonWriter& json, const std::vector<api::InspectShard>& shards
   json.end_array();
 }
 
+void write_sections(JsonWriter& json, const std::vector<api::InspectSection>& sections) {
+  if (sections.empty()) return;
+  json.key("sections").begin_array();
+  for (const api::InspectSection& section : sections) {
+    json.begin_object().field("begin", section.begin);
+    if (!section.name.empty()) json.field("name", section.name);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_tensor(JsonWriter& json, const api::InspectTensor& tensor, bool placed) {
   json.begin_object().field("name", tensor.name).field("dtype", tensor.dtype);
   json.list("shape", tensor.shape).field("bytes", tensor.bytes);
@@ -39,7 +50,9 @@ void write_tensor(JsonWriter& json, const api::InspectTensor& tensor, bool place
     json.key("axes").begin_array();
     for (const auto& axis : tensor.axes) {
       json.begin_object().field("logical", axis.logical);
-      json.field("expression", axis.expression).end_object();
+      json.field("expression", axis.expression);
+      write_sections(json, axis.sections);
+      json.end_object();
     }
     json.end_array();
     write_shards(json, tensor.shards);
@@ -137,9 +150,6 @@ void write_rule(JsonWriter& json, const api::DrawnRule& rule) {
   json.begin_object().field("tensors", rule.tensors).field("bytes", rule.bytes);
   json.field("layouts", rule.layouts).key("example");
   write_tensor(json, rule.example, true);
-  json.key("sections").begin_array();
-  for (const std::vector<i64>& begins : rule.sections) json.array(begins);
-  json.end_array();
   if (!rule.owners.empty()) {
     json.key("owners").begin_array();
     for (const api::DrawnOwners& owners : rule.owners) {

@@ -45,28 +45,14 @@ std::vector<DrawnOwners> owners_of(const RuleTensors& rule, const std::vector<Te
   return owners;
 }
 
-std::vector<i64> section_begins(const layout::AxisExpr& axis) {
-  const auto* concat = std::get_if<layout::Concat>(&axis.node());
-  if (concat == nullptr) return {};
-  std::vector<i64> begins;
-  i64 begin = 0;
-  for (const layout::AxisExpr& section : concat->sections) {
-    begins.push_back(begin);
-    begin += section.size();
-  }
-  return begins;
-}
-
 DrawnRule drawn(const RuleTensors& rule, const TensorSpec& spec) {
-  DrawnRule drawn{rule.tensors, rule.bytes, static_cast<i64>(rule.layouts.size()), {}, {}, {}};
+  DrawnRule drawn{rule.tensors, rule.bytes, static_cast<i64>(rule.layouts.size()), {}, {}};
   InspectTensor& example = drawn.example;
   example.name = spec.name;
   example.dtype = to_string(spec.dtype);
   example.shape = spec.shape;
   example.bytes = rule.largest_bytes;
   describe_resolved(example, *rule.largest);
-  for (const layout::LayoutAxis& axis : rule.largest->layout->axes())
-    drawn.sections.push_back(section_begins(axis.expr));
   return drawn;
 }
 

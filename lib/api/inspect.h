@@ -30,9 +30,16 @@ struct InspectShard {
   std::string file = {};  ///< that holds it, in an output; else empty
 };
 
+/// Elements of an axis that are cut by themselves: the q of a fused q, k and v.
+struct InspectSection {
+  i64 begin = 0;     ///< in elements as stored; it ends where the next one begins
+  std::string name;  ///< "q", "gate"; empty if the mapping does not say
+};
+
 struct InspectAxis {
   std::string logical;
   std::string expression;
+  std::vector<InspectSection> sections = {};  ///< of an axis that has several; else empty
 };
 
 struct InspectTensor {
@@ -63,9 +70,6 @@ struct DrawnRule {
   i64 bytes = 0;    ///< of the tensors, each once
   i64 layouts = 0;  ///< distinct ones: several if, say, every expert is on a device of its own
   InspectTensor example;  ///< the largest tensor, the first of equals; with every rank's part
-  /// Positions at which the sections of an axis begin (q, k and v of a fused tensor), by axis;
-  /// empty for an axis of one section.
-  std::vector<std::vector<i64>> sections;
   /// Places of the tensors, by their ranks; empty if all are on the same ones.
   std::vector<DrawnOwners> owners;
 };

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "lib/api/transfer/target_layout.h"
+#include "lib/layout/sections.h"
 
 namespace shardtool::api {
 namespace {
@@ -10,6 +11,19 @@ namespace {
 void add_shard(InspectTensor& tensor, i64 rank, index::Region region) {
   const i64 bytes = byte_size(*parse_dtype(tensor.dtype), local_shape(region)).value_or(0);
   tensor.shards.push_back({rank, bytes, std::move(region)});
+}
+
+/// Sections of an axis, if their borders are borders of stored elements.
+std::vector<InspectSection> sections_of(const layout::LayoutAxis& axis,
+                                        const std::vector<std::string>& names) {
+  std::vector<InspectSection> sections;
+  for (const i64 begin : layout::section_begins(axis.expr)) {
+    if (begin % axis.granularity != 0) return {};
+    sections.push_back({begin / axis.granularity, ""});
+  }
+  for (size_t s = 0; names.size() == sections.size() && s < names.size(); ++s)
+    sections[s].name = names[s];
+  return sections;
 }
 
 std::string file_of(const exec::Slot& slot, const LogicalCheckpoint& source) {
@@ -39,6 +53,9 @@ void describe_resolved(InspectTensor& tensor, const mapping::ResolvedTensor& res
   for (const format::AxisRecord& axis : axis_records(resolved)) {
     tensor.axes.push_back({axis.logical, axis.expression});
   }
+  const auto& axes = resolved.layout->axes();
+  for (size_t a = 0; a < axes.size(); ++a)
+    tensor.axes[a].sections = sections_of(axes[a], resolved.by->sections);
   const auto& ranks = resolved.layout->ranks();
   for (size_t h = 0; h < ranks.size(); ++h) {
     add_shard(tensor, ranks[h], resolved.layout->holders().region(static_cast<int>(h)));

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "lib/layout/sections.h"
 #include "tests/support/generators.h"
 #include "tests/support/held.h"
 #include "tests/support/throws.h"
@@ -84,6 +85,14 @@ TEST_CASE("concat and scale: fused QKV under grouped-query attention") {
   const auto all = held(concat({q, kv, kv}), tp(4));
   CHECK(all.front() == "[0, 1024) [4096, 4352) [5120, 5376)");
   CHECK(all.back() == "[3072, 4096) [4864, 5120) [5888, 6144)");
+}
+
+TEST_CASE("sections begin where those before them end, also of an axis that is cut again") {
+  const AxisExpr qkv = concat({split(8, {{"tp"}}), split(2, {{"tp"}}), whole(2)});
+  CHECK(section_begins(qkv) == std::vector<i64>{0, 8, 10});
+  CHECK(section_begins(scale(qkv, 64)) == std::vector<i64>{0, 512, 640});
+  CHECK(section_begins(nest(pad(qkv), {{"fsdp"}})) == std::vector<i64>{0, 8, 10});
+  CHECK(section_begins(split(8, {{"tp"}})).empty());
 }
 
 TEST_CASE("pad makes every local extent the largest") {

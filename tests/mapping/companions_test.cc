@@ -37,6 +37,23 @@ TEST_CASE("the scales of blocks follow the cut of the weight, block by block") {
   CHECK(held(*columns.tensors[0].layout, 0)[3] == "[0, 112)");
 }
 
+TEST_CASE("a companion's sections have the names of those of the weight") {
+  const auto sections = [](const std::string& cut, const std::string& more) {
+    const Mapping mapping = mapping_of(fmt::format(
+        R"({{"version": 1, "axes": {{"x": "tp"}}, "rules": [{{"match": "*.weight", {}{}}}],
+             "companions": [{}]}})",
+        cut, more, kBlock));
+    const auto resolution = both(mapping, "a", {768, 128}, {6, 1}, "tp=3");
+    CHECK(resolution.tensors[0].by->sections == resolution.tensors[1].by->sections);
+    return resolution.tensors[0].by->sections;
+  };
+  using Names = std::vector<std::string>;
+  const std::string dims = R"("dims": ["x + x", null])";
+  CHECK(sections(dims, R"(, "sections": ["a", "b"])") == Names{"a", "b"});
+  CHECK(sections(dims, "").empty());
+  CHECK(sections(R"("strategy": {"type": "gate_up", "axis": 0})", "") == Names{"gate", "up"});
+}
+
 TEST_CASE("a cut inside a block is refused, also where the counts of blocks divide") {
   const auto e = error_of([] { return both(with(kBlock), "a.h", {768, 128}, {6, 1}, "tp=3"); });
   REQUIRE(e);

@@ -76,6 +76,25 @@ TEST_CASE("the head of every preset and family is that of the whole document") {
   }
 }
 
+TEST_CASE("every preset names the sections that lie side by side on an axis") {
+  int named = 0;
+  for (const Preset& preset : presets()) {
+    CAPTURE(preset.name);
+    const Document document =
+        decode_document(std::string(preset_text(preset.name)), "preset:" + preset.name);
+    for (const Rule& rule : document.rules) {
+      const auto* dims = std::get_if<std::vector<Dim>>(&rule.cut);
+      const bool has_sections = dims != nullptr && std::ranges::any_of(*dims, [](const Dim& dim) {
+                                  return dim.sections.size() > 1;
+                                });
+      CAPTURE(rule.label);
+      CHECK(rule.sections.empty() != has_sections);
+      named += has_sections ? 1 : 0;
+    }
+  }
+  CHECK(named > 50);
+}
+
 TEST_CASE("presets are sorted, described, and say for which models they are") {
   CHECK(std::is_sorted(presets().begin(), presets().end(),
                        [](const Preset& a, const Preset& b) { return a.name < b.name; }));

@@ -17,7 +17,7 @@ struct DeviceGroup {
 /// Groups the "devices" of a plan, in the order of their first ones.
 std::vector<DeviceGroup> equal_devices(const JsonView& devices);
 
-/// Formats ascending ranks as "0-3, 8".
+/// Formats ascending ranks as "0-3, 8"; equal steps as "0, 8, .. 56".
 std::string rank_list(const std::vector<i64>& ranks);
 
 }  // namespace shardtool::cli

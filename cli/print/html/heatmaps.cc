@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kLevels = 8;
 
-/// Step 1 to kLevels of a byte count on a logarithmic scale between the smallest and the largest; 0
-/// for no bytes.
+/// Step 1 to kLevels of a byte count on a logarithmic scale that ends at the largest and has a
+/// ratio of at least 16; 0 for no bytes.
 class Levels {
  public:
   void add(i64 bytes) {
@@ -26,11 +26,11 @@ class Levels {
   }
   int of(i64 bytes) const {
     if (bytes <= 0) return 0;
-    if (least_ == most_) return kLevels;
-    const double span =
-        std::log(static_cast<double>(most_)) - std::log(static_cast<double>(least_));
-    const double at = std::log(static_cast<double>(bytes)) - std::log(static_cast<double>(least_));
-    return 1 + static_cast<int>(std::lround(at / span * (kLevels - 1)));
+    constexpr double kShortest = 16;  // a scale's ends, so that nearly equal counts look alike
+    const auto most = static_cast<double>(most_);
+    const double span = std::log(std::max(kShortest, most / static_cast<double>(least_)));
+    const double below = std::log(most / static_cast<double>(bytes)) / span;
+    return kLevels - static_cast<int>(std::lround(below * (kLevels - 1)));
   }
   i64 least() const { return least_; }
   i64 most() const { return most_; }
@@ -66,9 +66,8 @@ class PairMap {
     write_labels();
     html_.close();
     html_.element("figcaption",
-                  fmt::format("Rows send, columns receive; the stronger the colour the more, on a "
-                              "logarithmic scale from "
-                              "{} to {}. Lines are borders of nodes.",
+                  fmt::format("Rows send, columns receive, {} to {}; the stronger the colour the "
+                              "more, on a logarithmic scale. Lines are borders of nodes.",
                               format_bytes(levels_.least()), format_bytes(levels_.most())));
     html_.close();
   }
@@ -188,7 +187,8 @@ void write_pairs(Page& page, const JsonView& reshard) {
   std::ranges::stable_sort(largest, std::greater(),
                            [](const JsonView& pair) { return pair["bytes"].count(); });
   constexpr size_t kMost = 16;
-  page.html().open("details").element("summary", "The pairs with the most bytes as a table");
+  page.html().open("details").element("summary",
+                                      "Pairs as a table, those with the most bytes first");
   page.begin_table({"from", "to", "#bytes"});
   for (size_t p = 0; p < std::min(kMost, largest.size()); ++p) {
     page.begin_row();
@@ -196,6 +196,7 @@ void write_pairs(Page& page, const JsonView& reshard) {
     page.count_cell(largest[p]["to"]).bytes_cell(largest[p]["bytes"]).end_row();
   }
   page.end_table();
+  page.note_rest(largest.size(), kMost, "pairs");
   page.html().close();
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "cli/print/html/device_groups.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {
@@ -19,6 +21,26 @@ AxisPart read_axis(const JsonView& slices) {
     }
   }
   return part;
+}
+
+constexpr size_t kMostRows = 24;
+
+void write_slices(Page& page, const JsonView& slices,
+                  const std::vector<std::vector<DrawnSection>>& sections) {
+  page.cell([&] {
+    for (size_t a = 0; a < slices.size(); ++a) {
+      if (a > 0) page.text(" x ");
+      for (const JsonView& slice : slices[a].elements()) {
+        if (slice.has("pad")) {
+          page.text(" ").count(slice["pad"]).text(" padded");
+          continue;
+        }
+        const std::string names = names_of(sections[a], {slice[0].count(), slice[1].count()});
+        page.text(names.empty() ? " [" : fmt::format(" {} [", names));
+        page.count(slice[0]).text(", ").count(slice[1]).text(")");
+      }
+    }
+  });
 }
 
 }  // namespace
@@ -42,6 +64,31 @@ std::vector<HeldPart> read_parts(const JsonView& tensor) {
   return parts;
 }
 
+std::vector<std::vector<DrawnSection>> read_sections(const JsonView& tensor) {
+  std::vector<std::vector<DrawnSection>> axes(tensor["shape"].size());
+  for (size_t a = 0; a < axes.size(); ++a) {
+    const JsonView axis = tensor["axes"][a];
+    if (!axis.has("sections")) continue;
+    for (const JsonView& section : axis["sections"].elements()) {
+      const i64 begin = section["begin"].count();
+      if (!axes[a].empty()) axes[a].back().indices.end = begin;
+      axes[a].push_back({{begin, tensor["shape"][a].count()},
+                         section.has("name") ? section["name"].text() : "",
+                         section["begin"]});
+    }
+  }
+  return axes;
+}
+
+std::string names_of(const std::vector<DrawnSection>& sections, const index::Interval& held) {
+  std::string names;
+  for (const DrawnSection& section : sections) {
+    const bool is_held = section.indices.begin < held.end && held.begin < section.indices.end;
+    if (is_held && !section.name.empty()) names += (names.empty() ? "" : "|") + section.name;
+  }
+  return names;
+}
+
 std::string slices_text(const std::vector<AxisPart>& axes) {
   std::string text;
   for (const AxisPart& axis : axes) {
@@ -53,6 +100,22 @@ std::string slices_text(const std::vector<AxisPart>& axes) {
     text += one.empty() ? "nothing" : one;
   }
   return text.empty() ? "scalar" : text;
+}
+
+void write_parts_table(Page& page, const JsonView& tensor, const std::vector<HeldPart>& parts) {
+  const auto sections = read_sections(tensor);
+  page.html().open("details").element(
+      "summary", fmt::format("{} as a table", plural(static_cast<i64>(parts.size()), "shard")));
+  page.begin_table({"ranks", "#bytes", "shard"});
+  for (size_t p = 0; p < std::min(parts.size(), kMostRows); ++p) {
+    const JsonView shard = tensor["shards"][parts[p].first_shard];
+    page.begin_row().text_cell(rank_list(parts[p].ranks)).bytes_cell(shard["bytes"]);
+    write_slices(page, shard["slices"], sections);
+    page.end_row();
+  }
+  page.end_table();
+  page.note_rest(parts.size(), kMostRows, "shards");
+  page.html().close();
 }
 
 }  // namespace shardtool::cli

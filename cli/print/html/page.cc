@@ -11,12 +11,13 @@
 namespace shardtool::cli {
 namespace {
 
-/// Colours: Okabe and Ito's, which the colour-blind tell apart ("Color universal design", 2008).
+/// Colours: Okabe and Ito's, which the colour-blind tell apart ("Color universal design", 2008),
+/// with a grey, and brighter ones on dark paper.
 constexpr std::string_view kStyle = R"css(
-:root{color-scheme:light dark;--ink:#1a1a1a;--soft:#555;--line:#c8c8c8;--paper:#fff;--panel:#f6f6f4;
---c0:#0072b2;--c1:#e69f00;--c2:#009e73;--c3:#cc79a7;--c4:#56b4e9;--c5:#d55e00;--c6:#b8ab00;--c7:#8c8c8c;--c8:#111}
+:root{color-scheme:light dark;--ink:#1a1a1a;--soft:#555;--line:#c8c8c8;--paper:#ffffff;--panel:#f6f6f4;
+--c0:#0072b2;--c1:#e69f00;--c2:#009e73;--c3:#cc79a7;--c4:#56b4e9;--c5:#d55e00;--c6:#f0e442;--c7:#5c6268;--c8:#111111}
 @media(prefers-color-scheme:dark){:root{--ink:#ececec;--soft:#b0b0b0;--line:#4a4a4a;--paper:#16181b;--panel:#202327;
---c0:#4aa3df;--c1:#f0b63d;--c2:#2fc79a;--c3:#e0a3c6;--c4:#8fd0f5;--c5:#ff8a45;--c6:#e6dc4a;--c7:#a5a5a5;--c8:#f4f4f4}}
+--c0:#3d97d6;--c1:#f0b63d;--c2:#2fc79a;--c3:#e0a3c6;--c4:#8fd0f5;--c5:#e5642d;--c6:#f5e642;--c7:#6a6f78;--c8:#f4f4f4}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:62rem;padding:1.5rem;font:15px/1.5 system-ui,"DejaVu Sans",sans-serif;color:var(--ink);background:var(--paper)}
 h1{font-size:1.4rem;margin:0 0 .2rem;overflow-wrap:anywhere}h2{font-size:1.1rem;margin:2rem 0 .6rem;border-bottom:1px solid var(--line)}
@@ -36,11 +37,11 @@ code{font:.92em ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere
 .f0{fill:var(--c0);background:var(--c0)}.f1{fill:var(--c1);background:var(--c1)}.f2{fill:var(--c2);background:var(--c2)}
 .f3{fill:var(--c3);background:var(--c3)}.f4{fill:var(--c4);background:var(--c4)}.f5{fill:var(--c5);background:var(--c5)}
 .f6{fill:var(--c6);background:var(--c6)}.f7{fill:var(--c7);background:var(--c7)}.f8{fill:var(--c8);background:var(--c8)}
-.part{fill-opacity:.4;stroke:var(--ink);stroke-width:.7}.dense{fill-opacity:.7;stroke-width:.15}.frame{fill:none;stroke:var(--ink);stroke-width:1.2}
+.part{fill-opacity:.4;stroke:var(--ink);stroke-width:.7}.dense{fill-opacity:.7;stroke-width:.15}.t0{fill-opacity:.13}.t1{fill-opacity:.26}.t2{fill-opacity:.4}.frame{fill:none;stroke:var(--ink);stroke-width:1.2}
 .way{fill:none;stroke:var(--c0);stroke-width:1.5}.grid{stroke:var(--line);stroke-width:.7}.ring{fill:none;stroke:var(--ink);stroke-width:2}.barred{fill:none;stroke:var(--c5);stroke-width:1.6}.small{stroke:none;fill-opacity:.75}
 .band{fill:var(--c0);fill-opacity:.13;stroke:var(--c0);stroke-width:5;stroke-opacity:.13;stroke-linejoin:round}
 .rule{stroke:var(--ink);stroke-width:1.4;stroke-dasharray:5 3;fill:none}.dots{fill:none;stroke:var(--soft);stroke-dasharray:1.5 2.5}
-.hatch{fill:url(#hatch)}.over{fill:url(#over)}pattern path{stroke:var(--ink);stroke-width:1;stroke-opacity:.5}#over path{stroke-width:3;stroke-opacity:.9}
+.hatch{fill:url(#hatch)}.over{fill:url(#over)}pattern path{stroke:var(--ink);stroke-width:1;stroke-opacity:.5}#over path{stroke-width:3;stroke-opacity:.9}#over .gap{stroke:var(--paper);stroke-width:2}
 .h1{background:color-mix(in srgb,var(--c0) 6%,transparent)}.h2{background:color-mix(in srgb,var(--c0) 12%,transparent)}.h3{background:color-mix(in srgb,var(--c0) 18%,transparent)}.h4{background:color-mix(in srgb,var(--c0) 24%,transparent)}.h5{background:color-mix(in srgb,var(--c0) 30%,transparent)}.h6{background:color-mix(in srgb,var(--c0) 36%,transparent)}.h7{background:color-mix(in srgb,var(--c0) 42%,transparent)}.h8{background:color-mix(in srgb,var(--c0) 48%,transparent)}
 details{margin:.3rem 0}summary{cursor:pointer;color:var(--soft);font-size:.87rem}
 @media print{html{font-size:12px}body{max-width:none;padding:0;font-size:12px}details::details-content{content-visibility:visible;height:auto}article details{display:none}section{break-inside:auto}figure,tr,p,article,.pair{break-inside:avoid}h2,h3,h2+p,h3+p,.side{break-after:avoid}
@@ -54,7 +55,7 @@ constexpr std::string_view kPatterns =
     R"html(<svg width="0" height="0" aria-hidden="true"><defs><pattern id="hatch" width="6" height="6")html"
     R"html( patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0V6"/></pattern>)html"
     R"html(<pattern id="over" width="8" height="8" patternUnits="userSpaceOnUse" )html"
-    R"html(patternTransform="rotate(45)"><path d="M0 0V8"/></pattern></defs></svg>)html";
+    R"html(patternTransform="rotate(45)"><path d="M1.5 0V8"/><path class="gap" d="M4 0V8"/></pattern></defs></svg>)html";
 
 /// A document that may stand in a script element: "<" only occurs in its strings.
 std::string island(std::string_view document) {

@@ -42,6 +42,14 @@ void write_memory_verdict(Page& page, const JsonView& plan) {
   page.html().close();
 }
 
+/// "tp=4", "weights of 4 bits" or "--memory-fraction down to 0.3".
+std::string advice_text(const JsonView& advice) {
+  const std::string what = advice["what"].text(), value = advice["value"].text();
+  if (what == "devices") return value;
+  if (what == "weight bits") return fmt::format("weights of {} bits", value);
+  return "--memory-fraction down to " + value;
+}
+
 void write_advice(Page& page, const JsonView& verdict) {
   const JsonView advice = verdict["advice"];
   if (advice.empty()) return;
@@ -49,11 +57,9 @@ void write_advice(Page& page, const JsonView& verdict) {
   page.html().open("p").text(fits ? "Would fit, too: " : "Would fit: ");
   bool is_first = true;
   for (const JsonView& one : advice.elements()) {
-    page.text(
-        fmt::format("{}{} {}", is_first ? "" : "; ", one["what"].text(), one["value"].text()));
+    page.text((is_first ? "" : "; ") + advice_text(one));
     is_first = false;
-    if (one["total_bytes"].count() == 0) continue;
-    page.text(" (").bytes(one["total_bytes"]).text(")");
+    page.text(" (").bytes(one["total_bytes"]).text(" on the fullest rank)");
   }
   page.text(".");
   page.html().close();
@@ -70,15 +76,17 @@ void write_reshard_verdict(Page& page, const JsonView& reshard) {
 }
 
 void write_loads(Page& page, const JsonView& reshard) {
-  page.begin_table({"#rank", "#sends", "#receives", "#peak memory"});
   constexpr size_t kMost = 64;
   const auto ranks = reshard["per_rank"].elements();
+  page.html().open("details").element("summary", "What each rank sends and receives as a table");
+  page.begin_table({"#rank", "#sends", "#receives", "#peak memory"});
   for (size_t r = 0; r < std::min(kMost, ranks.size()); ++r) {
     page.begin_row().count_cell(ranks[r]["rank"]).bytes_cell(ranks[r]["send"]);
     page.bytes_cell(ranks[r]["recv"]).bytes_cell(ranks[r]["peak_bytes"]).end_row();
   }
   page.end_table();
   page.note_rest(ranks.size(), kMost, "ranks");
+  page.html().close();
 }
 
 /// Draws the memory of the busiest rank over the order in which tensors move.
@@ -105,7 +113,7 @@ void write_levels(Page& page, const JsonView& reshard, const JsonView& verdict) 
     chart.limit_y = verdict["budget_bytes"].number();
     chart.limit_text = "budget " + format_bytes(verdict["budget_bytes"].count());
   }
-  page.html().element("h3", "Peak memory over the order of tensors");
+  page.begin_section("Peak memory over the order of tensors");
   page.html().open("p", {{"class", "soft"}});
   page.text("Weights on rank ").count(memory["rank"]);
   page.text(
@@ -129,9 +137,10 @@ void write_levels(Page& page, const JsonView& reshard, const JsonView& verdict) 
   page.end_table();
   page.note_rest(levels.size(), kMost);
   page.html().close();
+  page.end_section();
 }
 
-void write_reshard(Page& page, const JsonView& reshard, const JsonView& verdict) {
+void write_reshard(Page& page, const JsonView& reshard) {
   page.begin_section("What moves");
   write_pairs(page, reshard);
   page.begin_table({"way", "#bytes moved"});
@@ -152,7 +161,6 @@ void write_reshard(Page& page, const JsonView& reshard, const JsonView& verdict)
     }
     page.end_table();
   }
-  write_levels(page, reshard, verdict);
   write_loads(page, reshard);
   page.end_section();
 }
@@ -245,10 +253,11 @@ void write_plan(Page& page, const JsonView& plan) {
   write_memory_bars(page, plan);
   page.end_section();
   write_rules(page, plan, static_cast<i64>(plan["devices"].size()));
-  if (plan.has("reshard")) write_reshard(page, plan["reshard"], plan["verdict"]);
+  if (plan.has("reshard")) write_reshard(page, plan["reshard"]);
   page.begin_section("Weights by layer");
   write_layers(page, plan);
   page.end_section();
+  if (plan.has("reshard")) write_levels(page, plan["reshard"], plan["verdict"]);
   write_cost(page, plan);
   if (plan.has("what_if")) write_layouts(page, plan["what_if"], "Other numbers of devices");
   if (plan.has("compare")) write_layouts(page, plan["compare"], "Other mappings");

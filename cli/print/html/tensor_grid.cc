@@ -13,12 +13,13 @@
 namespace shardtool::cli {
 namespace {
 
-constexpr double kGridWidth = 400, kGridHeight = 150;  // of the tensor, in pixels
+constexpr double kGridWidth = 400, kGridHeight = 150;  // of the tensor, at least, in pixels
 constexpr double kGridStrip = 40;                      // height of a tensor of one axis
 constexpr double kGridLeft = 84, kGridTop = 18;        // room for the labels of the axes
 constexpr double kGridRoom = 36;                       // for padding, beside the tensor
+constexpr double kCharacter = 7, kLineHeight = 12;     // of a label
+constexpr size_t kTints = 3;                           // that sections take in turn
 constexpr size_t kGridColours = 8;
-constexpr size_t kGridMostRows = 24;  // of a table
 
 /// Axes that the drawing shows as rows and columns: the cut ones first.
 struct Plane {
@@ -50,6 +51,20 @@ Plane plane_of(const std::vector<HeldPart>& parts, size_t axes) {
   return plane;
 }
 
+/// Height of the tensor with room for a label in each of up to `kMost` rows of parts.
+double height_of(const std::vector<HeldPart>& parts, const Plane& plane) {
+  constexpr double kRow = 13;
+  constexpr size_t kMost = 32;
+  if (!plane.has_rows) return kGridStrip;
+  std::vector<AxisPart> rows;
+  for (const HeldPart& part : parts) {
+    if (std::ranges::find(rows, part.axes[plane.rows]) == rows.end())
+      rows.push_back(part.axes[plane.rows]);
+  }
+  if (rows.size() > kMost) return kGridHeight;
+  return std::max(kGridHeight, kRow * static_cast<double>(rows.size()));
+}
+
 /// Scale of one axis of the drawing.
 class Scale {
  public:
@@ -72,26 +87,31 @@ class Drawing {
         rule_(rule),
         parts_(parts),
         shape_(rule["example"]["shape"]),
+        sections_(read_sections(rule["example"])),
         plane_(plane_of(parts, shape_.size())),
         rows_(plane_.has_rows ? shape_[plane_.rows].count() : 1, kGridTop,
-              plane_.has_rows ? kGridHeight : kGridStrip),
+              height_of(parts, plane_)),
         columns_(plane_.has_columns ? shape_[plane_.columns].count() : 1, kGridLeft, kGridWidth) {}
 
   void write() {
     const bool pads_rows = plane_.has_rows && padded(plane_.rows) > 0;
     const bool pads_columns = plane_.has_columns && padded(plane_.columns) > 0;
     constexpr double kBorder = 2;
-    const double width = kGridLeft + kGridWidth + (pads_columns ? kGridRoom : kBorder);
-    const double height = rows_.end() + (pads_rows ? kGridRoom : kBorder);
+    const double names_width = width_of_names();
+    const double names_height = has_names(column_sections()) ? kLineHeight + kBorder : 0;
+    const double width = columns_.end() + names_width + (pads_columns ? kGridRoom : kBorder);
+    const double height = rows_.end() + names_height + (pads_rows ? kGridRoom : kBorder);
     open_picture(html_, width, height, "shards of the tensor by rank");
     for (size_t p = 0; p < parts_.size(); ++p) write_part(parts_[p], p);
     write_sections();
     rectangle("frame", {columns_.at(0), rows_.at(0)}, {columns_.end(), rows_.end()});
     write_axis_labels();
     if (pads_rows)
-      write_padding({kGridLeft, rows_.end()}, {columns_.end(), rows_.end()}, plane_.rows);
+      write_padding({kGridLeft, rows_.end() + names_height},
+                    {columns_.end(), rows_.end() + names_height}, plane_.rows);
     if (pads_columns)
-      write_padding({columns_.end(), kGridTop}, {columns_.end(), rows_.end()}, plane_.columns);
+      write_padding({columns_.end() + names_width, kGridTop},
+                    {columns_.end() + names_width, rows_.end()}, plane_.columns);
     html_.close();
     write_caption(pads_rows || pads_columns);
     html_.close();
@@ -115,6 +135,14 @@ class Drawing {
                   {{"x", coordinate(at.x)}, {"y", coordinate(at.y)}, {"text-anchor", anchor}});
   }
 
+  /// Writes a label that is read from below.
+  void upright_label(std::string_view text, Point at) {
+    html_.element("text", text,
+                  {{"transform", fmt::format("translate({} {}) rotate(-90)", coordinate(at.x),
+                                             coordinate(at.y))},
+                   {"text-anchor", "middle"}});
+  }
+
   void extent_label(const std::string& name, const JsonView& extent, Point at,
                     std::string_view anchor) {
     html_.element("text", name + format_count(extent.count()),
@@ -123,6 +151,45 @@ class Drawing {
                    {"text-anchor", anchor},
                    {"data-at", extent.pointer()},
                    {"data-value", extent.json()}});
+  }
+
+  using Sections = std::vector<DrawnSection>;
+
+  const Sections& row_sections() const { return plane_.has_rows ? sections_[plane_.rows] : none_; }
+  const Sections& column_sections() const {
+    return plane_.has_columns ? sections_[plane_.columns] : none_;
+  }
+
+  static bool has_names(const Sections& sections) {
+    return std::ranges::any_of(sections, [](const auto& section) { return !section.name.empty(); });
+  }
+
+  /// Room for the names of the rows' sections, right of the tensor.
+  double width_of_names() const {
+    size_t longest = 0;
+    for (const DrawnSection& section : row_sections())
+      longest = std::max(longest, section.name.size());
+    return longest == 0 ? 0 : kCharacter * static_cast<double>(longest + 1);
+  }
+
+  /// Indices within one section, and its number.
+  struct Run {
+    index::Interval indices;
+    size_t section = 0;
+  };
+
+  static std::vector<Run> runs_of(const AxisPart& part, const Sections& sections) {
+    std::vector<Run> runs;
+    for (const index::Interval& held : part.held) {
+      if (sections.empty()) runs.push_back({held});
+      for (size_t s = 0; s < sections.size(); ++s) {
+        const index::Interval& section = sections[s].indices;
+        const index::Interval both{std::max(held.begin, section.begin),
+                                   std::min(held.end, section.end)};
+        if (both.begin < both.end) runs.push_back({both, s});
+      }
+    }
+    return runs;
   }
 
   AxisPart whole_axis() const { return {{{0, 1}}, 0}; }
@@ -136,10 +203,14 @@ class Drawing {
     constexpr size_t kDense = 32;
     const std::string look =
         fmt::format("part{} f{}", parts_.size() > kDense ? " dense" : "", number % kGridColours);
-    for (const index::Interval& r : rows.held) {
-      for (const index::Interval& c : columns.held) {
-        write_cell(look, part, ranks, {columns_.at(c.begin), rows_.at(r.begin)},
-                   {columns_.at(c.end), rows_.at(r.end)});
+    const bool has_sections = !row_sections().empty() || !column_sections().empty();
+    for (const Run& r : runs_of(rows, row_sections())) {
+      for (const Run& c : runs_of(columns, column_sections())) {
+        const std::string tint =
+            has_sections ? fmt::format(" t{}", (r.section + c.section) % kTints) : "";
+        write_cell(look + tint, part, ranks,
+                   {columns_.at(c.indices.begin), rows_.at(r.indices.begin)},
+                   {columns_.at(c.indices.end), rows_.at(r.indices.end)});
       }
     }
     html_.close();
@@ -150,43 +221,63 @@ class Drawing {
     rectangle(look, from, to);
     const bool has_replicas = part.ranks.size() > 1;
     if (has_replicas) rectangle("hatch", from, to);
-    constexpr double kLineHeight = 12, kCharacter = 7, kBaseline = 4;
-    for (const std::string& text : {ranks, fmt::format("{} ranks", part.ranks.size())}) {
-      const double room = to.x - from.x - kCharacter * static_cast<double>(text.size());
-      if (to.y - from.y < kLineHeight || room < kCharacter) continue;
-      label(text, {(from.x + to.x) / 2, (from.y + to.y) / 2 + kBaseline}, "middle");
-      return;
+    const double width = to.x - from.x, height = to.y - from.y;
+    const std::string count = plural(static_cast<i64>(part.ranks.size()), "rank");
+    for (const std::string& text : {ranks, count}) {
+      const double wanted = kCharacter * static_cast<double>(text.size() + 1);
+      if (wanted < width && kLineHeight <= height)
+        return label(text, {(from.x + to.x) / 2, middle(from.y, to.y)}, "middle");
+      if (wanted < height && kLineHeight <= width)
+        return upright_label(text, {middle(from.x, to.x), (from.y + to.y) / 2});
     }
     lacks_labels_ = true;
   }
 
+  /// Baseline of a label in the middle between two heights.
+  static double middle(double from, double to) {
+    constexpr double kBaseline = 4;
+    return (from + to) / 2 + kBaseline;
+  }
+
   void write_sections() {
-    const JsonView sections = rule_["sections"];
-    if (plane_.has_rows) {
-      for (const JsonView& begin : sections[plane_.rows].elements()) {
-        if (begin.count() == 0) continue;
-        const double y = rows_.at(begin.count());
-        rule_line({kGridLeft, y}, {columns_.end(), y}, begin);
-      }
+    constexpr double kGap = 5;
+    for (const DrawnSection& section : row_sections()) {
+      const double from = rows_.at(section.indices.begin), to = rows_.at(section.indices.end);
+      if (section.indices.begin > 0) rule_line({kGridLeft, from}, {columns_.end(), from}, section);
+      name_section(section.name, to - from >= kLineHeight,
+                   {columns_.end() + kGap, middle(from, to)}, "start");
     }
-    if (plane_.has_columns) {
-      for (const JsonView& begin : sections[plane_.columns].elements()) {
-        if (begin.count() == 0) continue;
-        const double x = columns_.at(begin.count());
-        rule_line({x, kGridTop}, {x, rows_.end()}, begin);
-      }
+    for (const DrawnSection& section : column_sections()) {
+      const double from = columns_.at(section.indices.begin), to = columns_.at(section.indices.end);
+      if (section.indices.begin > 0) rule_line({from, kGridTop}, {from, rows_.end()}, section);
+      const double wanted = kCharacter * static_cast<double>(section.name.size());
+      name_section(section.name, to - from >= wanted, {(from + to) / 2, rows_.end() + kLineHeight},
+                   "middle");
     }
   }
 
-  void rule_line(Point from, Point to, const JsonView& begin) {
+  void name_section(const std::string& name, bool fits, Point at, std::string_view anchor) {
+    if (name.empty()) return;
+    if (fits) {
+      label(name, at, anchor);
+    } else {
+      lacks_labels_ = true;
+    }
+  }
+
+  void rule_line(Point from, Point to, const DrawnSection& section) {
     html_.open("line", {{"class", "rule"},
                         {"x1", coordinate(from.x)},
                         {"y1", coordinate(from.y)},
                         {"x2", coordinate(to.x)},
                         {"y2", coordinate(to.y)},
-                        {"data-at", begin.pointer()},
-                        {"data-value", begin.json()}});
-    html_.element("title", fmt::format("a section begins at {}", begin.count())).close();
+                        {"data-at", section.begin.pointer()},
+                        {"data-value", section.begin.json()}});
+    html_
+        .element("title",
+                 fmt::format("{} begins at {}", section.name.empty() ? "a section" : section.name,
+                             section.indices.begin))
+        .close();
   }
 
   std::string axis_name(size_t axis) const {
@@ -201,10 +292,9 @@ class Drawing {
                    {kGridLeft + kGridWidth / 2, kGridTop - kGap}, "middle");
     }
     if (plane_.has_rows) {
-      extent_label("", shape_[plane_.rows], {kGridLeft - kGap, kGridTop + kGridHeight / 2 + kBelow},
-                   "end");
-      label(shortened(axis_name(plane_.rows)), {kGridLeft - kGap, kGridTop + kGridHeight / 2},
-            "end");
+      const double height = (kGridTop + rows_.end()) / 2;
+      extent_label("", shape_[plane_.rows], {kGridLeft - kGap, height + kBelow}, "end");
+      label(shortened(axis_name(plane_.rows)), {kGridLeft - kGap, height}, "end");
     }
   }
 
@@ -243,6 +333,12 @@ class Drawing {
     const bool has_replicas =
         std::ranges::any_of(parts_, [](const HeldPart& part) { return part.ranks.size() > 1; });
     if (has_replicas) text += "Hatched: several ranks hold the same shard. ";
+    for (const Sections* sections : {&row_sections(), &column_sections()}) {
+      if (sections->empty()) continue;
+      const std::string names = names_of(*sections, {0, sections->back().indices.end});
+      text += fmt::format("Tints: {} sections{}, each cut by itself. ", sections->size(),
+                          names.empty() ? "" : ", " + names);
+    }
     if (has_padding) text += "Dotted: padding, which no element of the model fills. ";
     if (!plane_.not_shown.empty())
       text += fmt::format("Also cut, not drawn: axis {}. ", fmt::join(plane_.not_shown, ", "));
@@ -254,42 +350,12 @@ class Drawing {
   const JsonView& rule_;
   const std::vector<HeldPart>& parts_;
   JsonView shape_;
+  std::vector<Sections> sections_;  ///< by axis
+  Sections none_;
   Plane plane_;
   Scale rows_, columns_;
   bool lacks_labels_ = false;  ///< some part is too small for the names of its devices
 };
-
-void write_slices(Page& page, const JsonView& slices) {
-  page.cell([&] {
-    bool is_first = true;
-    for (const JsonView& axis : slices.elements()) {
-      if (!is_first) page.text(" x ");
-      is_first = false;
-      for (const JsonView& slice : axis.elements()) {
-        if (slice.has("pad")) {
-          page.text(" ").count(slice["pad"]).text(" padded");
-        } else {
-          page.text(" [").count(slice[0]).text(", ").count(slice[1]).text(")");
-        }
-      }
-    }
-  });
-}
-
-void write_parts_table(Page& page, const JsonView& shards, const std::vector<HeldPart>& parts) {
-  page.html().open("details").element(
-      "summary", fmt::format("{} as a table", plural(static_cast<i64>(parts.size()), "shard")));
-  page.begin_table({"ranks", "#bytes", "shard"});
-  for (size_t p = 0; p < std::min(parts.size(), kGridMostRows); ++p) {
-    const JsonView shard = shards[parts[p].first_shard];
-    page.begin_row().text_cell(rank_list(parts[p].ranks)).bytes_cell(shard["bytes"]);
-    write_slices(page, shard["slices"]);
-    page.end_row();
-  }
-  page.end_table();
-  page.note_rest(parts.size(), kGridMostRows, "shards");
-  page.html().close();
-}
 
 }  // namespace
 
@@ -313,14 +379,13 @@ bool is_whole(const JsonView& rule, i64 devices) {
 }
 
 void write_holders(Page& page, const JsonView& rule, i64 devices) {
-  const JsonView shards = rule["example"]["shards"];
   const std::vector<HeldPart> parts = read_parts(rule["example"]);
   write_owners(page, rule);
   if (is_whole(rule, devices)) {
     page.note("Every rank holds the whole tensor.");
   } else {
     Drawing(page, rule, parts).write();
-    write_parts_table(page, shards, parts);
+    write_parts_table(page, rule["example"], parts);
   }
 }
 

@@ -16,7 +16,7 @@ bool is_whole(const JsonView& rule, i64 devices);
 
 /// Writes where the tensors are, if on different ranks, and a drawing of the example's two cut
 /// axes, with a cell per part, and a table of all parts. Shards that several ranks hold are
-/// hatched, padding is dotted, sections (q, k, v) are divided by dashed lines.
+/// hatched, padding is dotted, sections (q, k, v) are named, tinted and divided by dashed lines.
 void write_holders(Page& page, const JsonView& rule, i64 devices);
 
 }  // namespace shardtool::cli

@@ -293,6 +293,51 @@ StrategySpec decode_strategy(const JsonValue& value) {
   return spec;
 }
 
+namespace {
+
+/// Number of sections of the axis that has several; 1 if no axis does, nullopt if several do.
+std::optional<size_t> count_sections(const Rule& rule) {
+  if (const auto* strategy = std::get_if<StrategySpec>(&rule.cut))
+    return std::max<size_t>(1, strategy->segments.size());
+  std::optional<size_t> sections = 1;
+  for (const Dim& dim : std::get<std::vector<Dim>>(rule.cut)) {
+    if (dim.sections.size() < 2) continue;
+    if (sections != 1) return std::nullopt;
+    sections = dim.sections.size();
+  }
+  return sections;
+}
+
+std::vector<std::string> decode_sections(const JsonValue& value) {
+  std::vector<std::string> names;
+  for (const JsonValue& element : value.elements()) names.push_back(element.identifier());
+  return names;
+}
+
+void check_sections(const JsonValue& value, const Rule& rule) {
+  if (rule.sections.empty()) return;
+  const std::optional<size_t> sections = count_sections(rule);
+  if (sections == rule.sections.size() && sections != 1) return;
+  throw value
+      .error(ErrorCode::kMappingSchema,
+             fmt::format("\"sections\" has {}, but {}", plural(std::ssize(rule.sections), "name"),
+                         sections ? fmt::format("the axis has {}",
+                                                plural(static_cast<i64>(*sections), "section"))
+                                  : "several axes of the rule have sections"))
+      .help("give one name to each section of one axis, such as [\"gate\", \"up\"]");
+}
+
+/// Names that a strategy gives to the sections of its axis.
+std::vector<std::string> sections_of(const StrategySpec& spec) {
+  if (spec.kind == StrategyKind::kStackedQkv && spec.order == layout::QkvOrder::kConcat)
+    return {"q", "k", "v"};
+  const bool is_stacked = spec.gate_up_order == layout::GateUpOrder::kStacked;
+  if (spec.kind == StrategyKind::kGateUp && is_stacked && spec.parts == 2) return {"gate", "up"};
+  return {};
+}
+
+}  // namespace
+
 Rule decode_rule(const JsonValue& value, const std::string& position, const LayerSets& sets) {
   Rule rule;
   rule.label = position;
@@ -307,6 +352,7 @@ Rule decode_rule(const JsonValue& value, const std::string& position, const Laye
        }},
       {"dims", [&](const JsonValue& v) { rule.cut = decode_dims(v); }},
       {"strategy", [&](const JsonValue& v) { rule.cut = decode_strategy(v); }},
+      {"sections", [&](const JsonValue& v) { rule.sections = decode_sections(v); }},
       {"index", [&](const JsonValue& v) { rule.index = decode_index(v); }},
       {"at", [&](const JsonValue& v) { rule.at = decode_at(v); }},
       {"where", [&](const JsonValue& v) { rule.where = decode_where(v, sets); }},
@@ -317,6 +363,10 @@ Rule decode_rule(const JsonValue& value, const std::string& position, const Laye
   });
   require_one_of(value, "match", "regex");
   require_one_of(value, "dims", "strategy");
+  check_sections(value, rule);
+  if (const auto* strategy = std::get_if<StrategySpec>(&rule.cut);
+      strategy && rule.sections.empty())
+    rule.sections = sections_of(*strategy);
   check_captures(value, "index", rule.index, patterns);
   check_captures(value, "where", rule.where, patterns);
   for (const auto& [capture, axis] : rule.index) {

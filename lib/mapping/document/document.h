@@ -108,6 +108,8 @@ struct Rule {
   std::string label;  ///< the id, or "rules/3"
   std::vector<Pattern> patterns;
   std::variant<std::vector<Dim>, StrategySpec> cut;
+  /// Names of the sections of the axis that has several, "q", "k", "v"; empty: not given.
+  std::vector<std::string> sections;
   std::map<std::string, std::string> index;  ///< captured number -> logical axis
   /// Logical axis -> numbers, negative from its end: the tensor is where any of them is.
   std::map<std::string, std::vector<i64>> at;

@@ -40,7 +40,8 @@ Error& explain(Error& e, const PlacedCompanion& placed, const TensorSpec& tensor
 
 Followers::Followed Followers::decide(const PlacedCompanion& placed,
                                       const layout::BundleMember& member,
-                                      const layout::Layout& leader, Dtype dtype) const {
+                                      const ResolvedTensor& leading, Dtype dtype) const {
+  const layout::Layout& leader = *leading.layout;
   const CompanionSpec& spec = *placed.spec;
   Followed followed;
   followed.layout =
@@ -56,7 +57,8 @@ Followers::Followed Followers::decide(const PlacedCompanion& placed,
                      transforms_of(*followed.layout),
                      value_shifts(spec, leader, *followed.layout, sizes_),
                      {},
-                     !spec.leads});
+                     !spec.leads,
+                     leading.by->sections});
   return followed;
 }
 
@@ -68,7 +70,7 @@ ResolvedTensor Followers::follow(size_t companion, size_t tensor, const Resolved
   if (followed.layout) return {tensor, followed.layout, followed.by, leader.numbers};
   try {
     const auto member = companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
-    followed = decide(placed, member, *leader.layout, spec.dtype);
+    followed = decide(placed, member, leader, spec.dtype);
   } catch (Error& e) {
     throw explain(e, placed, spec, tensors[leader.tensor], straddle_);
   }

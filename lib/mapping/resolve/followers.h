@@ -37,7 +37,7 @@ class Followers {
   using Key = std::tuple<size_t, const layout::Layout*, Shape, Dtype>;
 
   Followed decide(const PlacedCompanion& placed, const layout::BundleMember& member,
-                  const layout::Layout& leader, Dtype dtype) const;
+                  const ResolvedTensor& leading, Dtype dtype) const;
 
   const Companions& companions_;
   const CompanionSizes& sizes_;

@@ -25,6 +25,8 @@ struct TensorDecision {
   /// The layers in which the rule holds, "\"layer_types\" says \"full_attention\""; empty: all.
   std::string where = {};
   bool is_scale = false;  ///< scales, zeros or group indices: a companion that does not lead
+  /// Names of the sections of the axis that has several, "q", "k", "v"; empty: not known.
+  std::vector<std::string> sections = {};
 };
 
 /// The decision for one tensor. Tensors with the same cut share both pointers, also those that

@@ -314,9 +314,9 @@ class Resolver {
       throw e.at(placed.rule->place);
     }
     decision.layout = bias.layout;
-    decision.by = std::make_shared<const TensorDecision>(
-        TensorDecision{placed.label, placed.rule->place, decision.strategy, bias.convention,
-                       std::move(transforms), std::move(bias.shifts), where_of(*placed.rule)});
+    decision.by = std::make_shared<const TensorDecision>(TensorDecision{
+        placed.label, placed.rule->place, decision.strategy, bias.convention, std::move(transforms),
+        std::move(bias.shifts), where_of(*placed.rule), false, placed.rule->sections});
   }
 
   ResolvedTensor replicated(size_t tensor) {
