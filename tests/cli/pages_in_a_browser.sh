@@ -1,11 +1,13 @@
 #!/bin/bash
-# Opens pages of --html in headless Chromium, at the widths of a desk and of telephones, and fails if
-# a label of a picture overlaps another, is cut off or is too small to read, if a picture has to be
-# scrolled, or if the page is wider than the window. Prints them, too, where there is pdftotext.
+# Opens pages of --html in headless Chromium, light and dark, at the widths of a desk and of
+# telephones, and fails if a label of a picture overlaps another, is cut off, is too small or too
+# faint to read, if a picture has to be scrolled, or if the page is wider than the window. Prints
+# them, too, where there is pdftotext.
 #
 #   pages_in_a_browser.sh SHARDTOOL SAMPLES
 set -u
 program=$(realpath "$1") samples=$(realpath "$2")
+golden_model="${program%/cli/*}/tests/golden/golden_model"
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
 [ -n "$browser" ] || { echo "SKIPPED: there is no Chromium"; exit 77; }
 scratch=$(mktemp -d)
@@ -29,6 +31,14 @@ train="--train --profile h100-sxm --sequence 128 --batch 16"
 cost="--context 64 --prompt-len 64 --profile h100-sxm -q --exit-zero"
 "$program" plan "$samples/tiny-llama" --mesh pp=2,tp=2 --budget 90kB $cost --html stages.html > /dev/null || exit 1
 "$program" plan "$samples/tiny-llama" --mesh tp=8 --budget 200kB $cost --html eight.html > /dev/null || exit 1
+# A mixture of experts, joined q|k|v and gate|up, a reshard of more ranks than have labels, training.
+"$golden_model" deepseek_v3 experts && "$golden_model" phi3 joined || exit 1
+"$program" plan experts --mesh ep=2,tp=2 --budget 1MB $cost --html experts.html > /dev/null || exit 1
+"$program" plan joined --mesh tp=2 $cost --html joined.html > /dev/null || exit 1
+"$program" plan "$samples/tiny-llama" --mesh dp=3,tp=8 --to-mesh dp=6,tp=4 --node-size 8 --html nodes.html -q > /dev/null || exit 1
+"$program" plan "$samples/tiny-llama" --train --mesh pp=2,tp=2 --dp 2 --zero 1 --sequence 64 --profile h100-sxm \
+  --html plan_of_train.html -q > /dev/null || exit 1
+"$program" plan search experts $load --devices 1,2,4 --concurrency 1,16 --html search_experts.html -q > /dev/null || exit 1
 # The status is 1 since the plans differ.
 "$program" plan diff a.json b.json --html diff.html -q > /dev/null
 "$program" plan diff stages.html eight.html --html diff_of_pages.html -q > /dev/null
@@ -42,6 +52,26 @@ read -r -d '' look <<'JS'
 <script>
 const problems = [];
 const apart = (a, b) => a.right <= b.left + 1 || b.right <= a.left + 1 || a.bottom <= b.top + 1 || b.bottom <= a.top + 1;
+const channels = colour => colour.match(/[\d.]+/g).map(Number);
+const light = colour => {
+  const [r, g, b] = colour.map(c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+// The contrast of a label with what is drawn below it (WCAG 2.2).
+const contrast = (svg, label, box) => {
+  let below = channels(getComputedStyle(document.body).backgroundColor);
+  const x = (box.left + box.right) / 2, y = (box.top + box.bottom) / 2;
+  for (const shape of svg.querySelectorAll('rect, path, text')) {
+    if (shape == label) break;
+    const style = getComputedStyle(shape), area = shape.getBoundingClientRect();
+    if (shape.tagName == 'text' || !style.fill.startsWith('rgb')) continue;
+    if (x < area.left || x > area.right || y < area.top || y > area.bottom) continue;
+    const opacity = parseFloat(style.fillOpacity);
+    below = below.map((c, i) => i > 2 ? c : c * (1 - opacity) + channels(style.fill)[i] * opacity);
+  }
+  const [a, b] = [light(channels(getComputedStyle(label).fill)), light(below)];
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+};
 for (const svg of document.querySelectorAll('svg[viewBox]')) {
   const frame = svg.getBoundingClientRect();
   if (frame.width == 0) continue;  // not shown at this width
@@ -53,6 +83,8 @@ for (const svg of document.querySelectorAll('svg[viewBox]')) {
       problems.push('cut off: ' + labels[i].textContent);
     const size = scale * parseFloat(getComputedStyle(labels[i]).fontSize);
     if (size < 7.5) problems.push('too small, ' + size.toFixed(1) + ' px: ' + labels[i].textContent);
+    const clear = contrast(svg, labels[i], box);
+    if (clear < 4.5) problems.push('too faint, ' + clear.toFixed(1) + ' to 1: ' + labels[i].textContent);
     for (let j = 0; j < i; ++j)
       if (!apart(box, boxes[j])) problems.push('overlap: ' + labels[j].textContent + ' and ' + labels[i].textContent);
   });
@@ -64,12 +96,13 @@ for (const figure of document.querySelectorAll('figure')) {
   if (shown.length != 1 && !figure.closest('details:not([open])')) problems.push(shown.length + ' drawings of ' + name);
 }
 if (document.documentElement.scrollWidth > window.innerWidth) problems.push('the page is ' + document.documentElement.scrollWidth + ' wide');
-const page = location.pathname.split('/').pop() + ' at ' + window.innerWidth;
+const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+const page = location.pathname.split('/').pop() + ' at ' + window.innerWidth + (dark ? ', dark' : '');
 parent.postMessage(['looked at ' + page, ...problems.map(problem => page + ': ' + problem)].join('\n') + '\n', '*');
 </script>
 JS
 # A window of Chromium is at least 500 wide, so pages are looked at in frames.
-echo "<pre></pre><script>addEventListener('message', e => document.querySelector('pre').append(e.data))</script>" > frames.htm
+echo "<meta name='color-scheme' content='light dark'><pre></pre><script>addEventListener('message', e => document.querySelector('pre').append(e.data))</script>" > frames.htm
 wanted=0
 for page in *.html; do
   { cat "$page"; printf '%s\n' "$look"; } > "seen-$page"
@@ -78,17 +111,22 @@ for page in *.html; do
     wanted=$((wanted + 1))
   done
 done
-"$browser" --headless --no-sandbox --disable-gpu --window-size=1200,2000 --virtual-time-budget=60000 \
-  --dump-dom "file://$scratch/frames.htm" > dom 2> browser.log
-grep -o 'looked at seen-.*' dom > looked
-grep '^seen-.*: ' dom > problems
-[ "$(wc -l < looked)" = "$wanted" ] || { echo "the browser opened $(wc -l < looked) of $wanted pages"; cat browser.log; exit 1; }
 status=0
-[ ! -s problems ] || { cat problems; status=1; }
+for scheme in light dark; do
+  [ $scheme = dark ] && colours=--blink-settings=preferredColorScheme=0 || colours=--blink-settings=preferredColorScheme=1
+  "$browser" --headless --no-sandbox --disable-gpu --window-size=1200,2000 --virtual-time-budget=60000 $colours \
+    --dump-dom "file://$scratch/frames.htm" > dom 2> browser.log
+  grep -o 'looked at seen-.*' dom > looked
+  grep '^seen-.*: ' dom > problems
+  [ "$(wc -l < looked)" = "$wanted" ] || { echo "the browser opened $(wc -l < looked) of $wanted pages"; cat browser.log; exit 1; }
+  [ "$(grep -c ', dark$' looked)" = "$([ $scheme = dark ] && echo "$wanted" || echo 0)" ] ||
+    { echo "the pages are not $scheme"; exit 1; }
+  [ ! -s problems ] || { cat problems; status=1; }
+done
 
 # On paper no page is empty, and none ends with a heading.
 command -v pdftotext > /dev/null || { echo "pages on paper are not looked at: there is no pdftotext"; exit $status; }
-for page in {small,reshard,search,train,stages,diff,inspect,check,validate}.html; do
+for page in {small,reshard,search,train,stages,experts,joined,plan_of_train,diff,inspect,check,validate}.html; do
   "$browser" --headless --no-sandbox --disable-gpu --no-pdf-header-footer --print-to-pdf=page.pdf "file://$scratch/$page" 2> browser.log
   pdftotext -layout page.pdf page.txt || { echo "$page was not printed"; cat browser.log; exit 1; }
   grep -o '<h[23][^>]*>[^<]*' "$page" | sed 's/<[^>]*>//' > headings
