@@ -253,6 +253,20 @@ TEST_CASE("the pairs of a reshard add up to what moves") {
   CHECK(report.drawings->pairs.size() == static_cast<size_t>(report.reshard->pairs));
 }
 
+TEST_CASE("a plan's page answers in one order, and says what its tables leave out") {
+  const std::string page = html_page(document_of("plan", plan_for("tp=8", "dp=4,tp=2")));
+  size_t at = 0;
+  for (const char* heading : {"Memory of each device", "Who holds what", "What moves",
+                              "Weights by layer", "Peak memory over the order of tensors"}) {
+    CAPTURE(heading);
+    at = page.find(fmt::format("<h2>{}</h2>", heading), at);
+    REQUIRE(at != page.npos);
+  }
+  const size_t pairs = island_of(page).at("reshard").at("pairs").size();
+  REQUIRE(pairs > 16);
+  CHECK(page.find(fmt::format("The other {} pairs are in the JSON", pairs - 16)) != page.npos);
+}
+
 TEST_CASE("the levels of a reshard reach its peak and move every tensor") {
   for (const char* to : {"tp=2", "tp=8"}) {
     const api::PlanReport report = plan_for("tp=4", to);
