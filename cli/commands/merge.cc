@@ -36,7 +36,7 @@ Command merge_command(MergeArgs& args) {
           "Reads outputs of split or reshard and writes the whole checkpoint, byte for byte what "
           "was split. Copies of one tensor on several ranks are compared; they must be equal. "
           "With --from-layout it reads files that another tool wrote, such as DeepSeek's "
-          "convert.py, and checkpoints of Megatron.",
+          "convert.py, and checkpoints of Megatron and torchtitan.",
       .examples = {"shardtool merge out/tp4 -o full",
                    "shardtool merge node0/out node1/out -o full --max-file-size 5GB",
                    "shardtool merge mp8 -o full --from-layout deepseek --model-config config.json"},
@@ -48,7 +48,7 @@ Command merge_command(MergeArgs& args) {
            replicas_argument(args.replicas),
            {.name = "--from-layout",
             .value = "NAME",
-            .help = "form of files without a manifest: deepseek, megatron or meta",
+            .help = "form of files without a manifest: deepseek, megatron, meta or torchtitan",
             .target = &args.from_layout},
            {.name = "--model-config",
             .value = "FILE",

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "lib/base/error.h"
+#include "lib/index/interleave.h"
 
 namespace shardtool::layouts {
 namespace {
@@ -61,6 +62,14 @@ AxisMap rows_of_part(i64 rows, i64 groups, i64 begin, i64 size) {
   return AxisMap(rows, groups * size, std::move(pieces));
 }
 
+/// Rows in the order of transformers: the first half of every head before the second one.
+AxisMap in_halves(const ReadRule& rule, i64 rows, const mapping::ModelConfig* config) {
+  if (rule.interleaved.empty()) return AxisMap::identity(rows);
+  const i64 heads = config_number(config, rule.interleaved);
+  if (heads <= 0 || rows % (2 * heads) != 0) throw uneven_rows(rule, rows, 2 * heads);
+  return index::interleaving(rows, rows / heads);
+}
+
 /// All rows but the padding.
 AxisMap without_padding(const ReadRule& rule, i64 rows, const mapping::ModelConfig* config) {
   if (rule.rows.empty()) return AxisMap::identity(rows);
@@ -75,12 +84,13 @@ AxisMap without_padding(const ReadRule& rule, i64 rows, const mapping::ModelConf
 }  // namespace
 
 ReadRule decode_read_rule(const nlohmann::json& json) {
-  ReadRule rule{mapping::Glob(json.at("name").get<std::string>()), {}, {}, {}, "", ""};
+  ReadRule rule{mapping::Glob(json.at("name").get<std::string>()), {}, {}, {}, "", "", ""};
   for (const std::string part : json.at("of")) rule.of.emplace_back(part);
   rule.stacked = json.value("stacked", rule.stacked);
   rule.shares = json.value("shares", rule.shares);
   rule.groups = json.value("groups", "");
   rule.rows = json.value("rows", "");
+  rule.interleaved = json.value("interleaved", "");
   return rule;
 }
 
@@ -101,8 +111,9 @@ std::vector<PartPlace> parts_at(const ReadRule& rule, const std::vector<std::str
                                 const std::vector<i64>& stacked_index, i64 rows,
                                 const mapping::ModelConfig* config) {
   if (rule.of.size() == 1) {
+    const AxisMap kept = without_padding(rule, rows, config);
     return {{fill(rule.of.front(), rule, wildcards, stacked_index),
-             without_padding(rule, rows, config)}};
+             compose(in_halves(rule, kept.global_size(), config), kept)}};
   }
   const std::vector<i64> shares = shares_of(rule, config);
   const i64 groups = rule.groups.empty() ? 1 : config_number(config, rule.groups);

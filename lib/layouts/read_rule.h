@@ -23,6 +23,9 @@ struct ReadRule {
                                      ///< proportion; empty: equal parts
   std::string groups;                ///< config's number of groups of rows; empty: one group
   std::string rows;  ///< config's number of rows; the others are padding; empty: all
+  /// Config's number of heads; in the rows of each, those of the two halves take turns. Empty:
+  /// they do not. Only of a rule with one part.
+  std::string interleaved;
 };
 
 /// Way in which the ranks of a tensor-parallel group cut a tensor: into equal parts along one axis.
@@ -58,7 +61,8 @@ struct PartPlace {
 
 /// The parts of a stored tensor with so many rows (0 for a scalar, which is one part), at one index
 /// of the stacked axes. `wildcards` are the texts of the wildcards of its name. Throws kConfig if
-/// the config lacks a number, and kShapeMismatch for rows that do not divide into the parts.
+/// the config lacks a number, and kShapeMismatch for rows that do not divide into the parts or
+/// heads.
 std::vector<PartPlace> parts_at(const ReadRule& rule, const std::vector<std::string>& wildcards,
                                 const std::vector<i64>& stacked_index, i64 rows,
                                 const mapping::ModelConfig* config);

@@ -117,6 +117,24 @@ TEST_CASE("the parts of grouped rows are where fusing put them") {
   }));
 }
 
+TEST_CASE("interleaved rows are those of a head's halves in turn") {
+  CHECK(rc::check([] {
+    const i64 heads = *gen::between(1, 4);
+    const i64 half = *gen::between(1, 3);
+    const i64 rows = 2 * half * heads;
+    const ReadRule rule =
+        decode_read_rule({{"name", "wq"}, {"of", {"q"}}, {"interleaved", "heads"}});
+    const auto config = numbers_config({{"heads", heads}});
+    const auto place = parts_at(rule, {}, {}, rows, &config).at(0);
+    for (i64 row = 0; row < rows; ++row) {
+      const i64 in_head = row % (2 * half);
+      RC_ASSERT(place.rows(row) == row - in_head + in_head % 2 * half + in_head / 2);
+    }
+    const auto uneven = numbers_config({{"heads", rows}});
+    CHECK_ERROR(kShapeMismatch, parts_at(rule, {}, {}, rows, &uneven));
+  }));
+}
+
 TEST_CASE("every rule of reading names its parts from its own wildcards") {
   for (const EngineLayout& layout : engine_layouts()) {
     std::set<std::string> used;

@@ -10,10 +10,10 @@ namespace shardtool::test {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-std::vector<fs::path> tables(const std::string& layout) {
+std::vector<fs::path> tables(const std::string& layout, const std::string& kind) {
   std::vector<fs::path> found;
-  for (const auto& entry : fs::recursive_directory_iterator(
-           fs::path(SHARDTOOL_SOURCE_DIR) / "tests" / "layouts" / "golden" / layout)) {
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(SHARDTOOL_SOURCE_DIR) /
+                                                            "tests" / "layouts" / kind / layout)) {
     if (entry.is_regular_file()) found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end());

@@ -10,8 +10,9 @@
 /// The golden tables of the layouts.
 namespace shardtool::test {
 
-/// All tables, or those of one layout, sorted.
-std::vector<std::filesystem::path> tables(const std::string& layout = "");
+/// All tables, or those of one layout, sorted; of what is written, or of what is "read".
+std::vector<std::filesystem::path> tables(const std::string& layout = "",
+                                          const std::string& kind = "golden");
 
 /// Draws the weights that the engine's loader read.
 Tensors draw(const nlohmann::json& tensors);

@@ -40,11 +40,11 @@ class Unstacking {
   std::vector<LogicalTensor> run(std::vector<std::string>& left_out) {
     for (const LogicalTensor& tensor : stored_.tensors) {
       const std::string& name = tensor.spec.name;
-      if (std::ranges::any_of(left_out_, [&](const auto& takes) { return takes(name); })) {
-        left_out.push_back(name);
-      } else {
-        add(tensor);
+      if (add(tensor)) continue;
+      if (std::ranges::none_of(left_out_, [&](const auto& takes) { return takes(name); })) {
+        throw no_rule(name);
       }
+      left_out.push_back(name);
     }
     std::ranges::sort(found_, {}, [](const LogicalTensor& one) { return one.spec.name; });
     for (size_t i = 1; i < found_.size(); ++i) {
@@ -56,15 +56,21 @@ class Unstacking {
   }
 
  private:
-  void add(const LogicalTensor& tensor) {
+  /// Adds the parts of a tensor by the first rule that takes it. Returns false if none does.
+  bool add(const LogicalTensor& tensor) {
     for (const CompiledRule& rule : rules_) {
       const auto wildcards = rule.name.match(tensor.spec.name);
       if (!wildcards || tensor.spec.shape.size() < rule.rule->stacked.size()) continue;
-      return add_all(tensor, *rule.rule, *wildcards);
+      add_all(tensor, *rule.rule, *wildcards);
+      return true;
     }
-    throw Error(ErrorCode::kNoRule,
-                fmt::format("the layout {} has no tensor of this name", layout_.label()))
-        .tensor(quote_for_message(tensor.spec.name))
+    return false;
+  }
+
+  Error no_rule(const std::string& tensor) const {
+    return Error(ErrorCode::kNoRule,
+                 fmt::format("the layout {} has no tensor of this name", layout_.label()))
+        .tensor(quote_for_message(tensor))
         .help("FOLDER#PREFIX reads only the tensors below a prefix, such as module of NeMo");
   }
 
