@@ -177,7 +177,6 @@ def difference(program, folder, case):
                            "--model-config", folder / "config/config.json"], check=False, capture_output=True, text=True)
     if done.returncode:
         return done.stderr
-    config.save_pretrained(folder / "merged")
     found, info = transformers.AutoModelForCausalLM.from_pretrained(folder / "merged", dtype=torch.float32,
                                                                     output_loading_info=True)
     if info["missing_keys"] or info["unexpected_keys"]:
