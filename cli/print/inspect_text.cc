@@ -63,6 +63,12 @@ Table group_table(std::string_view title, const std::vector<api::InspectGroup>& 
   return table;
 }
 
+Table entry_table(const std::vector<api::InspectEntry>& entries) {
+  Table table{{{"no tensor, left out"}, {"what"}}, {}};
+  for (const auto& entry : entries) table.rows.push_back({entry.name, entry.what});
+  return table;
+}
+
 /// "safetensors, 2 files, LlamaForCausalLM".
 std::string form_text(const api::InspectReport& report) {
   auto text =
@@ -155,6 +161,10 @@ void print_text(Session& session, const api::InspectReport& report, const Inspec
     const auto columns =
         view.columns.empty() ? default_columns(report.mesh.has_value()) : view.columns;
     print_table(session.out(), tensor_table(report.list, columns), view.format);
+    const bool is_for_people = view.format == TableFormat::kText && view.columns.empty();
+    if (is_for_people && !report.others.empty()) {
+      print_table(session.out(), entry_table(report.others), TableFormat::kText);
+    }
   }
   if (view.summary && !report.preset.empty() && !session.quiet()) {
     session.out().write(fmt::format("suggested preset: {}\n", report.preset));

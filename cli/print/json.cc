@@ -83,6 +83,16 @@ void write_groups(JsonWriter& json, std::string_view key,
   json.end_array();
 }
 
+void write_entries(JsonWriter& json, const std::vector<api::InspectEntry>& entries) {
+  json.key("others").begin_array();
+  for (const auto& entry : entries) {
+    json.begin_object().field("name", entry.name);
+    if (!entry.what.empty()) json.field("what", entry.what);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_plan(JsonWriter& json, const api::TransformPlan& plan) {
   json.key("plan").begin_object();
   json.field("tensors", plan.tensors).field("split", plan.split);
@@ -231,7 +241,9 @@ void write_fields(JsonWriter& json, const api::InspectReport& report) {
   if (!report.rules.empty()) write_rules(json, report.rules);
   json.key("tensors").begin_array();
   for (const auto& tensor : report.list) write_tensor(json, tensor, report.mesh.has_value());
-  json.end_array().list("warnings", report.warnings);
+  json.end_array();
+  if (!report.others.empty()) write_entries(json, report.others);
+  json.list("warnings", report.warnings);
 }
 
 void write_fields(JsonWriter& json, const api::DiffReport& report) {

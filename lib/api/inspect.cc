@@ -154,10 +154,23 @@ void add_rules(InspectReport& report, const LogicalCheckpoint& source,
   report.rules = drawn_rules(applied.resolution, applied.specs);
 }
 
-void keep_matching(std::vector<InspectTensor>& tensors, const std::string& filter) {
+template <class Named>
+void keep_matching(std::vector<Named>& all, const std::string& filter) {
   if (filter.empty()) return;
   const auto matches = mapping::glob_filter(filter);
-  std::erase_if(tensors, [&](const InspectTensor& tensor) { return !matches(tensor.name); });
+  std::erase_if(all, [&](const Named& one) { return !matches(one.name); });
+}
+
+/// Entries without tensors. The files of several ranks have the same ones.
+std::vector<InspectEntry> other_entries(const LogicalCheckpoint& source) {
+  std::vector<InspectEntry> entries;
+  for (const format::Checkpoint& part : source.parts) {
+    for (const format::OtherEntry& entry : part.others) entries.push_back({entry.name, entry.what});
+  }
+  std::ranges::sort(entries);
+  const auto [last, end] = std::ranges::unique(entries);
+  entries.erase(last, end);
+  return entries;
 }
 
 /// Numbers of the pairs that describe a GGUF model, under the names that config.json's have.
@@ -231,6 +244,10 @@ InspectReport inspect(const InspectOptions& options) {
     report.preset = mapping::detect_preset(*config, source.specs()).value_or("");
   }
   if (options.draws) add_rules(report, source, options);
+  if (options.list_tensors) {
+    report.others = other_entries(source);
+    keep_matching(report.others, options.filter);
+  }
   if (!options.list_tensors && !options.mapping && !source.is_sharded()) return report;
   std::vector<InspectTensor> tensors;
   tensors.reserve(source.tensors.size());

@@ -74,6 +74,14 @@ struct DrawnRule {
   std::vector<DrawnOwners> owners;
 };
 
+/// Part of what a trainer saved that has no tensor.
+struct InspectEntry {
+  std::string name;
+  std::string what;  ///< such as "an integer"; empty where the format does not say it
+
+  auto operator<=>(const InspectEntry&) const = default;
+};
+
 /// A row of a summary by dtype or by module.
 struct InspectGroup {
   std::string name;
@@ -95,9 +103,10 @@ struct InspectReport {
   std::vector<InspectGroup> dtypes;
   std::vector<InspectGroup> modules;  ///< numbers in names replaced by *
   std::optional<mesh::Mesh> mesh;
-  std::vector<i64> bytes_per_rank;  ///< set with a mesh
-  std::vector<InspectTensor> list;  ///< after the filter, in the order of (file, offset)
-  std::vector<DrawnRule> rules;     ///< with InspectOptions::draws, of a layout
+  std::vector<i64> bytes_per_rank;   ///< set with a mesh
+  std::vector<InspectTensor> list;   ///< after the filter, in the order of (file, offset)
+  std::vector<InspectEntry> others;  ///< after the filter, by name, each once
+  std::vector<DrawnRule> rules;      ///< with InspectOptions::draws, of a layout
   std::vector<std::string> warnings;
 };
 

@@ -74,6 +74,12 @@ struct Warning {
   Oddity oddity;
 };
 
+/// Part of what a trainer saved that has no tensor: a step number, the state of a random generator.
+struct OtherEntry {
+  std::string name;
+  std::string what = {};  ///< such as "an integer" or "argparse.Namespace"; empty: not recorded
+};
+
 /// Checkpoint whose headers were read and validated, without reading data.
 ///
 /// K1 every tensor is inside its file; those of a safetensors file tile its data exactly, those
@@ -92,6 +98,7 @@ struct Checkpoint {
   std::string side_folder;              ///< folder of the side files; empty: folder()
   i64 header_bytes = 0;                 ///< total of all files
   std::vector<Warning> warnings;
+  std::vector<OtherEntry> others;  ///< of all files, in their order; no command carries them
 
   std::string folder() const;  ///< folder of files
   /// Path of a file in the folder of the side files.

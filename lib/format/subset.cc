@@ -60,6 +60,8 @@ void keep_below(Checkpoint& checkpoint, const std::string& prefix) {
         .at({checkpoint.path, 0, 0, ""})
         .note("found", list_for_message(describe(others)));
   }
+  std::map<std::string, i64> other_entries;
+  keep(checkpoint.others, prefix + ".", other_entries);
   if (others.empty()) return;
   checkpoint.warnings.push_back(
       {fmt::format("tensors outside of '{}.' are left out: {}", quote_for_message(prefix),

@@ -124,6 +124,7 @@ class Opening {
                      count == 1 ? "is" : "are", count == 1 ? "" : "s",
                      list_for_message(metadata_.objects)),
          std::string(kMetadataName), Oddity::kOtherEntry});
+    for (std::string& name : metadata_.objects) checkpoint_.others.push_back({std::move(name)});
   }
 
   Checkpoint& checkpoint_;

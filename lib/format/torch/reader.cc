@@ -89,6 +89,7 @@ void warn_of_others(Checkpoint& checkpoint, const std::string& file,
            others.size() == 1 ? "one entry is" : fmt::format("{} entries are", others.size()),
            others.size() == 1 ? "is" : "are", list_entries(others)),
        file, Oddity::kOtherEntry});
+  checkpoint.others.insert(checkpoint.others.end(), others.begin(), others.end());
 }
 
 [[noreturn]] void refuse_zero3(const NamedSlot& tensor, const std::string& path) {

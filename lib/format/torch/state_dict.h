@@ -19,15 +19,9 @@ struct NamedSlot {
   std::optional<PartOf> part = {};  ///< of a distributed tensor: place of the slot in it
 };
 
-/// Part of a saved object without any tensor in it.
-struct OtherEntry {
-  std::string name;
-  std::string what;  ///< such as "an integer" or "argparse.Namespace"
-};
-
 struct StateDict {
   std::vector<NamedSlot> tensors;  ///< in the order of the file; storages may be shared
-  std::vector<OtherEntry> others;
+  std::vector<OtherEntry> others;  ///< parts without any tensor in them
 };
 
 /// Finds the tensors of a saved dict, list or tuple, however deep. Throws the errors of tensor_slot

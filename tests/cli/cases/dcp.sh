@@ -14,6 +14,8 @@ shardtool -q validate plain --reference chunks --quick > report; echo "-> $?"
 saved="$samples/../tests/format/dcp/torch"
 shardtool inspect "$saved" --tensors --query name,dtype,shape --format csv
 shardtool inspect "$saved#model" --tensors --query name --format csv
+shardtool -q inspect "$saved" --tensors 2> warnings | tail -n 2
+shardtool inspect "$saved" --json | grep -o '"others": [^]]*]'
 
 try() { shardtool "$@"; echo "-> $?"; }
 try split model -o other --tp 2 --layout dcp --rank 1

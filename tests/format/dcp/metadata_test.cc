@@ -178,9 +178,12 @@ TEST_CASE("a checkpoint that PyTorch wrote is read, and its objects are named") 
   CHECK(opened.chunked[2].shape.empty());
   REQUIRE(opened.warnings.size() == 1);
   CHECK(opened.warnings[0].message == "1 entry of the checkpoint is no tensor and left out: step");
+  REQUIRE(opened.others.size() == 1);
+  CHECK(opened.others[0].name == "step");
   const Checkpoint below = open_checkpoint(folder + "#model");
   REQUIRE(below.chunked.size() == 3);
   CHECK(below.chunked[0].name == "columns");
+  CHECK(below.others.empty());
   const auto none = error_of([&] { open_checkpoint(folder + "#optim"); });
   REQUIRE(none);
   CHECK(none->code() == ErrorCode::kFileMissing);
