@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/format/hugging_face/hf_cache.h"
 #include "lib/format/names.h"
 #include "lib/format/torch/megatron_ranks.h"
@@ -119,6 +120,21 @@ FolderListing list_folder(const std::string& path) {
     std::sort(names->begin(), names->end());
   }
   return listing;
+}
+
+void require_inside(const std::string& folder, const std::string& name) {
+  if (store::is_remote(folder) || is_hf_snapshot(folder)) return;
+  std::error_code error;
+  const fs::path inside = fs::canonical(folder, error);
+  const fs::path path = fs::path(folder) / name;
+  const fs::path target = error ? fs::path() : fs::canonical(path, error);
+  if (error || blob_name(target.string())) return;
+  const auto [end, _] = std::ranges::mismatch(inside, target);
+  if (end == inside.end()) return;
+  throw Error(ErrorCode::kUnsupported, "a file of the checkpoint is a link out of its folder")
+      .at({path.string(), 0, 0, ""})
+      .note("found", quote_for_message(target.string()))
+      .help("put the file itself, or a hard link to it, into the folder");
 }
 
 }  // namespace shardtool::format

@@ -12,6 +12,7 @@
 #include "lib/format/dcp/files.h"
 #include "lib/format/dcp/metadata.h"
 #include "lib/format/dcp/read_blob.h"
+#include "lib/format/folder_listing.h"
 #include "lib/format/names.h"
 #include "lib/format/torch/unpickle.h"
 
@@ -75,6 +76,7 @@ class Opening {
   }
 
   void read_file(SourceFile& source, std::vector<ChunkNumber>& numbers) {
+    require_inside(checkpoint_.folder(), source.name);
     const store::Reader file = store::open_reader(source.path);
     source.identity = store::identity(file);
     std::sort(numbers.begin(), numbers.end(), [this](const ChunkNumber& a, const ChunkNumber& b) {
@@ -141,6 +143,7 @@ bool is_checkpoint(const std::string& folder) {
 void read_files(Checkpoint& checkpoint, const ProblemSink& report,
                 const std::vector<std::string>& first) {
   const std::string path = fmt::format("{}/{}", checkpoint.folder(), kMetadataName);
+  require_inside(checkpoint.folder(), std::string(kMetadataName));
   Metadata metadata = parse_metadata(store::read_source_text(path, torch::kMaxPickleBytes), path);
   Opening(checkpoint, std::move(metadata), report).read(first);
 }

@@ -7,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/format/folder_listing.h"
 #include "lib/format/names.h"
 #include "lib/format/read_headers.h"
 #include "lib/format/torch/archive.h"
@@ -121,6 +122,8 @@ StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const stor
 
 StateDict read_state_dict(Checkpoint& checkpoint, SourceFile& source, const Archive& archive,
                           const std::string& path) {
+  // A link that the user names is followed.
+  if (store::is_folder(checkpoint.path)) require_inside(checkpoint.path, source.name);
   StateDict content = state_dict(archive, path);
   source.header_xxh3 = archive.header_xxh3;
   source.framework = "pt";
