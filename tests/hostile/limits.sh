@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Rows A18, B24, B25, C20, E25, E28, G24, H13, H14 and I14 of the bad-input catalogue: files that claim too much, and a
-# process that gets too little. Rows that this machine cannot show are named; when there are any, 77: skipped.
+# process that gets too little; and a checkpoint of torch.distributed.checkpoint of 1 TiB. Rows that this machine cannot
+# show are named; when there are any, 77: skipped.
 #   limits.sh SHARDTOOL SOURCE
 set -euo pipefail
 shardtool=$1
@@ -8,7 +9,8 @@ source=$2
 work=$(mktemp -d)
 folders=("$work")
 groups=()
-trap 'rm -rf "${folders[@]}"; for group in "${groups[@]}"; do rmdir "$group" || true; done' EXIT
+mounted=
+trap '[[ ! $mounted ]] || umount "$mounted"; rm -rf "${folders[@]}"; for group in "${groups[@]}"; do rmdir "$group" || true; done' EXIT
 chmod 755 "$work"
 not_here=()
 
@@ -157,6 +159,34 @@ else
   not_here+=("C20 (no file of 300 GB here)")
 fi
 
+# DCP: 1 TiB in 4096 tensors and 8192 chunks, without a block of data. A part of it is taken by a rank of 4096, and by a
+# share of 4096 on a file system that has room for the whole.
+if python3 "$(dirname "$0")/sparse_dcp.py" "$work/dcp" 4096 16384 8192 2 2>"$work/stderr"; then
+  limit=()
+  if [[ $sanitized == no ]]; then limit=(within 300000); fi
+  printf '{"version":1,"mesh":[{"axis":"tp","size":4096}],"rules":[{"match":"**","strategy":"rowwise"}]}' >"$work/4096.json"
+  expect DCP 0 "(1 TiB)" "${limit[@]}" "$shardtool" inspect "$work/dcp"
+  expect DCP 0 "256 MiB" "${limit[@]}" "$shardtool" split "$work/dcp" -m "$work/4096.json" --rank 4095 -o "$work/dcp-rank" -j 1
+  truncate -s 2T "$work/image"
+  mkdir "$work/image-mount"
+  few=(-i 67108864 -J size=16 -E lazy_itable_init=1,lazy_journal_init=1,nodiscard)
+  if mkfs.ext4 -q -F -m 0 "${few[@]}" "$work/image" 2>"$work/stderr" &&
+    mount -o loop,noinit_itable "$work/image" "$work/image-mount" 2>"$work/stderr"; then
+    mounted=$work/image-mount
+    for share in 0 4095; do
+      expect DCP 0 "share    $share/4096: 1 tensor, 256 MiB" "${limit[@]}" \
+        "$shardtool" merge "$work/dcp" -o "$mounted/out" --share $share/4096 -j 1
+    done
+    umount "$mounted"
+    mounted=
+  else
+    not_here+=("DCP merged (no file system of 2 TiB can be mounted)")
+  fi
+  rm -rf "$work/dcp" "$work/dcp-rank" "$work/image"
+else
+  not_here+=("DCP (no files of 512 GiB here)")
+fi
+
 # H14: with less and less memory a run works or says so: far below what it takes, and page by page from where the loader
 # gets the libraries into memory, which is where allocations before main fail.
 if [[ $sanitized == no ]]; then
@@ -236,4 +266,4 @@ if ((${#not_here[@]})); then
   printf 'SKIPPED: not shown here: %s; the other rows hold\n' "$(IFS=,; echo "${not_here[*]}")"
   exit 77
 fi
-echo "A18 B24 B25 C20 E25 E28 G24 H13 H14 I14: all hold"
+echo "A18 B24 B25 C20 DCP E25 E28 G24 H13 H14 I14: all hold"
