@@ -331,7 +331,8 @@ void write_fields(JsonWriter& json, const std::vector<api::LayoutInfo>& layouts)
       json.begin_object().list("model_types", models.model_types);
       json.field("proof", models.proof).end_object();
     }
-    json.end_array().list("refused", layout.refused).end_object();
+    json.end_array().list("experimental", layout.experimental);
+    json.list("refused", layout.refused).end_object();
   }
   json.end_array();
 }

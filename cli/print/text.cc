@@ -119,8 +119,10 @@ void print_text(Session& session, const std::vector<api::LayoutInfo>& layouts) {
     for (const auto& models : layout.models) {
       table.rows.push_back({fmt::format("{}", fmt::join(models.model_types, ", ")), models.proof});
     }
-    if (table.rows.empty()) table.rows.push_back({"any", "with all dtypes of PyTorch"});
     print_table(session.out(), table, TableFormat::kText);
+    for (const std::string& reason : layout.experimental) {
+      session.out().write(fmt::format("  experimental  {}\n", reason));
+    }
     for (const std::string& reason : layout.refused) {
       session.out().write(fmt::format("  refused  {}\n", reason));
     }

@@ -64,6 +64,18 @@ FileNames decode_file_names(const std::string& pattern) {
   return names;
 }
 
+std::vector<ModelCase> decode_cases(const nlohmann::json& json) {
+  using Names = std::vector<std::string>;
+  std::vector<ModelCase> cases;
+  for (const auto& one : json) {
+    cases.push_back({one.at("config"), one.contains("is") ? one.at("is").dump() : "",
+                     one.value("mesh_axes", Names{}), one.value("cut", ""),
+                     one.value("model_types", Names{}), one.value("quantised", Names{}),
+                     one.at("reason")});
+  }
+  return cases;
+}
+
 EngineLayout decode(std::string_view text) {
   const auto json = nlohmann::json::parse(text);
   EngineLayout layout;
@@ -75,12 +87,10 @@ EngineLayout decode(std::string_view text) {
   layout.form.format = json.value("format", layout.form.format);
   layout.form.has_chunks = json.value("chunks", false);
   layout.is_even = json.value("even", true);
-  for (const auto& refusal : json.at("refuse")) {
-    layout.refusals.push_back(
-        {refusal.at("config"), refusal.contains("is") ? refusal.at("is").dump() : "",
-         refusal.value("axis", ""), refusal.value("model_types", std::vector<std::string>{}),
-         refusal.value("quantised", std::vector<std::string>{}), refusal.at("reason")});
-  }
+  layout.pads_parts = json.value("pads_parts", false);
+  layout.proof = json.value("proof", "");
+  layout.refusals = decode_cases(json.at("refuse"));
+  layout.experimental = decode_cases(json.value("experimental", nlohmann::json::array()));
   for (const std::string pattern : json.at("files")) {
     layout.files.push_back(decode_file_names(pattern));
   }
@@ -208,13 +218,22 @@ bool is_for(const mapping::DocumentText& document, const mapping::ModelConfig& c
   });
 }
 
-/// True if the refusal is of the model's type and of the form of its weights.
-bool is_for(const Refusal& refusal, const mapping::ModelConfig& config) {
+/// True if a model on this mesh is the case.
+bool is_for(const ModelCase& one, const mapping::ModelConfig& config, const mesh::Mesh& mesh) {
   const auto has = [](const std::vector<std::string>& list, const std::string& value) {
     return list.empty() || std::ranges::find(list, value) != list.end();
   };
-  return has(refusal.model_types, config.model_type()) &&
-         has(refusal.quantised, mapping::quantization_tag(config).value_or(""));
+  const auto is_used = [&mesh](const std::string& name) {
+    return std::ranges::any_of(mesh.axes(), [&name](const mesh::MeshAxis& axis) {
+      return axis.name == name && axis.size > 1;
+    });
+  };
+  const nlohmann::json* value = config.find(one.config);
+  const std::string found = value == nullptr ? "null" : value->dump();
+  return (one.is.empty() ? found != "null" : found == one.is) &&
+         has(one.model_types, config.model_type()) &&
+         has(one.quantised, mapping::quantization_tag(config).value_or("")) &&
+         std::ranges::all_of(one.mesh_axes, is_used);
 }
 
 bool stores_quantised(const EngineLayout& layout, const mapping::ModelConfig& config) {
@@ -251,22 +270,26 @@ std::vector<const ReadRule*> read_rules_for(const EngineLayout& layout,
 
 void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& config,
                        const mesh::Mesh& mesh) {
-  for (const Refusal& refusal : layout.refusals) {
+  for (const ModelCase& refusal : layout.refusals) {
     if (refusal.config == kQuantization && stores_quantised(layout, config)) continue;
-    if (!is_for(refusal, config)) continue;
-    const nlohmann::json* value = config.find(refusal.config);
-    const std::string found = value == nullptr ? "null" : value->dump();
-    if (refusal.is.empty() ? found == "null" : found != refusal.is) continue;
-    const bool is_on_mesh = std::any_of(
-        mesh.axes().begin(), mesh.axes().end(),
-        [&](const mesh::MeshAxis& axis) { return axis.name == refusal.axis && axis.size > 1; });
-    if (!refusal.axis.empty() && !is_on_mesh) continue;
+    if (!is_for(refusal, config, mesh)) continue;
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("the layout {} cannot store this model", layout.label()))
         .note("why", refusal.reason)
         .note("found", fmt::format("'{}' in {}", refusal.config, config.file()))
         .help("write the plain layout");
   }
+}
+
+std::vector<std::string> experimental_reasons(const EngineLayout& layout,
+                                              const mapping::ModelConfig& config,
+                                              const mesh::Mesh& mesh, const std::string& cut) {
+  std::vector<std::string> reasons;
+  for (const ModelCase& one : layout.experimental) {
+    const bool is_cut_so = one.cut.empty() || one.cut == cut;
+    if (is_cut_so && is_for(one, config, mesh)) reasons.push_back(one.reason);
+  }
+  return reasons;
 }
 
 const FileNames& names_for(const EngineLayout& layout, const mesh::Mesh& mesh) {

@@ -40,11 +40,12 @@ struct LayoutModels {
   std::string proof;                   ///< meshes on which the engine's loader took the files
 };
 
-/// Case that a layout cannot express.
-struct Refusal {
-  std::string config;  ///< path of config.json with a value, or with the value `is`
-  std::string is;      ///< JSON text; empty: any but null
-  std::string axis;    ///< only if the mesh has several devices along it; empty: always
+/// Models and cuts that a layout cannot express, or that no engine has loaded yet.
+struct ModelCase {
+  std::string config;                  ///< path of config.json with a value, or with the value `is`
+  std::string is;                      ///< JSON text; empty: any but null
+  std::vector<std::string> mesh_axes;  ///< only if the mesh has several devices along each of them
+  std::string cut;  ///< only with this entry of "layouts" of a mapping (--axes); empty: with all
   std::vector<std::string> model_types;  ///< only these; empty: all
   std::vector<std::string> quantised;  ///< only these forms (mapping::quantization_tag); empty: all
   std::string reason;
@@ -62,14 +63,19 @@ struct EngineLayout {
   std::vector<FileNames> files;  ///< the first that has a field for every mesh axis in use
   std::vector<mapping::DocumentText> documents;
   std::vector<LayoutModels> models;
-  std::vector<Refusal> refusals;
-  std::string other_axes;  ///< advice for a mesh axis that the file names lack
+  std::string proof;  ///< program that took the files, of a layout without rows of models
+  std::vector<ModelCase> refusals;
+  std::vector<ModelCase> experimental;  ///< written, although no engine has loaded such files yet
+  std::string other_axes;               ///< advice for a mesh axis that the file names lack
   StoredForm form;
   bool is_even = true;  ///< the engine cuts axes into equal parts only
+  /// Where an axis that is rounded up to its multiple does not divide over the devices, the engine
+  /// rounds every device's part up to the multiple.
+  bool pads_parts = false;
   /// Rules to read checkpoints in this form. A layout with rules and without files is only read.
   std::map<std::string, std::vector<ReadRule>> read;
   RankForm ranks;                      ///< of checkpoints whose files are those of ranks
-  std::vector<std::string> left_out;   ///< globs of tensors that are no weights
+  std::vector<std::string> left_out;   ///< globs of tensors without a rule that are no weights
   std::vector<std::string> own_files;  ///< names of files that only this form has
 
   std::string_view text;  ///< JSON of the layout
@@ -105,6 +111,12 @@ std::vector<const ReadRule*> read_rules_for(const EngineLayout& layout,
 /// model's row lists.
 void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& config,
                        const mesh::Mesh& mesh);
+
+/// Returns the reasons of the cases in layout.experimental that this one is; `cut` is the chosen
+/// entry of "layouts" of the mapping, or empty.
+std::vector<std::string> experimental_reasons(const EngineLayout& layout,
+                                              const mapping::ModelConfig& config,
+                                              const mesh::Mesh& mesh, const std::string& cut);
 
 /// Returns the names of files for a mesh. Throws kUnsupported if a mesh axis of several devices has
 /// no field in any of the layout's patterns, since its ranks would have one file, and for a layout

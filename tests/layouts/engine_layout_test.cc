@@ -124,6 +124,31 @@ TEST_CASE("a document whose condition the model does not meet is left out") {
   CHECK(std::ranges::includes(tied, untied));
 }
 
+TEST_CASE("what no engine has loaded is experimental, and what one has loaded is not") {
+  const auto reasons = [](const std::string& text, const std::string& mesh, const char* cut = "") {
+    return experimental_reasons(vllm(), config(text), mesh::parse_mesh(mesh), cut);
+  };
+  const std::string quantised = R"("quantization_config": {"quant_method": "fp8"})";
+  const auto model = [](const std::string& type, const std::string& more = "") {
+    return fmt::format(R"({{"model_type": "{}"{}{}}})", type, more.empty() ? "" : ", ", more);
+  };
+  const std::string tied = R"("tie_word_embeddings": true)";
+  const std::string low_rank = R"("q_lora_rank": 24)";
+  CHECK(reasons(model("llama", tied), "pp=2,tp=2").empty());
+  CHECK(reasons(model("llama", quantised), "tp=2").empty());
+  CHECK(reasons(model("llama", quantised), "pp=2").size() == 1);
+  CHECK(reasons(model("qwen3"), "pp=2,tp=2").empty());
+  CHECK(reasons(model("qwen3", tied), "tp=2").size() == 1);
+  CHECK(reasons(model("qwen2", quantised), "tp=2").size() == 1);
+  CHECK(reasons(model("qwen2"), "pp=2,tp=1").size() == 1);
+  CHECK(reasons(model("mixtral"), "pp=2").empty());
+  CHECK(reasons(model("mixtral"), "pp=2,tp=2", "expert_parallel").size() == 1);
+  CHECK(reasons(model("deepseek_v3", low_rank), "tp=2", "expert_parallel").empty());
+  CHECK(reasons(model("deepseek_v3"), "tp=2").size() == 1);
+  CHECK(reasons(model("deepseek_v3", low_rank + ", " + quantised), "tp=2", "expert_parallel")
+            .size() == 1);
+}
+
 TEST_CASE("models without a table and quantised ones are refused with the reason") {
   const auto refusal = [](const std::string& text, const std::string& mesh) {
     const auto model = config(text);

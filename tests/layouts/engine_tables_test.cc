@@ -75,7 +75,9 @@ TEST_CASE("the files of a layout hold what the engine's loader makes of the whol
       options.write.layout = table.at("layout");
       options.write.force = true;
       options.write.max_file_size = 20'000;  // several parts
-      api::split(options);
+      for (const std::string& warning : api::split(options).warnings) {
+        CHECK(warning.find("experimental") == std::string::npos);  // the engine loaded these
+      }
       for (size_t rank = 0; rank < mesh.at("ranks").size(); ++rank) {
         const EngineLayout& layout = find_layout(options.write.layout);
         const auto found = test::read_tensors(
@@ -91,6 +93,23 @@ TEST_CASE("the files of a layout hold what the engine's loader makes of the whol
       CHECK(back == without(rows_of(whole), dropped_by(folder / "parts")));
     }
   }
+}
+
+TEST_CASE("a split into files that no engine has loaded yet says so") {
+  const TempFolder folder;
+  const fs::path path =
+      fs::path(SHARDTOOL_SOURCE_DIR) / "tests/layouts/golden/vllm@0.32/qwen2.json";
+  test::write_model(folder / "whole", json::parse(std::ifstream(path)));
+  api::SplitOptions options;
+  options.source = folder / "whole";
+  options.mapping = choice_of({"--mesh", "pp=2"});
+  options.write.output = folder / "parts";
+  options.write.layout = "vllm";
+  const auto warnings = api::split(options).warnings;
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0] ==
+        "experimental, since no engine has loaded such files of vllm@0.32 yet: Qwen 2 and gpt-oss "
+        "on pipeline stages");
 }
 
 }  // namespace shardtool::layouts

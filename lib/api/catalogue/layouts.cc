@@ -5,9 +5,35 @@
 #include "lib/layouts/engine_layout.h"
 
 namespace shardtool::api {
+namespace {
+
+/// Forms of files that hold every tensor under its own name, for any model.
+std::vector<LayoutInfo> forms_without_tables() {
+  return {
+      {"plain",
+       "safetensors of every rank, which split writes without --layout; with DCP_SHARDING_INFO "
+       "for PyTorch where every shard is a box",
+       {"model-rank-{rank}-part-{part}.safetensors"},
+       {{{"any"},
+         "safetensors 0.8.0, the Run:ai model streamer 0.17.0, fastsafetensors 0.5.0; "
+         "HuggingFaceStorageReader of torch 2.13.0 and 2.15.0"}},
+       {},
+       {}},
+      {"torch",
+       "files of torch.save, .bin, .pt and .pth, and rank files of FSDP, only read",
+       {},
+       {{{"any"},
+         "equal to what torch 2.13.0 and 2.15.0 saved; transformers 5.19.0 loads what merge makes "
+         "of FSDP2's rank files"}},
+       {},
+       {}},
+  };
+}
+
+}  // namespace
 
 std::vector<LayoutInfo> list_layouts() {
-  std::vector<LayoutInfo> list;
+  std::vector<LayoutInfo> list = forms_without_tables();
   for (const layouts::EngineLayout& layout : layouts::engine_layouts()) {
     LayoutInfo& info = list.emplace_back();
     info.label = layout.label();
@@ -16,7 +42,11 @@ std::vector<LayoutInfo> list_layouts() {
     for (const layouts::LayoutModels& models : layout.models) {
       info.models.push_back({models.model_types, models.proof});
     }
-    for (const layouts::Refusal& refusal : layout.refusals) info.refused.push_back(refusal.reason);
+    if (layout.models.empty()) info.models.push_back({{"any"}, layout.proof});
+    for (const layouts::ModelCase& one : layout.experimental) {
+      info.experimental.push_back(one.reason);
+    }
+    for (const layouts::ModelCase& one : layout.refusals) info.refused.push_back(one.reason);
     const auto [last, end] =
         std::ranges::unique(info.refused);  // of several forms, one after another
     info.refused.erase(last, end);

@@ -11,16 +11,18 @@ struct LayoutModelsInfo {
   std::string proof;  ///< the meshes on which the engine's own loader took such files
 };
 
-/// A form of output files that an engine loads.
+/// A form of files that an engine loads, or that is read.
 struct LayoutInfo {
   std::string label;  ///< "vllm@0.32", for --layout
   std::string description;
   std::vector<std::string> files;  ///< patterns of the files' names
   std::vector<LayoutModelsInfo> models;
-  std::vector<std::string> refused;  ///< reasons
+  std::vector<std::string> experimental;  ///< written, although no engine has loaded it yet
+  std::vector<std::string> refused;       ///< reasons
 };
 
-/// Returns the layouts of engines, sorted by name; of one name, the newest version first.
+/// Returns the forms of files without tables of names, which are plain and torch, then the layouts
+/// of engines, sorted by name; of one name, the newest version first.
 std::vector<LayoutInfo> list_layouts();
 /// Returns the JSON text of a layout. Throws kUsage with the known labels.
 std::string layout_text(const std::string& label);

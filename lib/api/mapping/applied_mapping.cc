@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+#include <utility>
 #include <variant>
 
 #include "lib/api/mapping/full_places.h"
@@ -27,24 +29,72 @@ mapping::Mapping with_chosen_layout(const mapping::Mapping& mapping, const Mappi
   return mapping::with_layout(mapping, layouts::documents_for(layout, model));
 }
 
-/// Throws kNotDivisible if an axis that is padded to a multiple of m does not divide over its
-/// devices then. split pads further; engines do not.
-void check_padding(const AppliedMapping& applied, const layouts::EngineLayout& layout) {
-  for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors) {
+/// Axis that does not divide over its devices when it is rounded up to its multiple. split rounds
+/// it up further; engines have rules of their own.
+struct UndividedAxis {
+  std::string logical;
+  i64 size = 0;
+  i64 multiple = 0;
+  i64 parts = 0;
+  size_t tensor = 0;  ///< the first one with this axis
+
+  i64 rounded() const { return round_up(size, multiple); }
+};
+
+std::optional<UndividedAxis> undivided_axis(const mapping::Resolution& resolution) {
+  for (const mapping::ResolvedTensor& tensor : resolution.tensors) {
     for (const layout::LayoutAxis& axis : tensor.layout->axes()) {
       const auto* split = std::get_if<layout::Split>(&axis.expr.node());
       if (split == nullptr || split->rule.kind != layout::SplitRule::Kind::kPadded) continue;
-      const i64 padded =
-          (split->n + split->rule.multiple - 1) / split->rule.multiple * split->rule.multiple;
-      const i64 parts = extent(applied.resolution.mesh, split->over);
-      if (padded % parts == 0) continue;
-      throw Error(ErrorCode::kNotDivisible,
-                  fmt::format("{} rounds '{}' from {} up to {}, which does not divide by {}",
-                              layout.label(), axis.logical, split->n, padded, parts))
-          .tensor(applied.specs[tensor.tensor].name)
-          .help("the engine refuses this number of devices, too: choose one that divides");
+      const UndividedAxis found{axis.logical, split->n, split->rule.multiple,
+                                extent(resolution.mesh, split->over), tensor.tensor};
+      if (found.rounded() % found.parts != 0) return found;
     }
   }
+  return std::nullopt;
+}
+
+/// Throws kNotDivisible for padding with which the engine would not start.
+void check_padding(const AppliedMapping& applied, const layouts::EngineLayout& layout) {
+  const auto axis = undivided_axis(applied.resolution);
+  if (!axis || layout.pads_parts) return;
+  throw Error(ErrorCode::kNotDivisible,
+              fmt::format("{} rounds '{}' from {} up to {}, which does not divide by {}",
+                          layout.label(), axis->logical, axis->size, axis->rounded(), axis->parts))
+      .tensor(applied.specs[axis->tensor].name)
+      .help("the engine refuses this number of devices, too: choose one that divides");
+}
+
+/// Document of a layout that rounds an axis up so that every device's part is a multiple.
+mapping::DocumentText document_of_parts(const layouts::EngineLayout& layout,
+                                        const UndividedAxis& axis) {
+  const nlohmann::json document = {
+      {"version", 1},
+      {"axes", {{axis.logical, {{"uneven", "pad"}, {"pad_to", axis.multiple * axis.parts}}}}},
+      {"unused_rule", "ignore"}};
+  return {fmt::format("{}{}#parts", mapping::kLayoutPrefix, layout.label()), document.dump(1)};
+}
+
+/// Resolves the mapping. Where the layout pads parts, adds its document for an axis that does not
+/// divide, and resolves again.
+mapping::Resolution resolve_padded(mapping::Mapping& mapping, std::span<const TensorSpec> specs,
+                                   const mapping::ModelConfig* model,
+                                   const mapping::ResolveOptions& options,
+                                   const layouts::EngineLayout* layout) {
+  if (layout == nullptr || !layout->pads_parts) return resolve(mapping, specs, model, options);
+  std::vector<Error> errors;
+  mapping::ResolveOptions first = options;
+  if (options.report) first.report = [&](Error error) { errors.push_back(std::move(error)); };
+  mapping::Resolution resolution = resolve(mapping, specs, model, first);
+  const auto axis = undivided_axis(resolution);
+  if (!axis) {
+    for (Error& error : errors) options.report(std::move(error));
+    return resolution;
+  }
+  std::vector<mapping::DocumentText> texts{document_of_parts(*layout, *axis)};
+  texts.insert(texts.end(), mapping.texts().begin(), mapping.texts().end());
+  mapping = mapping::Mapping(std::move(texts));
+  return resolve(mapping, specs, model, options);
 }
 
 /// Adds the form in which files hold the tensors.
@@ -65,6 +115,9 @@ void add_output(AppliedMapping& applied, const MappingChoice& choice,
   applied.layout = layout.label();
   applied.form = layout.form;
   applied.engine_files = layouts::names_for(layout, applied.resolution.mesh);
+  if (model == nullptr) return;
+  applied.experimental =
+      layouts::experimental_reasons(layout, *model, applied.resolution.mesh, applied.axes);
 }
 
 AppliedMapping applied_mapping(const MappingChoice& typed, const LogicalCheckpoint& source,
@@ -79,17 +132,18 @@ AppliedMapping applied_mapping(const MappingChoice& typed, const LogicalCheckpoi
                                choice.settings.empty() && choice.axis_mapping.empty();
   mapping = with_typed_documents(std::move(mapping), choice);
   mapping::ResolveOptions options = resolve_options(choice);
-  if (is_engine_layout(choice)) {
-    const layouts::EngineLayout& layout = layouts::find_layout(choice.engine_layout);
+  const layouts::EngineLayout* layout =
+      is_engine_layout(choice) ? &layouts::find_layout(choice.engine_layout) : nullptr;
+  if (layout != nullptr) {
     const mesh::Mesh mesh = mapping::choose_mesh(mapping, options);
-    options.mesh = layouts::with_axes(layouts::names_for(layout, mesh), mesh);
+    options.mesh = layouts::with_axes(layouts::names_for(*layout, mesh), mesh);
     // Before tensors without a name in the layout are refused with the advice to drop them.
-    if (model != nullptr) layouts::check_expressible(layout, *model, *options.mesh);
-    options.is_for_engine = layout.is_even;
+    if (model != nullptr) layouts::check_expressible(*layout, *model, *options.mesh);
+    options.is_for_engine = layout->is_even;
   }
   options.report = report;
   std::vector<TensorSpec> specs = source.specs();
-  mapping::Resolution resolution = mapping::resolve(mapping, specs, model, options);
+  mapping::Resolution resolution = resolve_padded(mapping, specs, model, options, layout);
   if (is_recorded(typed, source) && source.is_sharded() && typed.layout.empty()) {
     const bool is_same = keeps_documents && resolution.mesh == source.parts.front().manifest->mesh;
     refuse_contradiction(source, chosen, model, is_same ? &resolution : nullptr);

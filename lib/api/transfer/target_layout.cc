@@ -290,6 +290,17 @@ std::vector<std::string> dropped_names(const LogicalCheckpoint& source,
   return names;
 }
 
+std::vector<std::string> warnings_of(const AppliedMapping& applied) {
+  std::vector<std::string> warnings = applied.resolution.warnings;
+  for (const mapping::DoubtfulCut& cut : applied.doubts) warnings.push_back(to_string(cut));
+  for (const std::string& reason : applied.experimental) {
+    warnings.push_back(
+        fmt::format("experimental, since no engine has loaded such files of {} yet: {}",
+                    applied.layout, reason));
+  }
+  return warnings;
+}
+
 }  // namespace
 
 TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMapping& applied,
@@ -304,8 +315,7 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   target.config = applied.config;
   target.mapping_names = chosen_documents(applied.mapping);
   target.tied = resolution.tied;
-  target.warnings = resolution.warnings;
-  for (const mapping::DoubtfulCut& cut : applied.doubts) target.warnings.push_back(to_string(cut));
+  target.warnings = warnings_of(applied);
   target.dropped = dropped_names(source, applied);
   target.left_out = applied.left_out;
   for (const mapping::UnevenCut& cut : resolution.uneven) {
