@@ -54,5 +54,8 @@ fi
 printf '\ns3_bench\n'
 bash "$root/tests/bench/s3_bench.sh" "$build/cli/shardtool" "$scratch"
 
+printf '\ndcp_to_hf.py\n'
+"${PYTHON:-python3}" "$root/tests/bench/dcp_to_hf.py" "$build/cli/shardtool" "$scratch"
+
 printf '\nbench io, 4 GiB\n'
 "$build/cli/shardtool" bench io "$scratch" --size 4GiB --progress never
