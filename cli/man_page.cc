@@ -68,7 +68,8 @@ constexpr auto kStoreVariables = std::to_array<Variable>({
     {"AWS_CA_BUNDLE", "file of certificate authorities instead of the system's"},
     {"AWS_MAX_ATTEMPTS", "how often a request is sent, 8 unless said"},
     {"SHARDTOOL_S3_TIMEOUT",
-     "seconds without progress after which a request fails, 60 unless said"},
+     "seconds after which a request fails, 60 unless said, of waiting or at less than 1024 bytes a "
+     "second"},
     {"TMPDIR",
      "folder for small files of an output for an object store; for all of it where padding repeats "
      "elements"},

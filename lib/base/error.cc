@@ -148,8 +148,8 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
      "on "
      "the CPU."},
     {kStoreUnreachable, "E0505", 6, "the object store does not answer",
-     "Requests failed, hung or were put off until there was no progress for a minute "
-     "(SHARDTOOL_S3_TIMEOUT, in seconds) or tries ran out (AWS_MAX_ATTEMPTS)."},
+     "Requests failed, hung, were put off or moved less than 1024 bytes a second for a minute "
+     "(SHARDTOOL_S3_TIMEOUT, in seconds), or tries ran out (AWS_MAX_ATTEMPTS)."},
     {kInterrupted, "E0601", 130, "interrupted",
      "A signal ended the run. Nothing was published under the final name."},
     {kInternal, "E0901", 70, "internal error",

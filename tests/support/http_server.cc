@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <functional>
 #include <set>
 #include <stdexcept>
@@ -177,9 +178,19 @@ bool HttpServer::answer(int connection, const ReceivedRequest& request) {
   if (!send_bytes(connection, head)) return false;
   if (request.method == "HEAD") return true;
   const bool is_sent =
-      send_bytes(connection, std::string_view(played.body).substr(0, played.cut_after));
+      drip(connection, std::string_view(played.body).substr(0, played.cut_after), played.drip);
   if (is_sent && played.hangs) return wait_for_end();
   return is_sent && played.cut_after >= played.body.size();
+}
+
+bool HttpServer::drip(int connection, std::string_view body, size_t bytes) const {
+  constexpr std::chrono::milliseconds kPause(20);
+  while (body.size() > bytes) {
+    if (stops_ || !send_bytes(connection, body.substr(0, bytes))) return false;
+    body.remove_prefix(bytes);
+    std::this_thread::sleep_for(kPause);
+  }
+  return send_bytes(connection, body);
 }
 
 std::string PlayedBucket::etag_of(const std::string& bytes) {

@@ -24,6 +24,7 @@ struct PlayedAnswer {
   size_t cut_after = std::string::npos;  ///< bytes of the body after which the connection ends
   /// Nothing is sent until the client gives up; or nothing behind `cut_after` bytes.
   bool hangs = false;
+  size_t drip = std::string::npos;  ///< bytes of the body that are sent at once, 50 times a second
 };
 
 /// An HTTP server on a free port of 127.0.0.1, one thread for each connection.
@@ -45,6 +46,7 @@ class HttpServer {
   void serve(int connection);
   static bool receive_body(int connection, std::string& text, ReceivedRequest& request);
   bool answer(int connection, const ReceivedRequest& request);
+  bool drip(int connection, std::string_view body, size_t bytes) const;
 
   Handler handler_;
   int listener_ = -1;

@@ -18,7 +18,6 @@
 namespace shardtool::store::s3 {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr i64 kMaxRequestBytes = 32 << 20;
@@ -116,11 +115,12 @@ struct Client::Call {
   bool may_conflict = false;
   bool may_be_refused = false;
   i64 patience_ms = 0;
+  i64 deadline_ms = 0;
 
   HttpAnswer answer = {};
   i64 got = 0;  ///< bytes of the range that earlier tries brought
   int tries = 0;
-  Clock::time_point last_progress = Clock::now();
+  Deadline deadline = {};
   bool is_done = false;
 
   bool is_range() const { return into.bytes > 0; }
@@ -129,6 +129,7 @@ struct Client::Call {
 struct Client::State {
   std::mutex mutex;  ///< guards the members up to `requests`
   std::vector<std::unique_ptr<Connections>> idle;
+  size_t made = 0;  ///< connections, for which `idle` has room
   std::optional<Credentials> credentials;
   std::atomic<i64> requests = 0;
   Hedging hedging;
@@ -142,7 +143,9 @@ class Client::Lease {
   explicit Lease(Client& client) : state_(*client.state_) {
     {
       const std::lock_guard lock(state_.mutex);
-      if (!state_.idle.empty()) {
+      if (state_.idle.empty()) {
+        state_.idle.reserve(++state_.made);
+      } else {
         held_ = std::move(state_.idle.back());
         state_.idle.pop_back();
       }
@@ -186,6 +189,7 @@ HttpAnswer Client::send_unsigned(HttpRequest request) {
   constexpr i64 kNearMs = 2'000;
   Settings near = settings_;
   near.limits.connect_ms = std::min(near.limits.connect_ms, kNearMs);
+  request.deadline = Deadline(milliseconds(near.limits.give_up_ms));
   Connections connections(near);
   Exchange exchange{std::move(request), {}};
   Exchange* const one = &exchange;
@@ -234,6 +238,7 @@ HttpRequest Client::signed_request(const Call& call, const Keys& keys) const {
   request.headers = std::move(parts.headers);
   request.body = call.body;
   request.patience_ms = call.patience_ms;
+  request.deadline = call.deadline;
   if (call.is_range()) request.into = call.into.behind(call.got);
   return request;
 }
@@ -253,10 +258,7 @@ void Client::settle(Call& call) {
         etag != call.pinned->etag)
       throw changed(call.url, "ETag " + quote_for_message(etag));
     call.got += answer.received;
-    if (answer.received > 0) {
-      call.last_progress = Clock::now();
-      call.tries = 0;
-    }
+    if (answer.received > 0) call.tries = 0;
   }
   const bool is_complete = !call.is_range() || (is_part && call.got == call.into.bytes);
   const bool is_fine = answer.failure == HttpFailure::kNone &&
@@ -274,9 +276,7 @@ void Client::settle(Call& call) {
   if (call.pinned != nullptr && (answer.status == 412 || answer.status == 416))
     throw changed(call.url, fmt::format("status {}", answer.status));
   if (call.pinned != nullptr && is_absent) throw changed(call.url, "no object");
-  const auto idle = Clock::now() - call.last_progress;
-  const bool may_go_on =
-      ++call.tries < settings_.limits.attempts && idle < milliseconds(settings_.limits.give_up_ms);
+  const bool may_go_on = ++call.tries < settings_.limits.attempts && !call.deadline.is_over();
   if (may_go_on && (is_passing(answer) || is_fine)) return;
   if (call.is_range() && answer.status == 200)
     throw Error(ErrorCode::kUnsupported, "the object store ignores the range of a request")
@@ -296,6 +296,7 @@ void Client::send_once(std::span<Call*> open) {
   Lease(*this).perform(pointers);
   for (size_t i = 0; i < open.size(); ++i) {
     open[i]->answer = std::move(exchanges[i].answer);
+    open[i]->deadline = exchanges[i].request.deadline;
     settle(*open[i]);
   }
 }
@@ -308,13 +309,20 @@ void Client::send(std::span<Call> calls) {
 
 void Client::send_together(std::span<Call> calls) {
   std::vector<Call*> open;
-  for (Call& call : calls) open.push_back(&call);
+  for (Call& call : calls) {
+    call.deadline = Deadline(milliseconds(std::max(call.deadline_ms, settings_.limits.give_up_ms)));
+    open.push_back(&call);
+  }
   while (true) {
     send_once(open);
     std::erase_if(open, [](const Call* call) { return call->is_done; });
     if (open.empty()) return;
     milliseconds pause{0};
-    for (const Call* call : open) pause = std::max(pause, pause_before(call->tries, call->answer));
+    for (Call* call : open) {
+      const milliseconds own = pause_before(call->tries, call->answer);
+      call->deadline.pass(own);
+      pause = std::max(pause, own);
+    }
     std::this_thread::sleep_for(pause);
   }
 }
@@ -354,6 +362,7 @@ std::vector<HttpAnswer> Client::ask(std::span<const PlainRequest> requests) {
     call.may_conflict = request.may_conflict;
     call.may_be_refused = request.may_be_refused;
     call.patience_ms = request.patience_ms;
+    call.deadline_ms = request.deadline_ms;
     calls.push_back(std::move(call));
   }
   send(calls);

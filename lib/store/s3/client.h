@@ -46,14 +46,16 @@ struct PlainRequest {
   bool may_conflict = false;    ///< 409 and 412 are answers: a condition in the headers fails
   bool may_be_refused = false;  ///< so is every refusal that another try would not change
   i64 patience_ms = 0;          ///< HttpRequest::patience_ms
+  i64 deadline_ms = 0;          ///< whole of its deadline; 0: Limits::give_up_ms
 };
 
 /// Requests to one S3 service, signed and tried again. Threads may share it.
 ///
 /// A request that the service answers with 429, 500, 502, 503 or 504, whose connection fails or
 /// whose answer ends early, is sent again after a pause of random length, which doubles. It goes on
-/// behind the bytes that came. Slow requests for ranges are sent a second time (Hedging). Every
-/// error names the object.
+/// behind the bytes that came. It fails once it has been slow for a minute (Deadline and
+/// Limits::give_up_ms; pauses count, the time of other requests does not). Slow requests for ranges
+/// are sent a second time (Hedging). Every error names the object.
 class Client {
  public:
   explicit Client(Settings settings, Environment environment = process_environment);

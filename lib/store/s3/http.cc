@@ -1,31 +1,25 @@
 #include "lib/store/s3/http.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <exception>
 
 #include "lib/base/error.h"
-#include "lib/store/s3/curl_library.h"
 #include "lib/store/s3/refusal.h"
+#include "lib/store/s3/transfer.h"
 
 namespace shardtool::store::s3 {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = Transfer::Clock;
 
-constexpr i64 kMaxTextBytes = 64 << 20;
 constexpr int kTickMs = 100;
 /// Larger than curl's 16 KiB: fewer calls for the same bytes.
 constexpr long kBufferBytes = 512 << 10;
-
-constexpr int kPartialContent = 206;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
+/// Handles that are kept for later requests, with what curl has allocated for them.
+constexpr size_t kKeptHandles = 64;
 
 HttpFailure failure_of(CURLcode code) {
   switch (code) {
@@ -48,104 +42,9 @@ HttpFailure failure_of(CURLcode code) {
   }
 }
 
-/// Value of a header of a request; empty without it.
-std::string_view header_of(const HttpRequest& request, std::string_view name) {
-  const auto found = std::ranges::find(request.headers, name, &Headers::value_type::first);
-  return found == request.headers.end() ? "" : std::string_view(found->second);
+Error no_memory() {
+  return {ErrorCode::kLimit, "no memory for a request"};
 }
-
-/// True if the bytes of an answer 206 are those of the version and from the place requested.
-bool is_asked_for(const HttpRequest& request, const HttpAnswer& answer) {
-  const std::string_view version = header_of(request, "if-match");
-  const std::string etag = answer.header("etag");
-  if (!version.empty() && !etag.empty() && etag != version) return false;
-  constexpr std::string_view kUnit = "bytes=";
-  std::string_view range = header_of(request, "range");
-  range.remove_prefix(std::min(kUnit.size(), range.size()));
-  const std::string begin = "bytes " + std::string(range.substr(0, range.find('-'))) + "-";
-  return answer.header("content-range").starts_with(begin);
-}
-
-/// One request under way.
-struct Transfer {
-  CURL* easy = nullptr;
-  curl_slist* headers = nullptr;
-  Exchange* exchange = nullptr;
-  size_t sent = 0;
-  Clock::time_point begun = Clock::now();
-  Clock::time_point last_progress = begun;
-  bool is_done = false;
-  bool has_bytes = false;
-  size_t range = 0;     ///< of the memory, where the next bytes go
-  size_t in_range = 0;  ///< bytes of it that have come
-
-  /// True once all bytes came that an answer with a range is to have.
-  bool is_whole() const {
-    if (!is_done) return false;
-    const HttpAnswer& answer = exchange->answer;
-    return answer.failure == HttpFailure::kNone && answer.status == kPartialContent &&
-           answer.received == exchange->request.into.bytes;
-  }
-
-  /// Takes bytes of the body; returns fewer to end the transfer.
-  size_t take(std::string_view bytes) {
-    last_progress = Clock::now();
-    HttpAnswer& answer = exchange->answer;
-    const i64 expected = exchange->request.into.bytes;
-    const bool is_text = answer.status != kPartialContent || expected == 0;
-    if (!is_text && !has_bytes && !is_asked_for(exchange->request, answer)) return 0;
-    has_bytes = true;
-    const i64 room = is_text ? kMaxTextBytes - std::ssize(answer.text) : expected - answer.received;
-    answer.overflows = std::ssize(bytes) > room;
-    if (answer.overflows) return 0;
-    is_text ? static_cast<void>(answer.text += bytes) : scatter(bytes);
-    return bytes.size();
-  }
-
-  void scatter(std::string_view bytes) {
-    const ScatteredMemory& into = exchange->request.into;
-    if (exchange->answer.received == 0) in_range = static_cast<size_t>(into.skip);
-    exchange->answer.received += std::ssize(bytes);
-    while (!bytes.empty()) {
-      const std::span<std::byte> memory = into.ranges[range].into;
-      if (in_range >= memory.size()) {
-        in_range -= memory.size();
-        ++range;
-        continue;
-      }
-      const size_t count = std::min(bytes.size(), memory.size() - in_range);
-      std::memcpy(memory.data() + in_range, bytes.data(), count);
-      in_range += count;
-      bytes.remove_prefix(count);
-    }
-  }
-
-  void take_header(std::string_view line) {
-    last_progress = Clock::now();
-    HttpAnswer& answer = exchange->answer;
-    while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
-    if (line.starts_with("HTTP/")) {  // also after "100 Continue"
-      answer.headers.clear();
-      const size_t space = line.find(' ');
-      answer.status = space == line.npos ? 0 : std::atoi(line.data() + space + 1);
-      return;
-    }
-    const size_t colon = line.find(':');
-    if (colon == line.npos) return;
-    std::string_view value = line.substr(colon + 1);
-    value.remove_prefix(std::min(value.find_first_not_of(" \t"), value.size()));
-    answer.headers[lower(line.substr(0, colon))] = value;
-  }
-
-  size_t give(char* into, size_t room) {
-    last_progress = Clock::now();
-    const std::string_view body = exchange->request.body;
-    const size_t bytes = std::min(room, body.size() - sent);
-    std::memcpy(into, body.data() + sent, bytes);
-    sent += bytes;
-    return bytes;
-  }
-};
 
 /// A request, and the same one again once it is slow.
 struct Pair {
@@ -157,7 +56,7 @@ struct Pair {
   bool may_repeat() const {
     const HttpRequest& request = first.exchange->request;
     return !first.is_done && second.exchange == nullptr && request.into.bytes > 0 &&
-           !header_of(request, "if-match").empty();
+           !request.header("if-match").empty();
   }
   /// Transfer whose answer counts; null while that is open.
   const Transfer* outcome() const {
@@ -169,20 +68,12 @@ struct Pair {
   }
 };
 
-size_t on_body(char* data, size_t one, size_t count, void* transfer) {
-  return static_cast<Transfer*>(transfer)->take({data, one * count});
-}
-
-size_t on_header(char* data, size_t one, size_t count, void* transfer) {
-  static_cast<Transfer*>(transfer)->take_header({data, one * count});
-  return one * count;
-}
-
-size_t on_upload(char* into, size_t one, size_t count, void* transfer) {
-  return static_cast<Transfer*>(transfer)->give(into, one * count);
-}
-
 }  // namespace
+
+std::string_view HttpRequest::header(std::string_view name) const {
+  const auto found = std::ranges::find(headers, name, &Headers::value_type::first);
+  return found == headers.end() ? "" : std::string_view(found->second);
+}
 
 std::string HttpAnswer::header(std::string_view name) const {
   const auto found = headers.find(name);
@@ -190,12 +81,16 @@ std::string HttpAnswer::header(std::string_view name) const {
 }
 
 struct Connections::Impl {
-  const CurlLibrary& curl = curl_library();
+  const CurlLibrary& curl;
   CURLM* multi = curl.multi_init();
   std::vector<CURL*> idle;
   std::string ca_bundle;
   Limits limits;
 
+  Impl(const Settings& settings, const CurlLibrary& library)
+      : curl(library), ca_bundle(settings.ca_bundle), limits(settings.limits) {
+    idle.reserve(kKeptHandles);
+  }
   ~Impl() {
     for (CURL* easy : idle) curl.easy_cleanup(easy);
     curl.multi_cleanup(multi);
@@ -206,21 +101,34 @@ struct Connections::Impl {
     curl.easy_setopt(easy, option, value);
   }
 
+  /// Sends a request. release() is due also if this throws.
   void begin(Transfer& transfer) {
-    if (idle.empty()) idle.push_back(curl.easy_init());
-    transfer.easy = idle.back();
-    idle.pop_back();
-    if (transfer.easy == nullptr) throw Error(ErrorCode::kLimit, "no memory for a request");
+    take_handle(transfer);
     transfer.exchange->answer = {};
     transfer.begun = transfer.last_progress = Clock::now();
     for (const auto& [name, value] : transfer.exchange->request.headers) {
-      const std::string line = value.empty() ? name + ";" : name + ": " + value;
-      transfer.headers = curl.slist_append(transfer.headers, line.c_str());
+      add_header(transfer, value.empty() ? name + ";" : name + ": " + value);
     }
-    transfer.headers = curl.slist_append(transfer.headers, "Expect:");
-    transfer.headers = curl.slist_append(transfer.headers, "Accept:");
+    add_header(transfer, "Expect:");
+    add_header(transfer, "Accept:");
     set_options(transfer);
-    curl.multi_add_handle(multi, transfer.easy);
+    if (curl.multi_add_handle(multi, transfer.easy) != CURLM_OK) throw no_memory();
+  }
+
+  void take_handle(Transfer& transfer) {
+    if (idle.empty()) {
+      transfer.easy = curl.easy_init();
+    } else {
+      transfer.easy = idle.back();
+      idle.pop_back();
+    }
+    if (transfer.easy == nullptr) throw no_memory();
+  }
+
+  void add_header(Transfer& transfer, const std::string& line) const {
+    curl_slist* const longer = curl.slist_append(transfer.headers, line.c_str());
+    if (longer == nullptr) throw no_memory();
+    transfer.headers = longer;
   }
 
   void set_options(Transfer& transfer) const {
@@ -234,16 +142,16 @@ struct Connections::Impl {
     set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     set(easy, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(limits.connect_ms));
     set(easy, CURLOPT_HTTPHEADER, transfer.headers);
-    set(easy, CURLOPT_WRITEFUNCTION, on_body);
+    set(easy, CURLOPT_WRITEFUNCTION, Transfer::on_body);
     set(easy, CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
-    set(easy, CURLOPT_HEADERFUNCTION, on_header);
+    set(easy, CURLOPT_HEADERFUNCTION, Transfer::on_header);
     set(easy, CURLOPT_HEADERDATA, static_cast<void*>(&transfer));
     set(easy, CURLOPT_PRIVATE, static_cast<void*>(&transfer));
     if (!ca_bundle.empty()) set(easy, CURLOPT_CAINFO, ca_bundle.c_str());
     if (request.method == "HEAD") set(easy, CURLOPT_NOBODY, 1L);
     if (request.method == "PUT" || request.method == "POST") {
       set(easy, CURLOPT_UPLOAD, 1L);
-      set(easy, CURLOPT_READFUNCTION, on_upload);
+      set(easy, CURLOPT_READFUNCTION, Transfer::on_upload);
       set(easy, CURLOPT_READDATA, static_cast<void*>(&transfer));
       set(easy, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
     }
@@ -254,16 +162,17 @@ struct Connections::Impl {
 
   void end(Transfer& transfer, HttpFailure failure, std::string reason) {
     transfer.is_done = true;
+    transfer.progress(0);
     transfer.exchange->answer.failure = failure;
     transfer.exchange->answer.reason = std::move(reason);
     release(transfer);
   }
 
-  void release(Transfer& transfer) {
+  void release(Transfer& transfer) noexcept {
     if (transfer.easy == nullptr) return;
     curl.multi_remove_handle(multi, transfer.easy);
     curl.easy_reset(transfer.easy);
-    idle.push_back(transfer.easy);
+    idle.size() < kKeptHandles ? idle.push_back(transfer.easy) : curl.easy_cleanup(transfer.easy);
     curl.slist_free_all(transfer.headers);
     transfer.easy = nullptr;
     transfer.headers = nullptr;
@@ -283,9 +192,15 @@ struct Connections::Impl {
 
   void end_if_stalled(Transfer& transfer) {
     if (transfer.is_done || transfer.exchange == nullptr) return;
-    const i64 patience = std::max(transfer.exchange->request.patience_ms, limits.stall_ms);
-    if (Clock::now() - transfer.last_progress <= std::chrono::milliseconds(patience)) return;
-    end(transfer, HttpFailure::kStalled, "no byte came in time");
+    const HttpRequest& request = transfer.exchange->request;
+    const i64 patience = std::max(request.patience_ms, limits.stall_ms);
+    const auto still = Clock::now() - transfer.last_progress;
+    if (still > std::chrono::milliseconds(patience)) {
+      return end(transfer, HttpFailure::kStalled, "no byte came in time");
+    }
+    if (!request.deadline.is_over_after(still)) return;
+    end(transfer, HttpFailure::kStalled,
+        fmt::format("fewer than {} bytes a second came", Deadline::kLeastSpeed));
   }
 
   /// Sends a slow request again. Returns the milliseconds until it is to be looked at.
@@ -308,6 +223,9 @@ struct Connections::Impl {
   void settle_if_clear(Pair& pair, Hedging* hedging) {
     end_if_stalled(pair.first);
     end_if_stalled(pair.second);
+    for (const Transfer* transfer : {&pair.first, &pair.second}) {
+      if (transfer->thrown) std::rethrow_exception(transfer->thrown);
+    }
     const Transfer* const outcome = pair.outcome();
     if (outcome == nullptr) return;
     if (hedging != nullptr && outcome->is_whole())
@@ -318,7 +236,20 @@ struct Connections::Impl {
     pair.is_settled = true;
   }
 
+  /// Curl points to the pairs: none is left with it, also after a failure.
   void perform(std::vector<Pair>& pairs, Hedging* hedging) {
+    try {
+      perform_all(pairs, hedging);
+    } catch (...) {
+      for (Pair& pair : pairs) {
+        release(pair.first);
+        release(pair.second);
+      }
+      throw;
+    }
+  }
+
+  void perform_all(std::vector<Pair>& pairs, Hedging* hedging) {
     for (Pair& pair : pairs) begin(pair.first);
     while (true) {
       int running = 0;
@@ -338,10 +269,10 @@ struct Connections::Impl {
   }
 };
 
-Connections::Connections(const Settings& settings) : impl_(std::make_unique<Impl>()) {
-  impl_->ca_bundle = settings.ca_bundle;
-  impl_->limits = settings.limits;
-}
+Connections::Connections(const Settings& settings) : Connections(settings, curl_library()) {}
+
+Connections::Connections(const Settings& settings, const CurlLibrary& curl)
+    : impl_(std::make_unique<Impl>(settings, curl)) {}
 
 Connections::~Connections() = default;
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/checked.h"
+#include "lib/store/s3/deadline.h"
 #include "lib/store/s3/hedging.h"
 #include "lib/store/s3/settings.h"
 #include "lib/store/s3/sign.h"
@@ -38,14 +39,18 @@ struct HttpRequest {
   std::string_view body = {};  ///< its bytes outlive the exchange
   /// Memory for the bytes of an answer 206 that has the range and the ETag of the headers.
   ScatteredMemory into = {};
-  i64 patience_ms = 0;  ///< without a byte; 0: Limits::stall_ms
+  i64 patience_ms = 0;     ///< without a byte; 0: Limits::stall_ms
+  Deadline deadline = {};  ///< of this try and later ones; the exchange takes its time from it
+
+  /// Value of a header; empty without it.
+  std::string_view header(std::string_view name) const;
 };
 
 enum class HttpFailure {
   kNone,     ///< an answer came, of any status
   kConnect,  ///< no connection, or no such host
   kTls,      ///< the certificate or the handshake failed
-  kStalled,  ///< no byte came for too long
+  kStalled,  ///< no byte came for too long, or they came too slowly
   kCut,      ///< the connection ended inside the answer
 };
 
@@ -67,16 +72,21 @@ struct Exchange {
   HttpAnswer answer;
 };
 
+struct CurlLibrary;
+
 /// Connections of one thread, kept open from one call to the next (curl's multi interface).
 class Connections {
  public:
   explicit Connections(const Settings& settings);
+  /// `curl` outlives it.
+  Connections(const Settings& settings, const CurlLibrary& curl);
   ~Connections();
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
 
   /// Sends all requests at once and waits for their answers. Redirects are not followed. Failures
-  /// are answers, too.
+  /// are answers, too, but for a lack of memory: then it throws kLimit or std::bad_alloc, and
+  /// all requests of this call are cut off.
   ///
   /// With `hedging`, a slow request for a range of one version (If-Match) is sent a second time.
   /// The first answer with all bytes counts, and the other request is cut off. Both write to

@@ -373,7 +373,7 @@ std::vector<std::string> PartedOutput::copy(std::span<const PartCopy> copies) {
                         fmt::format("bytes={}-{}", copy.offset, copy.offset + bytes - 1)},
                        {"x-amz-copy-source-if-match", copy.etag}};
     request.may_be_refused = true;
-    request.patience_ms = kCopyPatienceMs;
+    request.patience_ms = request.deadline_ms = kCopyPatienceMs;
     requests.push_back(std::move(request));
     asked.push_back(i);
   }

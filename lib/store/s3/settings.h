@@ -17,11 +17,12 @@ std::string process_environment(const char* name);
 
 /// Limits of requests, in milliseconds.
 struct Limits {
-  i64 connect_ms = 5'000;   ///< until a connection stands
-  i64 stall_ms = 15'000;    ///< without a byte, after which a request counts as hung
-  i64 give_up_ms = 60'000;  ///< of tries of one request without a byte of progress
-  i64 hedge_ms = 1'000;     ///< after which a slow range is requested a second time, at the least
-  int attempts = 8;         ///< of one request
+  i64 connect_ms = 5'000;  ///< until a connection stands
+  i64 stall_ms = 15'000;   ///< without a byte, after which a request counts as hung
+  i64 give_up_ms =
+      60'000;            ///< whole of a request's Deadline: its time at less than the least speed
+  i64 hedge_ms = 1'000;  ///< after which a slow range is requested a second time, at the least
+  int attempts = 8;      ///< of one request
 };
 
 /// Address of the store, from environment and profile.
@@ -40,9 +41,9 @@ struct Settings {
 
 /// Reads AWS_PROFILE, AWS_CONFIG_FILE, AWS_SHARED_CREDENTIALS_FILE, AWS_ENDPOINT_URL_S3,
 /// AWS_ENDPOINT_URL, AWS_REGION, AWS_DEFAULT_REGION, AWS_S3_ADDRESSING_STYLE, AWS_CA_BUNDLE,
-/// AWS_MAX_ATTEMPTS and SHARDTOOL_S3_TIMEOUT (seconds without progress). An endpoint of one's own
-/// has path style, unless said otherwise. The region is us-east-1 unless said. Throws kUsage for a
-/// value that is not understood or a profile that is named and absent.
+/// AWS_MAX_ATTEMPTS and SHARDTOOL_S3_TIMEOUT (seconds below the least speed). An endpoint of one's
+/// own has path style, unless said otherwise. The region is us-east-1 unless said. Throws kUsage
+/// for a value that is not understood or a profile that is named and absent.
 Settings read_settings(const Environment& environment = process_environment);
 
 /// Address of a bucket or an object.

@@ -18,6 +18,9 @@ constexpr i64 kMaxPartBytes = i64{5} << 30;
 constexpr i64 kMaxParts = 10'000;
 constexpr i64 kPartsAtOnce = 8;
 constexpr int kCompletions = 5;
+/// A service sends a blank from time to time while it joins parts, for minutes
+/// (docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html).
+constexpr i64 kCompletionMs = 600'000;
 constexpr int kSuccess = 2;
 constexpr int kAbsent = 404;
 
@@ -72,7 +75,8 @@ std::vector<std::string> begin_uploads(Client& client, std::span<const Url> urls
 void complete_upload(Client& client, const Url& url, const std::string& id,
                      std::span<const std::string> etags, i64 bytes) {
   const std::string body = completion_of(etags);
-  const PlainRequest request{"POST", url, {{"uploadId", id}}, body, true};
+  PlainRequest request{"POST", url, {{"uploadId", id}}, body, true};
+  request.deadline_ms = kCompletionMs;
   std::string found;
   for (int i = 0; i < kCompletions; ++i) {
     // A failure may follow the status 200, and an answer that was lost leaves no upload behind.
