@@ -28,6 +28,7 @@ constexpr i64 kMaxPauseMs = 5'000;
 /// Keys that end sooner than this are replaced.
 constexpr i64 kRefreshSeconds = 300;
 constexpr int kMaxPages = 100'000;
+constexpr int kServerError = 500;
 
 std::string utc_time(const char* format) {
   const time_t now = ::time(nullptr);
@@ -114,6 +115,7 @@ struct Client::Call {
   Headers headers = {};
   bool may_conflict = false;
   bool may_be_refused = false;
+  bool may_fail_late = false;
   i64 patience_ms = 0;
   i64 deadline_ms = 0;
 
@@ -245,6 +247,7 @@ HttpRequest Client::signed_request(const Call& call, const Keys& keys) const {
 
 /// Marks a call as done, or leaves it for another try. Throws if none can help.
 void Client::settle(Call& call) {
+  if (call.may_fail_late && has_failed_late(call.answer)) call.answer.status = kServerError;
   const HttpAnswer& answer = call.answer;
   const bool is_part = call.is_range() && answer.status == 206;
   if (is_part) {
@@ -361,6 +364,7 @@ std::vector<HttpAnswer> Client::ask(std::span<const PlainRequest> requests) {
     call.headers = request.headers;
     call.may_conflict = request.may_conflict;
     call.may_be_refused = request.may_be_refused;
+    call.may_fail_late = request.may_fail_late;
     call.patience_ms = request.patience_ms;
     call.deadline_ms = request.deadline_ms;
     calls.push_back(std::move(call));

@@ -45,6 +45,7 @@ struct PlainRequest {
   Headers headers = {};         ///< further ones; names in lower case
   bool may_conflict = false;    ///< 409 and 412 are answers: a condition in the headers fails
   bool may_be_refused = false;  ///< so is every refusal that another try would not change
+  bool may_fail_late = false;   ///< an error may follow the status 200, which then counts as 500
   i64 patience_ms = 0;          ///< HttpRequest::patience_ms
   i64 deadline_ms = 0;          ///< whole of its deadline; 0: Limits::give_up_ms
 };

@@ -372,7 +372,7 @@ std::vector<std::string> PartedOutput::copy(std::span<const PartCopy> copies) {
                        {"x-amz-copy-source-range",
                         fmt::format("bytes={}-{}", copy.offset, copy.offset + bytes - 1)},
                        {"x-amz-copy-source-if-match", copy.etag}};
-    request.may_be_refused = true;
+    request.may_be_refused = request.may_fail_late = true;
     request.patience_ms = request.deadline_ms = kCopyPatienceMs;
     requests.push_back(std::move(request));
     asked.push_back(i);

@@ -123,6 +123,15 @@ bool is_passing(const HttpAnswer& answer) {
          answer.status == 503 || answer.status == 504;
 }
 
+bool has_failed_late(const HttpAnswer& answer) {
+  constexpr int kSuccess = 200;
+  if (answer.failure != HttpFailure::kNone || answer.status != kSuccess) return false;
+  const XmlElement document = error_document(answer);
+  const std::string code = document.value("Code");
+  return document.name == "Error" &&
+         (code == "InternalError" || code == "SlowDown" || code == "ServiceUnavailable");
+}
+
 std::string_view needed_action(const RequestName& request) {
   const auto asks = [&](std::string_view key) {
     return std::ranges::find(request.query, key, &Query::value_type::first) != request.query.end();

@@ -14,6 +14,10 @@ namespace shardtool::store::s3 {
 /// True for an answer after which the same request may succeed.
 bool is_passing(const HttpAnswer& answer);
 
+/// True for an answer 200 that says in its text that the service has failed, as with status 500 or
+/// 503: a service that needs long for an answer begins it before it knows.
+bool has_failed_late(const HttpAnswer& answer);
+
 /// A request, as errors name it.
 struct RequestName {
   std::string_view method;

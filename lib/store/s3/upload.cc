@@ -17,7 +17,6 @@ constexpr i64 kMinPartBytes = 16 << 20;
 constexpr i64 kMaxPartBytes = i64{5} << 30;
 constexpr i64 kMaxParts = 10'000;
 constexpr i64 kPartsAtOnce = 8;
-constexpr int kCompletions = 5;
 /// A service sends a blank from time to time while it joins parts, for minutes
 /// (docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html).
 constexpr i64 kCompletionMs = 600'000;
@@ -76,18 +75,16 @@ void complete_upload(Client& client, const Url& url, const std::string& id,
                      std::span<const std::string> etags, i64 bytes) {
   const std::string body = completion_of(etags);
   PlainRequest request{"POST", url, {{"uploadId", id}}, body, true};
+  request.may_fail_late = true;
   request.deadline_ms = kCompletionMs;
-  std::string found;
-  for (int i = 0; i < kCompletions; ++i) {
-    // A failure may follow the status 200, and an answer that was lost leaves no upload behind.
-    const HttpAnswer answer = client.ask(request);
-    const XmlElement root =
-        answer.status == kAbsent ? XmlElement() : document_of(answer, url, client.settings());
-    const bool is_over = answer.status == kAbsent || root.name == "CompleteMultipartUploadResult";
-    if (is_over) return check_size(client, url, bytes);
-    found = root.name + " " + root.value("Code");
+  const HttpAnswer answer = client.ask(request);
+  if (answer.status != kAbsent) {  // an answer that was lost leaves no upload behind
+    const XmlElement root = document_of(answer, url, client.settings());
+    if (root.name != "CompleteMultipartUploadResult") {
+      throw not_written(url, quote_for_message(root.name + " " + root.value("Code")));
+    }
   }
-  throw not_written(url, quote_for_message(found));
+  check_size(client, url, bytes);
 }
 
 void abort_upload(Client& client, const Url& url, const std::string& id) {

@@ -53,7 +53,8 @@ TEST_CASE("a fault at any request of an upload leaves the object right and no up
       Client client = served.client();
       put_file(client, file, kPlace, 1 << 30, nothing);
       CHECK((served.bucket.objects.at(kPlace.key) == bytes));
-      // An answer to the beginning of an upload that was lost leaves one that nobody knows.
+      // A lost answer to the beginning of an upload leaves one that nobody knows: who publishes
+      // ends it.
       CHECK(served.bucket.uploads.size() == (at == 1 ? 1 : 0));
     }
   }
@@ -78,19 +79,25 @@ TEST_CASE("a completion that fails behind its status is tried again and then an 
   const std::string file = folder.write("file", some_bytes((size_t{16} << 20) + 3));
   ServedBucket served;
   int completions = 0;
+  int failures = 1;
+  std::string code = "InternalError";
   served.disturb = [&](int, const ReceivedRequest& request, PlayedAnswer& answer) {
-    if (request.method != "POST" || request.body.empty() || ++completions > 1) return;
-    answer = {200, "", "<Error><Code>InternalError</Code></Error>"};
+    if (request.method != "POST" || request.body.empty() || completions++ == failures) return;
+    answer = {200, "", "<Error><Code>" + code + "</Code></Error>"};
+    if (failures > 1) served.bucket.uploads["upload-2"].key = kPlace.key;
   };
-  Client client = served.client();
+  Client client = test::client_of(served.server.address(), {{"AWS_MAX_ATTEMPTS", "2"}});
   // The played store has made the object in spite of its answer, and then knows no upload.
   put_file(client, file, kPlace, 1 << 30, nothing);
-  served.disturb = [&](int, const ReceivedRequest& request, PlayedAnswer& answer) {
-    if (request.method != "POST" || request.body.empty()) return;
-    answer = {200, "", "<Error><Code>InternalError</Code></Error>"};
-    served.bucket.uploads["upload-2"].key = kPlace.key;
-  };
+  CHECK(completions == 2);
+  failures = 2;
+  completions = 0;
+  CHECK_ERROR(kStoreUnreachable, (put_file(client, file, kPlace, 1 << 30, nothing), 0));
+  CHECK(completions == 2);
+  completions = 0;
+  code = "InvalidPart";
   CHECK_ERROR(kWriteFailed, (put_file(client, file, kPlace, 1 << 30, nothing), 0));
+  CHECK(completions == 1);
 }
 
 TEST_CASE("an object of another size than the file is an error") {
