@@ -180,10 +180,10 @@ void OwnedPrefix::unmark() const {
   store::look_again(place_.prefix());
 }
 
-void OwnedPrefix::publish(const std::string& id) const {
+void OwnedPrefix::publish(const std::optional<std::string>& id) const {
   require();
   place_.abort_all_uploads();
-  place_.discard(id);
+  if (id) place_.discard(*id);
   unmark();
 }
 

@@ -56,8 +56,8 @@ class OwnedPrefix {
   /// Deletes the mark.
   void unmark() const;
   /// Publishes the output, whose manifest is there: ends forgotten uploads of its objects, deletes
-  /// the hidden objects of the run `id` and the mark.
-  void publish(const std::string& id) const;
+  /// the hidden objects of the run `id`, if it has an id, and the mark.
+  void publish(const std::optional<std::string>& id = {}) const;
 
  private:
   void put_mark(bool is_replaced) const;

@@ -36,13 +36,13 @@ class SentOutput {
     prefix_.require_may_delete();
   }
 
-  /// Deletes what was sent of an output that is not complete; its uploads have aborted themselves.
+  /// Deletes what was sent of an output that is not complete, and ends its uploads.
   ~SentOutput() {
     if (is_published_ || !prefix_.is_marked()) return;
     try {
       prefix_.require();
       place_.remove(place_.look().names);
-      prefix_.unmark();
+      prefix_.publish();
     } catch (const std::exception&) {
       // The mark stays: readers refuse the prefix.
     }
@@ -61,7 +61,7 @@ class SentOutput {
       prefix_.put_file(folder + "/" + name, name, options_.resources.store_memory,
                        [this] { exec::check_cancelled(options_.resources.cancel); });
     }
-    prefix_.unmark();
+    prefix_.publish();  // also ends an upload of which the answer to its beginning was lost
     is_published_ = true;
   }
 
