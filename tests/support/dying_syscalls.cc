@@ -132,6 +132,7 @@ store::Syscalls doomed_table() {
       .rename_exchange = Counted<&Syscalls::rename_exchange>::call,
       .unlinkat = Counted<&Syscalls::unlinkat>::call,
       .statvfs = store::real_syscalls().statvfs,
+      .statfs = store::real_syscalls().statfs,
   };
 }
 

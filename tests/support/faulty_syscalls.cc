@@ -87,6 +87,7 @@ store::Syscalls spoiled_table() {
       .rename_exchange = Spoiled<Call::kRenameExchange, &Syscalls::rename_exchange>::call,
       .unlinkat = Spoiled<Call::kUnlinkat, &Syscalls::unlinkat>::call,
       .statvfs = store::real_syscalls().statvfs,
+      .statfs = store::real_syscalls().statfs,
   };
 }
 

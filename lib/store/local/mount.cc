@@ -1,19 +1,23 @@
 #include "lib/store/local/mount.h"
 
-#include <sys/vfs.h>
+#include <fcntl.h>
+#include <sys/statfs.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 #include <vector>
+
+#include "lib/store/local/file.h"
+#include "lib/store/local/syscalls.h"
 
 namespace shardtool::store {
 namespace {
 
 constexpr long kFuseMagic = 0x65735546;  // linux/magic.h
+constexpr const char* kMountTable = "/proc/self/mountinfo";
 constexpr std::array<std::string_view, 2> kObjectMounts = {"mountpoint-s3", "gcsfuse"};
 
 std::vector<std::string> words_of(const std::string& line) {
@@ -33,6 +37,20 @@ std::optional<std::string> known_in(const std::string& type, const std::string& 
       return std::string(name);
   }
   return std::nullopt;
+}
+
+/// Text of the table of mounts, whose size nobody tells; empty without /proc.
+std::string mount_table() {
+  const File file(syscalls().openat(AT_FDCWD, kMountTable, O_RDONLY | O_CLOEXEC, 0), kMountTable);
+  std::string text;
+  std::array<char, 4096> buffer;
+  iovec part{buffer.data(), buffer.size()};
+  while (file.is_open()) {
+    const ssize_t got = syscalls().preadv(file.fd(), &part, 1, std::ssize(text));
+    if (got <= 0) break;
+    text.append(buffer.data(), static_cast<size_t>(got));
+  }
+  return text;
 }
 
 }  // namespace
@@ -55,12 +73,11 @@ std::optional<std::string> object_mount_in(std::string_view mountinfo, std::stri
 
 std::optional<std::string> object_mount(const std::string& folder) {
   struct statfs status {};
-  if (statfs(folder.c_str(), &status) != 0 || status.f_type != kFuseMagic) return std::nullopt;
+  if (syscalls().statfs(folder.c_str(), &status) != 0 || status.f_type != kFuseMagic)
+    return std::nullopt;
   std::error_code error;
   const auto path = std::filesystem::canonical(folder, error);
-  std::ifstream in("/proc/self/mountinfo");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  return error ? std::nullopt : object_mount_in(text, path.string());
+  return error ? std::nullopt : object_mount_in(mount_table(), path.string());
 }
 
 }  // namespace shardtool::store

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -38,6 +39,7 @@ constexpr Syscalls kReal{
     .rename_exchange = real_rename_exchange,
     .unlinkat = ::unlinkat,
     .statvfs = ::statvfs,
+    .statfs = ::statfs,
 };
 
 Syscalls& table() {

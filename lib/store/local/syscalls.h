@@ -2,6 +2,7 @@
 
 #include <linux/fs.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -27,6 +28,7 @@ struct Syscalls {
   int (*rename_exchange)(const char* a, const char* b);  ///< renameat2 with RENAME_EXCHANGE
   int (*unlinkat)(int folder, const char* name, int flags);
   int (*statvfs)(const char* path, struct statvfs* found);
+  int (*statfs)(const char* path, struct statfs* found);
 };
 
 /// Table in use: the real calls unless a test replaced it.
