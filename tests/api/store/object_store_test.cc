@@ -18,7 +18,7 @@ using test::PlayedAnswer;
 }  // namespace
 
 TEST_CASE("a checkpoint on an object store gives the output of its local copy") {
-  StoredModel model;
+  ModelOnStore model;
   const auto local = model.split(model.local());
   CHECK((model.split(model.remote()) == local));
   model.store().put_folder("shards", model.last_output());
@@ -31,7 +31,7 @@ TEST_CASE("a checkpoint on an object store gives the output of its local copy") 
 }
 
 TEST_CASE("a store that drops the ETag is not said to have changed objects") {
-  StoredModel model;
+  ModelOnStore model;
   for (const std::string method : {"HEAD", "GET"}) {
     model.store().change([&](const test::ReceivedRequest& request, PlayedAnswer& answer) {
       const size_t tag = answer.headers.find("ETag: ");
@@ -48,7 +48,7 @@ TEST_CASE("a store that drops the ETag is not said to have changed objects") {
 }
 
 TEST_CASE("a dry run counts the requests that the run then sends") {
-  StoredModel model;
+  ModelOnStore model;
   const auto ranges_of = [&](SplitOptions options) {
     std::atomic<int> ranges = 0;
     model.store().disturb([&](int, PlayedAnswer& answer) { ranges += answer.status == 206; });
@@ -81,7 +81,7 @@ TEST_CASE("a dry run counts the requests that the run then sends") {
 }
 
 TEST_CASE("a plan counts the requests of a run for all ranks and of one for each rank") {
-  StoredModel model;
+  ModelOnStore model;
   PlanOptions planned;
   planned.sources = {model.remote()};
   planned.mapping.path = model.local() + "/mapping.json";
@@ -108,7 +108,7 @@ TEST_CASE("a plan counts the requests of a run for all ranks and of one for each
 }
 
 TEST_CASE("a fault at any request leaves the output as it is") {
-  StoredModel model;
+  ModelOnStore model;
   const auto expected = model.split(model.local());
   model.store().disturb([](int, PlayedAnswer&) {});
   model.split(model.remote());
@@ -129,13 +129,13 @@ TEST_CASE("a fault at any request leaves the output as it is") {
 }
 
 TEST_CASE("an object that is replaced during a run leaves no output") {
-  StoredModel model;
+  ModelOnStore model;
   model.store().disturb([](int, PlayedAnswer&) {});
   model.split(model.remote());
   const int requests = model.store().requests();
   int failures = 0;
   for (int at = 1; at <= requests; ++at) {
-    StoredModel changing;
+    ModelOnStore changing;
     changing.store().disturb([&](int number, PlayedAnswer& answer) {
       const size_t tag = answer.headers.find("ETag: \"");
       if (number >= at && tag != std::string::npos) answer.headers[tag + 7] = '!';
@@ -150,7 +150,7 @@ TEST_CASE("an object that is replaced during a run leaves no output") {
 }
 
 TEST_CASE("an output on an object store has the bytes of a local one") {
-  StoredModel model;
+  ModelOnStore model;
   const auto expected = model.split(model.local());
   const std::string parts = model.last_output();
   model.split_to("parts");
@@ -162,7 +162,7 @@ TEST_CASE("an output on an object store has the bytes of a local one") {
 }
 
 TEST_CASE("a failed run leaves nothing on the object store and publishes nothing") {
-  StoredModel model;
+  ModelOnStore model;
   model.split_to("parts");
   model.store().clear();
   model.store().disturb([](int, PlayedAnswer&) {});
@@ -184,7 +184,7 @@ TEST_CASE("a failed run leaves nothing on the object store and publishes nothing
 }
 
 TEST_CASE("readers refuse a prefix whose output was not finished and the next run writes over it") {
-  StoredModel model;
+  ModelOnStore model;
   model.split_to("parts");
   auto content = model.store().below("parts");
   model.store().put("cut/.shardtool-unfinished", "");
@@ -205,7 +205,7 @@ TEST_CASE("readers refuse a prefix whose output was not finished and the next ru
 }
 
 TEST_CASE("what an object store cannot take is refused before anything is written") {
-  StoredModel model;
+  ModelOnStore model;
   SplitOptions options;
   options.source = model.remote();
   options.mapping.path = model.local() + "/mapping.json";
@@ -221,7 +221,7 @@ TEST_CASE("what an object store cannot take is refused before anything is writte
 }
 
 TEST_CASE("a store that ends its answers during a run is an error of the store") {
-  StoredModel model;
+  ModelOnStore model;
   model.split(model.remote());
   model.store().disturb([](int number, PlayedAnswer& answer) {
     if (number > 4) answer = {403, "", "<Error><Code>ExpiredToken</Code></Error>"};

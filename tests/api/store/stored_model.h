@@ -24,9 +24,9 @@ inline constexpr const char* kThreeRanks =
     {"match": "same.*", "strategy": "replicate"}]})";
 
 /// A checkpoint of two files on the store and on the disk, with its mapping beside it.
-class StoredModel {
+class ModelOnStore {
  public:
-  StoredModel() {
+  ModelOnStore() {
     test::Tensors tensors;
     for (const std::string name : {"rows.a", "rows.b", "columns.a", "columns.b", "same.a"}) {
       tensors[name] = test::numbered_tensor(name, Dtype::kF32, {33, 41});
