@@ -162,7 +162,7 @@ void HttpServer::serve(int connection) {
 bool HttpServer::answer(int connection, const ReceivedRequest& request) {
   {
     const std::lock_guard lock(mutex_);
-    requests_.push_back(request);
+    requests_.push_back({request.method, request.target, request.headers});
   }
   const PlayedAnswer played = handler_(request);
   const auto wait_for_end = [connection] {

@@ -39,6 +39,7 @@ class HttpServer {
 
   /// "http://127.0.0.1:PORT"
   std::string address() const;
+  /// Requests so far, without their bodies.
   std::vector<ReceivedRequest> requests() const;
 
  private:

@@ -25,9 +25,17 @@ ServedStore::ServedStore()
 }
 
 void ServedStore::clear() {
+  clear_below("");
+}
+
+void ServedStore::clear_below(const std::string& prefix) {
   const std::lock_guard lock(mutex_);
-  bucket_ = {};
+  std::erase_if(bucket_.objects, [&](const auto& object) {
+    return prefix.empty() || object.first.starts_with(prefix + "/");
+  });
+  bucket_.uploads.clear();
   disturbance_ = nullptr;
+  refusal_ = nullptr;
   change_ = nullptr;
   before_ = nullptr;
   requests_ = 0;
@@ -48,6 +56,12 @@ void ServedStore::put_folder(const std::string& prefix, const std::string& folde
 void ServedStore::disturb(std::function<void(int number, PlayedAnswer& answer)> disturbance) {
   const std::lock_guard lock(mutex_);
   disturbance_ = std::move(disturbance);
+  requests_ = 0;
+}
+
+void ServedStore::refuse(std::function<std::optional<PlayedAnswer>(int number)> refusal) {
+  const std::lock_guard lock(mutex_);
+  refusal_ = std::move(refusal);
   requests_ = 0;
 }
 
@@ -99,6 +113,9 @@ PlayedAnswer ServedStore::answer(const ReceivedRequest& request) {
   if (before) before(number);
   const std::lock_guard lock(mutex_);
   ++requests_;
+  if (refusal_) {
+    if (auto refused = refusal_(requests_)) return *std::move(refused);
+  }
   PlayedAnswer answer = bucket_.take(request);
   if (disturbance_) disturbance_(requests_, answer);
   if (change_) change_(request, answer);

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "tests/support/http_server.h"
@@ -17,10 +18,15 @@ class ServedStore {
 
   /// Begins a case: no objects, no faults.
   void clear();
+  /// Begins a case that has the same objects, but none below a prefix, no uploads and no faults.
+  void clear_below(const std::string& prefix);
   void put(const std::string& key, std::string bytes);
   void put_folder(const std::string& prefix, const std::string& folder);
   /// Changes answers; called for each request with its number since `clear`, from 1.
   void disturb(std::function<void(int number, PlayedAnswer& answer)> disturbance);
+  /// Answers requests so that the store does not act; called with their number since then, from 1.
+  /// Nullopt leaves the request to the store.
+  void refuse(std::function<std::optional<PlayedAnswer>(int number)> refusal);
   /// Changes answers, or only looks at them, by their requests; until `clear`.
   void change(std::function<void(const ReceivedRequest& request, PlayedAnswer& answer)> change);
   /// Called before a request is taken, with its number since then, from 1; it may wait, or send
@@ -40,6 +46,7 @@ class ServedStore {
   mutable std::mutex mutex_;  ///< guards the members up to server_
   PlayedBucket bucket_;
   std::function<void(int, PlayedAnswer&)> disturbance_;
+  std::function<std::optional<PlayedAnswer>(int)> refusal_;
   std::function<void(const ReceivedRequest&, PlayedAnswer&)> change_;
   int requests_ = 0;
   std::function<void(int)> before_;
