@@ -1,5 +1,7 @@
 #include "lib/model/price.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -8,6 +10,7 @@
 
 #include "lib/base/dtype.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/model/causal.h"
 #include "lib/model/flow/handoff.h"
 #include "lib/model/flow/shared_flows.h"
@@ -183,7 +186,7 @@ Phase Sum::of_device(const Phase& all) const {
 /// such a model have one token per sequence, which attends to the prompt or to earlier tokens.
 Phase Sum::of_step(const Step& step, const Phase& phase) const {
   if (!has_encoder_ || (step.of_prompt && phase.is_prefill)) return phase;
-  if (step.of_prompt) return {0, 0, false, 0};
+  if (step.of_prompt) return {};
   const i64 before = phase.is_prefill ? 1 : phase.context;
   return {phase.sequences, phase.sequences, false,
           step.reads_prompt ? workload_.prompt_len : before};
@@ -246,13 +249,29 @@ void Sum::finish(CommTable& comm, PhasePrice& price) const {
 }
 
 /// Throws kUsage for an impossible workload.
-void check(const ReplicaWorkload& workload) {
+void check(const ReplicaWorkload& workload, const Model& model) {
   const bool sensible = workload.batch >= 1 && workload.prompt_len >= 1 && workload.context >= 1;
   const auto tokens = checked_mul(workload.batch, workload.prompt_len);
   const auto cached = checked_mul(workload.batch, workload.context);
-  if (sensible && tokens && cached) return;
-  throw Error(ErrorCode::kUsage,
-              "batch, prompt length and context are at least 1, and together below 2^63");
+  if (!sensible || !tokens || !cached) {
+    throw Error(ErrorCode::kUsage,
+                "batch, prompt length and context are at least 1, and together below 2^63");
+  }
+  if (workload.cached < 0 || workload.cached >= workload.prompt_len) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("of a prompt of {}, {} cannot be cached",
+                            plural(workload.prompt_len, "token"), workload.cached));
+  }
+  if (workload.cached > 0 && !is_causal(model)) {
+    throw Error(ErrorCode::kUsage,
+                "the tokens of a prompt attend to later ones, so that no cache has the first ones");
+  }
+}
+
+/// Returns the prefill of n sequences.
+Phase prefill_of(const ReplicaWorkload& workload, i64 n) {
+  const i64 computed = workload.prompt_len - workload.cached;
+  return {n * computed, n, true, workload.prompt_len, workload.cached};
 }
 
 }  // namespace
@@ -275,7 +294,7 @@ ForwardPass::ForwardPass(const Model& model, std::span<const TensorSpec> tensors
 }
 
 i64 ForwardPass::sequences(const ReplicaWorkload& workload) const {
-  check(workload);
+  check(workload, model_);
   return ceil_div(workload.batch, mesh::extent(mesh_, over_));
 }
 
@@ -288,14 +307,14 @@ PhasePrice ForwardPass::prefill(const ReplicaWorkload& workload,
                                 const plan::HardwareProfile* profile) const {
   const i64 n = sequences(workload);
   return Sum(model_, reads_, mesh_, own_tokens_, workload, profile)
-      .of(layers_, {n * workload.prompt_len, n, true, workload.prompt_len});
+      .of(layers_, prefill_of(workload, n));
 }
 
 std::vector<PhasePrice> ForwardPass::prefill_layers(const ReplicaWorkload& workload,
                                                     const plan::HardwareProfile* profile) const {
   const i64 n = sequences(workload);
   return Sum(model_, reads_, mesh_, own_tokens_, workload, profile)
-      .of_each(layers_, {n * workload.prompt_len, n, true, workload.prompt_len});
+      .of_each(layers_, prefill_of(workload, n));
 }
 
 PhasePrice ForwardPass::decode(const ReplicaWorkload& workload,

@@ -40,8 +40,9 @@ class ForwardPass {
   ForwardPass(const Model& model, std::span<const TensorSpec> tensors, const StoredWeights& weights,
               const mesh::Mesh& mesh);
 
-  /// Returns the price of a pass for all tokens of the prompts. After a causal model the head
-  /// counts one position per sequence.
+  /// Returns the price of a pass for the tokens of the prompts that are not cached; they attend to
+  /// the others, too. After a causal model the head counts one position per sequence. Throws kUsage
+  /// for cached tokens of a model that is not causal.
   PhasePrice prefill(const ReplicaWorkload& workload, const plan::HardwareProfile* profile) const;
   /// Returns the price of a pass for one more token of each sequence.
   PhasePrice decode(const ReplicaWorkload& workload, const plan::HardwareProfile* profile) const;

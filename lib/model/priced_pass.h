@@ -15,6 +15,7 @@ struct ReplicaWorkload {
   i64 batch = 1;         ///< number of sequences
   i64 prompt_len = 512;  ///< tokens per sequence in a prefill
   i64 context = 512;     ///< positions per sequence in a decode step's attention
+  i64 cached = 0;        ///< first tokens of each prompt that the cache has before its prefill
   Dtype activations = Dtype::kBF16;
   i64 kv_cache_bits = 16;  ///< bits per cached element
   /// The residual stream is cut by tokens over the axes that reduce it, where every device has one:

@@ -16,6 +16,7 @@ struct Phase {
   i64 sequences = 0;
   bool is_prefill = false;
   i64 context = 0;
+  i64 cached = 0;  ///< first positions of a prefill's sequence, which the cache has already
 };
 
 /// The cost of reading one element of a stored weight and multiplying with it.

@@ -58,29 +58,29 @@ Buckets decode_buckets(OpDecoder& in, const JsonValue& value) {
   return buckets;
 }
 
-/// Average number of positions that a token attends to in chunks of `size`: token t sees t mod size
-/// + 1.
-double positions_in_chunks(const Phase& phase, i64 size) {
-  const auto first = [](i64 n) { return static_cast<double>(n) * static_cast<double>(n + 1) / 2; };
-  if (!phase.is_prefill) return static_cast<double>((phase.context - 1) % size + 1);
-  const i64 context = phase.context;
-  const double sum = static_cast<double>(context / size) * first(size) + first(context % size);
-  return sum / static_cast<double>(context);
+/// Sum of 1 to n.
+double rising(i64 n) {
+  return static_cast<double>(n) * static_cast<double>(n + 1) / 2;
 }
 
-/// Average number of positions that a token attends to; at most `window`.
+/// Positions that the first n tokens of a sequence attend to at themselves and before, together:
+/// token t sees min(t, reach), or in chunks (t - 1) mod reach + 1.
+double positions_of_first(i64 n, i64 reach, bool is_chunked) {
+  if (is_chunked) return static_cast<double>(n / reach) * rising(reach) + rising(n % reach);
+  const i64 growing = std::min(n, reach);
+  return rising(growing) + static_cast<double>(n - growing) * static_cast<double>(reach);
+}
+
+/// Average number of positions that a token of the pass attends to; at most `window`.
 double positions(const Attention& op, const Phase& phase, std::optional<i64> window) {
-  const i64 context = phase.context;
-  const i64 reach = window ? std::min(*window, context) : context;
-  const bool is_chunked = op.window && op.window->kind == Window::Kind::kChunked;
-  if (window && is_chunked) return positions_in_chunks(phase, reach);
-  if (!phase.is_prefill) return static_cast<double>(reach);
-  // Token t of the prompt sees min(t, reach) positions on one side, and as many on the other if the
-  // attention is not causal.
-  const double rising = static_cast<double>(reach) * static_cast<double>(reach + 1) / 2;
-  const double flat = static_cast<double>(context - reach) * static_cast<double>(reach);
-  const double back = (rising + flat) / static_cast<double>(context);
-  return op.causal ? back : 2 * back - 1;
+  const i64 reach = window ? std::min(*window, phase.context) : phase.context;
+  const bool is_chunked = window && op.window && op.window->kind == Window::Kind::kChunked;
+  const i64 first = phase.is_prefill ? phase.cached : phase.context - 1;
+  const double all = positions_of_first(phase.context, reach, is_chunked) -
+                     positions_of_first(first, reach, is_chunked);
+  const double back = all / static_cast<double>(phase.context - first);
+  // A token whose attention is not causal sees as many positions on the other side.
+  return op.causal || !phase.is_prefill ? back : 2 * back - 1;
 }
 
 /// Adds the cost of the index's scores for all positions, or entries, by their stored keys. Returns
@@ -122,15 +122,26 @@ i64 cached_elements(const Attention& op, const Walk& walk, const Value& queries,
   return std::min(most_features(keys) + most_features(values), needed);
 }
 
-/// Returns the products of a token with one position that it attends to: its scores by the key, and
-/// the sum of values. A decode step has only the latents of earlier positions. It multiplies them
-/// with queries that went through the keys' projection, and sends their sum through that of the
-/// values: the same numbers in another order, since making keys and values of each would cost more.
-i64 products_of_position(const Attention& op, const Pricing& pricing) {
+/// Returns the products of the pass: each token's with the `seen` positions that it attends to, its
+/// scores by the keys and the sum of values. Of earlier positions the cache may have only latents.
+/// A decode step multiplies them with queries that went through the keys' projection, and sends
+/// their sum through that of the values: the same numbers in another order, since making keys and
+/// values of each would cost more. A prefill behind cached positions does what costs less.
+double products_of(const Attention& op, double seen, const Pricing& pricing) {
   const Work& work = pricing.step.work;
-  if (!op.latent || pricing.phase.is_prefill) return work.input_elements + work.output_elements;
+  const double met = static_cast<double>(pricing.phase.tokens) * seen;
+  const i64 features = work.input_elements + work.output_elements;
+  const double with_keys = met * static_cast<double>(features);
+  if (!op.latent) return with_keys;
   const i64 heads = work.input_elements / pricing.model.size(op.key_dim);
-  return heads * (pricing.model.size(*op.cache) + pricing.model.size(*op.latent));
+  const i64 latent = pricing.model.size(*op.latent);
+  const i64 rotated = pricing.model.size(*op.cache) - latent;  // not made of latents
+  const double with_latents = met * static_cast<double>(heads * (2 * latent + rotated));
+  if (!pricing.phase.is_prefill) return with_latents;
+  if (pricing.phase.cached == 0) return with_keys;
+  const double made = static_cast<double>(pricing.phase.sequences * pricing.phase.cached) *
+                      static_cast<double>(latent * (features - heads * rotated));
+  return std::min(with_keys + made, with_latents);
 }
 
 }  // namespace
@@ -347,8 +358,7 @@ void price(const Attention& op, Pricing& pricing) {
     window = add_index(*op.index, positions(op, phase, window), phase.context, pricing);
   }
   const double seen = positions(op, phase, window) + entries;
-  const double flops = 2 * static_cast<double>(phase.tokens) * seen *
-                       static_cast<double>(products_of_position(op, pricing));
+  const double flops = 2 * products_of(op, seen, pricing);
   pricing.add_flops(plan::Arithmetic::kBf16, flops);
   pricing.sum.attention_flops += flops;
   const i64 kept = (window ? std::min(*window, phase.context) : phase.context) + kept_entries;
