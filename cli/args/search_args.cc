@@ -70,7 +70,8 @@ std::vector<Argument> goal_arguments(SearchArgs& args) {
        .target = &args.from},
       {.name = "--survive",
        .value = "N",
-       .help = "replicas that are left when N devices are lost hold all clients",
+       .help = "the load must fit when N devices are lost: the devices left hold it in some layout "
+               "of the search, which is named",
        .target = &args.survive,
        .advanced = true},
       {.name = "--graph",
@@ -131,6 +132,8 @@ api::SearchOptions to_search_options(const SearchArgs& args) {
   options.prompt_len = count_or("--prompt-len", args.workload.prompt_len, 1024);
   options.answer_len = count_or("--output-len", args.output_len, 1024);
   if (args.concurrency) options.concurrency = counts_of("--concurrency", *args.concurrency);
+  if (args.request_rate) options.request_rate = number_or("--request-rate", args.request_rate, 0);
+  options.prefix_hit = number_or("--prefix-hit", args.prefix_hit, 0);
   if (args.workload.kv_dtype) options.kv_dtypes = words_of_list(*args.workload.kv_dtype);
   options.objective = *plan::objective_named(args.objective.value_or("throughput"));
   options.from = args.from;
@@ -162,6 +165,11 @@ std::vector<Argument> search_arguments(SearchArgs& args) {
        .value = "N,N,...",
        .help = "numbers of clients, each of which waits for its answer",
        .target = &args.concurrency},
+      {.name = "--request-rate",
+       .value = "R",
+       .help = "requests per second to the whole service, instead of --concurrency: each layout "
+               "has the fewest sequences at once that answer them, by Little's law",
+       .target = &args.request_rate},
       {.name = "--prompt-len",
        .value = "N",
        .help = "tokens of a prompt, default 1024",
@@ -170,6 +178,11 @@ std::vector<Argument> search_arguments(SearchArgs& args) {
        .value = "N",
        .help = "tokens of an answer, default 1024",
        .target = &args.output_len},
+      {.name = "--prefix-hit",
+       .value = "SHARE",
+       .help = "share of a prompt's tokens, from 0 to below 1, that the cache has from earlier "
+               "prompts: a prefill computes the others; default 0",
+       .target = &args.prefix_hit},
   };
   append(arguments, goal_arguments(args));
   append(arguments, train_search_arguments(args));

@@ -38,16 +38,24 @@ struct SearchOptions {
   /// the mapping, graph, device, hardware and sequence_parallel; hardware must be set.
   PlanOptions plan;
   PinnedSizes pinned;
-  std::vector<i64> devices;            ///< numbers of devices to choose from
-  std::vector<i64> concurrency;        ///< numbers of clients to choose from
+  std::vector<i64> devices;      ///< numbers of devices to choose from
+  std::vector<i64> concurrency;  ///< numbers of clients to choose from
+  /// Requests per second to the whole service, instead of `concurrency`: an open load. A row then
+  /// has the fewest sequences of a replica that answer its share (plan::running_at).
+  std::optional<double> request_rate;
   i64 prompt_len = 1;                  ///< tokens
+  double prefix_hit = 0;               ///< share of a prompt's tokens that the cache has, below 1
   i64 answer_len = 1;                  ///< tokens
   std::vector<std::string> kv_dtypes;  ///< to choose from; empty: the model's own
   plan::Objective objective = plan::Objective::kThroughput;
   plan::Limits limits;
   /// Today's layout: an output folder, or a file of `plan -o`. Rows then have the cost of a move.
   std::optional<std::string> from;
-  i64 survive = 0;  ///< devices that may be lost: the replicas left must hold all clients
+  /// Devices that may be lost: on those left some layout of the space must hold the load.
+  i64 survive = 0;
+
+  /// Tokens of a prompt that the cache has; a prefill computes at least one.
+  i64 cached_tokens() const;
 };
 
 /// The move of the weights from today's layout to another, directly between devices. Caches do not
@@ -93,7 +101,7 @@ struct ServingRow {
   ServingLayout layout;
   std::string kv_dtype;  ///< empty: the model's own
   bool sequence_parallel = false;
-  i64 concurrency = 1;
+  i64 concurrency = 1;    ///< clients; with a request rate, sequences of all replicas together
   i64 weights = 0;        ///< bytes of the fullest device
   i64 total = 0;          ///< bytes of the fullest device with one sequence
   i64 per_sequence = 0;   ///< bytes of one sequence on the fullest device
@@ -101,17 +109,20 @@ struct ServingRow {
   plan::Service service;  ///< of one replica
   plan::Offer offer;
   AnswerParts parts;
+  /// Devices of a replica, divided among its clients, or its requests on average: an answer's time
+  /// on a device per its time.
+  double devices_per_client = 0;
   std::optional<LayoutMove> move;  ///< from today's layout, if it has the same tensors
-
-  /// Devices of a replica, divided among its clients: an answer's time on a device per its time.
-  double devices_per_client() const;
+  /// Layout that holds the load when SearchOptions::survive devices are lost; set if these are not
+  /// 0.
+  std::optional<ServingLayout> fallback;
 };
 
 /// A layout that cannot serve.
 struct RefusedLayout {
   size_t source = 0;
   ServingLayout layout;
-  std::string constraint;  ///< "cut", "memory", "survival", "clients" or "model"
+  std::string constraint;  ///< "cut", "memory", "survival", "clients", "rate" or "model"
   std::string reason;
 };
 
@@ -127,7 +138,7 @@ struct Binding {
   std::string constraint;     ///< "ttft", "tpot", "price", "memory"
   std::optional<size_t> row;  ///< the best row that a limit excludes; memory: none
   std::string layout;
-  double gain = 0;  ///< by which its value is better, as a fraction; 0: not known
+  double gain = 0;  ///< by which its value is better, as a fraction; 0: there is no optimum
   std::string reason;
 };
 
@@ -153,9 +164,10 @@ SearchReport with_named_rows(const SearchReport& report, size_t most);
 /// Prices every layout of the space and returns the best; see plan::service_of and model::price.
 /// Weights and caches are exact, from headers. A layout whose cut `split` refuses, or that does not
 /// fit, is in `refused` with the reason. Where the cache has fewer places than there are clients,
-/// the others wait. Throws the errors of opening a checkpoint, and kUsage for an impossible load,
-/// hardware that is not set, a model that has no price, and a layout to move from that has the
-/// tensors of no source.
+/// the others wait; a layout that cannot serve the rate of an open load is refused with the
+/// greatest one that it can. Throws the errors of opening a checkpoint, and kUsage for an
+/// impossible load, hardware that is not set, a model that has no price, and a layout to move from
+/// that has the tensors of no source.
 SearchReport search_layouts(const SearchOptions& options);
 
 }  // namespace shardtool::api

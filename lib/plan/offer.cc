@@ -18,11 +18,11 @@ double per_device(const Offer& offer) {
 }
 
 double per_user(const Offer& offer) {
-  return kUsPerSecond / offer.tpot_us;
+  return kUsPerSecond / offer.tpot_us.value_or(offer.answer_us);
 }
 
-bool breaks(double value, const std::optional<double>& limit) {
-  return limit && value > *limit;
+bool breaks(const std::optional<double>& value, const std::optional<double>& limit) {
+  return value && limit && *value > *limit;
 }
 
 }  // namespace
@@ -69,7 +69,8 @@ std::vector<size_t> ranked(std::span<const Offer> offers, const Limits& limits,
     if (broken_limit(offers[i], limits).empty()) kept.push_back(i);
   }
   const auto key = [&](size_t i) {
-    return std::tuple(-value_of(offers[i], objective), offers[i].devices, i);
+    const Offer& offer = offers[i];
+    return std::tuple(-value_of(offer, objective), offer.devices, offer.answer_us, i);
   };
   std::ranges::sort(kept, [&](size_t a, size_t b) { return key(a) < key(b); });
   return kept;

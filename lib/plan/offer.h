@@ -22,11 +22,11 @@ bool is_of_devices(Objective objective);
 /// A layout that serves a load.
 struct Offer {
   i64 devices = 1;
-  double ttft_us = 0;       ///< time to the first token
-  double tpot_us = 0;       ///< time per output token
-  double answer_us = 0;     ///< time of a whole answer
-  double tokens_per_s = 0;  ///< of all devices
-  double price_per_s = 0;   ///< of all devices; 0: not given
+  double ttft_us = 0;             ///< time to the first token
+  std::optional<double> tpot_us;  ///< time per output token after the first; absent: there is none
+  double answer_us = 0;           ///< time of a whole answer
+  double tokens_per_s = 0;        ///< of all devices
+  double price_per_s = 0;         ///< of all devices; 0: not given
 };
 
 /// Limits of an offer; absent: none.
@@ -40,12 +40,12 @@ struct Limits {
 std::string_view broken_limit(const Offer& offer, const Limits& limits);
 
 /// Returns the offer's value; more is better. In this order: tokens per second and device; tokens
-/// per second of a user; minus the seconds of an answer; tokens per second and device; minus the
-/// price of a million tokens.
+/// per second of a user, after the first if there are any; minus the seconds of an answer; tokens
+/// per second and device; minus the price of a million tokens.
 double value_of(const Offer& offer, Objective objective);
 
 /// Returns the offers that keep the limits, the best first; of equal ones those with fewer devices,
-/// then those that came first.
+/// then those with faster answers, then those that came first.
 std::vector<size_t> ranked(std::span<const Offer> offers, const Limits& limits,
                            Objective objective);
 

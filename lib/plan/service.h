@@ -6,7 +6,8 @@
 /// answer waits for the prompts of the other clients, too.
 namespace shardtool::plan {
 
-/// A closed loop: every client sends its next prompt when it has its answer.
+/// A closed loop: every client sends its next prompt when it has its answer. An open load is that
+/// of so many clients as have a request under way (lib/plan/open_load.h).
 struct ServiceLoad {
   i64 prompt_len = 1;   ///< tokens
   i64 answer_len = 1;   ///< tokens
@@ -47,7 +48,7 @@ struct Service {
   double step_us = 0;       ///< part of tpot_us: the decode step
   double host_us = 0;       ///< part of tpot_us: the engine's own time
   double others_us = 0;     ///< part of tpot_us: prompts of other clients
-  double tpot_us = 0;       ///< time per output token after the first
+  double tpot_us = 0;       ///< time per output token after the first, if later_tokens > 0
   double prompt_us = 0;     ///< part of ttft_us: the own prompt
   double request_us = 0;    ///< part of ttft_us: the engine's own time
   double turn_us = 0;       ///< part of ttft_us: the step in progress, and prompts that came before

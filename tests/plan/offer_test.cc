@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "tests/support/generators.h"
 
@@ -19,7 +20,9 @@ constexpr Objective kObjectives[] = {Objective::kThroughput, Objective::kUser, O
 /// Small numbers, so that offers are often equal.
 Offer any_offer() {
   const auto number = [] { return static_cast<double>(*gen::between(1, 6)); };
-  return {*gen::between(1, 4), number(), number(), number(), number(), number()};
+  std::optional<double> tpot_us = number();
+  if (*gen::between(0, 5) == 0) tpot_us.reset();
+  return {*gen::between(1, 4), number(), tpot_us, number(), number(), number()};
 }
 
 std::vector<Offer> any_offers() {
@@ -38,7 +41,7 @@ Limits any_limits() {
 
 bool keeps(const Offer& offer, const Limits& limits) {
   return offer.ttft_us <= limits.ttft_us.value_or(9) &&
-         offer.tpot_us <= limits.tpot_us.value_or(9) &&
+         offer.tpot_us.value_or(0) <= limits.tpot_us.value_or(9) &&
          offer.price_per_s <= limits.price_per_s.value_or(9);
 }
 
@@ -76,6 +79,11 @@ TEST_CASE("the best offer is that of a search through all") {
     const auto order = plan::ranked(offers, limits, objective);
     RC_ASSERT(std::ssize(order) == kept);
     if (best) RC_ASSERT(plan::value_of(offers[order.front()], objective) == *best);
+    for (size_t i = 1; i < order.size(); ++i) {
+      const Offer &one = offers[order[i - 1]], &next = offers[order[i]];
+      RC_ASSERT(std::tuple(-plan::value_of(one, objective), one.devices, one.answer_us) <=
+                std::tuple(-plan::value_of(next, objective), next.devices, next.answer_us));
+    }
   }));
 }
 
@@ -89,12 +97,21 @@ TEST_CASE("no offer beats one of the front, and one of the front beats every oth
       const bool is_in = std::ranges::find(front, i) != front.end();
       const bool is_met = std::ranges::any_of(front, [&](size_t f) {
         const bool equal = !beats(offers[f], offers[i]) && !beats(offers[i], offers[f]) &&
-                           offers[f].tpot_us == offers[i].tpot_us;
+                           plan::value_of(offers[f], Objective::kUser) ==
+                               plan::value_of(offers[i], Objective::kUser);
         return f != i && (beats(offers[f], offers[i]) || equal);
       });
       RC_ASSERT(is_in != is_met);
     }
   }));
+}
+
+TEST_CASE(
+    "an answer of one token has the speed of its whole, and keeps every limit on later ones") {
+  Offer offer;
+  offer.answer_us = 250'000;
+  CHECK(plan::value_of(offer, Objective::kUser) == 4);
+  CHECK(plan::broken_limit(offer, {std::nullopt, 0.001, std::nullopt}).empty());
 }
 
 TEST_CASE("a limit that is reached is kept") {

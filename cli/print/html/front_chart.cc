@@ -40,8 +40,9 @@ class FrontChart {
         right_(screen == Screen::kWide ? kPlotLeft + 640 : kNarrowWidth - margin_),
         bottom_(kPlotTop + (screen == Screen::kWide ? 320 : 240)),
         rows_(search["rows"]),
-        slower_(1 / (1 + search["tpot_band"].number())),
-        faster_(1 / (1 - search["tpot_band"].number())) {
+        band_(has_later_tokens(search) ? search["tpot_band"].number() : 0),
+        slower_(1 / (1 + band_)),
+        faster_(1 / (1 - band_)) {
     for (const JsonView& row : rows_.elements()) {
       most_.x = std::max(most_.x, row["tokens_per_s_per_user"].number());
       most_.y = std::max(most_.y, row["tokens_per_s_per_device"].number());
@@ -145,9 +146,10 @@ class FrontChart {
     html_.element("title", row_words(row)).close();
   }
 
-  static std::string row_words(const JsonView& row) {
-    return fmt::format("{} with {} clients: {} tokens/s per device, {} of a client",
-                       row["name"].text(), row["concurrency"].count(),
+  std::string row_words(const JsonView& row) const {
+    return fmt::format("{} with {} {}: {} tokens/s per device, {} of a client", row["name"].text(),
+                       row["concurrency"].count(),
+                       search_.has("request_rate") ? "at once" : "clients",
                        tokens_text(row["tokens_per_s_per_device"].number()),
                        tokens_text(row["tokens_per_s_per_user"].number()));
   }
@@ -175,7 +177,7 @@ class FrontChart {
   /// Shades where the front lies if times per token differ from the modelled ones by the band.
   void write_band() {
     const std::vector<JsonView> front = search_["front"].elements();
-    if (front.empty()) return;
+    if (front.empty() || band_ == 0) return;
     std::string path;
     const auto add = [&](const JsonView& one, double times) {
       const JsonView row = row_of(one);
@@ -241,6 +243,7 @@ class FrontChart {
   double right_;   ///< of the plot
   double bottom_;  ///< of the plot
   JsonView rows_;
+  double band_ = 0;    ///< of times per token, as a fraction; 0 if answers have none
   double slower_ = 1;  ///< rate of a time per token at the slow end of its band, to the modelled
   double faster_ = 1;
   Point most_;  ///< tokens per second at the ends of the axes
@@ -257,7 +260,8 @@ void write_caption(Page& page, const JsonView& search) {
   key("f0", "front: no row beats it in both");
   key("f7", "another layout, at its best");
   html.text(" ").element("span", "ring: the best");
-  html.text(" ").element("span", "shade: the front within the band of TPOT");
+  if (has_later_tokens(search))
+    html.text(" ").element("span", "shade: the front within the band of TPOT");
   const auto binds = search["binds"].elements();
   if (std::ranges::any_of(binds, [](const JsonView& bind) { return bind.has("row"); }))
     html.text(" ").element("span", "cross: excluded by a limit");
@@ -265,6 +269,10 @@ void write_caption(Page& page, const JsonView& search) {
 }
 
 }  // namespace
+
+bool has_later_tokens(const JsonView& search) {
+  return search["output_len"].count() > 1;
+}
 
 void write_front_chart(Page& page, const JsonView& search) {
   page.html().line_break().open("figure");

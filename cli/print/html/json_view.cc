@@ -54,6 +54,10 @@ size_t JsonView::size() const {
   return value_->size();
 }
 
+bool JsonView::is_null() const {
+  return value_->is_null();
+}
+
 std::vector<JsonView> JsonView::elements() const {
   std::vector<JsonView> all;
   for (size_t i = 0; i < size(); ++i) all.push_back((*this)[i]);

@@ -26,6 +26,7 @@ class JsonView {
   std::vector<JsonView> elements() const;
   std::vector<std::string> keys() const;  ///< of an object, in its order
 
+  bool is_null() const;
   i64 count() const;
   double number() const;
   bool truth() const;

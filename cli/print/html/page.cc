@@ -138,6 +138,7 @@ Page& Page::microseconds(const JsonView& value) {
 }
 
 Page& Page::milliseconds(const JsonView& value) {
+  if (value.is_null()) return text("-");
   return shown(value, value.number() == 0 ? "0" : milliseconds_text(value));
 }
 

@@ -38,8 +38,8 @@ class Page {
   Page& bytes(const JsonView& value);
   Page& count(const JsonView& value);
   Page& microseconds(const JsonView& value);
-  Page& milliseconds(const JsonView& value);
-  Page& fraction(const JsonView& value);  ///< as "12 %"
+  Page& milliseconds(const JsonView& value);  ///< as "-" for null
+  Page& fraction(const JsonView& value);      ///< as "12 %"
   Page& tokens_per_second(const JsonView& value);
   /// Writes a value as `text`, which says the same.
   Page& shown(const JsonView& value, const std::string& text);

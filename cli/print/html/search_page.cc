@@ -55,6 +55,14 @@ class SearchPage {
     return row_name(row["name"].text(), {row["sequence_parallel"].truth(), kv_dtype, source});
   }
 
+  /// True for a rate of requests, which has no number of clients.
+  bool is_open() const { return search_.has("request_rate"); }
+  const char* clients_title() const { return is_open() ? "#at once" : "#clients"; }
+
+  void requests(const JsonView& rate) {
+    page_.text("; ").shown(rate, fmt::format("{:g}", rate.number())).text(" requests/s");
+  }
+
   void value(const JsonView& number) {
     page_.shown(number, value_text(number.number(), objective_));
   }
@@ -63,7 +71,11 @@ class SearchPage {
     HtmlWriter& html = page_.html();
     html.open("header").element("h1", "Layouts of a server for " + search_["sources"][0].text());
     html.open("p", {{"class", "soft"}}).text(search_["profile"].text() + "; prompts of ");
-    page_.count(search_["prompt_len"]).text(" tokens, answers of ").count(search_["output_len"]);
+    page_.count(search_["prompt_len"]).text(" tokens");
+    if (search_["prefix_hit"].number() > 0)
+      page_.text(", ").fraction(search_["prefix_hit"]).text(" of them cached");
+    page_.text(", answers of ").count(search_["output_len"]);
+    if (is_open()) requests(search_["request_rate"]);
     page_.text(fmt::format("; the goal is {}", search_["objective"].text()));
     write_limits(search_["limits"]);
     html.close().close();
@@ -92,7 +104,9 @@ class SearchPage {
       page_.text(fmt::format("Best: {} on ", name_of(best))).count(best["devices"]);
       page_.text(best["devices"].count() == 1 ? " device with " : " devices with ");
       page_.count(best["concurrency"]);
-      page_.text(best["concurrency"].count() == 1 ? " client: " : " clients: ");
+      page_.text(is_open()                          ? " at once: "
+                 : best["concurrency"].count() == 1 ? " client: "
+                                                    : " clients: ");
       value(search_["value"]);
       page_.text("; TTFT ").milliseconds(best["ttft_ms"]);
       page_.text(", TPOT ").milliseconds(best["tpot_ms"]);
@@ -104,6 +118,16 @@ class SearchPage {
     }
     page_.end_verdict();
     if (search_.has("runner_up")) write_runner_up();
+    if (best_ && best_->has("fallback")) write_fallback((*best_)["fallback"]);
+  }
+
+  void write_fallback(const JsonView& fallback) {
+    HtmlWriter& html = page_.html();
+    html.open("p").text("With ");
+    page_.count(search_["survive"]);
+    page_.text(fmt::format(" of its devices lost, {} on ", fallback["name"].text()));
+    page_.count(fallback["devices"]).text(" holds the load.");
+    html.close();
   }
 
   void write_runner_up() {
@@ -117,7 +141,7 @@ class SearchPage {
   void write_offers() {
     page_.begin_section("What the layouts offer");
     write_front_chart(page_, search_);
-    page_.begin_table({"no.", "layout", "loses by", "#devices", "#clients", "#tokens/s/client",
+    page_.begin_table({"no.", "layout", "loses by", "#devices", clients_title(), "#tokens/s/client",
                        "#tokens/s/device", "#TTFT",
                        "#TPOT ± " + percent_text(search_["tpot_band"].number())});
     i64 number = 0;
@@ -134,8 +158,8 @@ class SearchPage {
     page_.text(
         "TTFT is the time to the first token, TPOT that of each later one. Four of five "
         "measured TPOT were within ");
-    page_.fraction(search_["tpot_band"])
-        .text(" of the modelled ones; the shade is the front within that band.");
+    page_.fraction(search_["tpot_band"]).text(" of the modelled ones");
+    page_.text(has_later_tokens(search_) ? "; the shade is the front within that band." : ".");
     page_.html().close();
     page_.end_section();
   }
@@ -148,7 +172,8 @@ class SearchPage {
                                "bar. The table has the times as a client sees them."
                              : "Time of an answer by its cause.");
     write_bars(page_, times_chart(is_of_devices));
-    std::vector<std::string> titles{"layout", "#clients", "#devices/client"};
+    std::vector<std::string> titles{"layout", clients_title(),
+                                    is_open() ? "#devices/request" : "#devices/client"};
     for (const auto& part : api::kAnswerParts) titles.push_back(std::string("#") + part.words);
     titles.emplace_back("#answer");
     page_.begin_table(titles);
@@ -193,8 +218,9 @@ class SearchPage {
       for (const char* part : {"prompt_ms", "host_ms", "turn_ms", "queue_ms"})
         page_.milliseconds_cell(row["ttft"][part]);
       page_.milliseconds_cell(row["tpot_ms"]);
+      const JsonView tpot = row["tpot"];
       for (const char* part : {"step_ms", "host_ms", "other_prompts_ms"})
-        page_.milliseconds_cell(row["tpot"][part]);
+        page_.milliseconds_cell(tpot.is_null() ? tpot : tpot[part]);
       page_.end_row();
     }
     page_.end_table();
@@ -203,8 +229,12 @@ class SearchPage {
 
   void write_layouts() {
     page_.begin_section("The best row of every layout");
-    page_.begin_table({"layout", "loses by", "#devices", "#clients", "#fit", "#weights",
-                       "#a sequence", "#TTFT", "#TPOT", "#tokens/s/device"});
+    std::vector<std::string> titles{"layout", "loses by",        "#devices",    clients_title(),
+                                    "#fit",   "#weights",        "#a sequence", "#TTFT",
+                                    "#TPOT",  "#tokens/s/device"};
+    const bool survives = search_["survive"].count() > 0;
+    if (survives) titles.emplace_back("falls back to");
+    page_.begin_table(titles);
     for (const auto& [row, loss] : compared_rows(search_, kMostLayouts)) {
       page_.begin_row().name_cell(name_of(row));
       loss ? write_loss_cell(page_, loss) : (void)page_.text_cell("the best");
@@ -212,7 +242,9 @@ class SearchPage {
       page_.count_cell(row["concurrency_that_fits"]);
       page_.bytes_cell(row["weights_bytes"]).bytes_cell(row["sequence_bytes"]);
       page_.milliseconds_cell(row["ttft_ms"]).milliseconds_cell(row["tpot_ms"]);
-      page_.tokens_cell(row["tokens_per_s_per_device"]).end_row();
+      page_.tokens_cell(row["tokens_per_s_per_device"]);
+      if (survives) page_.name_cell(row["fallback"]["name"].text());
+      page_.end_row();
     }
     page_.end_table();
     page_.note("Weights and the cache of a sequence are those of the fullest device.");

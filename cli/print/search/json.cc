@@ -22,15 +22,22 @@ void write_parts(JsonWriter& json, const api::AnswerParts& parts) {
   json.end_object();
 }
 
-void write_service(JsonWriter& json, const plan::Service& service) {
+/// Writes null for a time that an answer does not have.
+void write_ms(JsonWriter& json, std::string_view name, const std::optional<double>& us) {
+  us ? write_ms(json, name, *us) : void(json.key(name).null());
+}
+
+void write_service(JsonWriter& json, const plan::Service& service, const plan::Offer& offer) {
   write_ms(json, "ttft_ms", service.ttft_us);
-  write_ms(json, "tpot_ms", service.tpot_us);
+  write_ms(json, "tpot_ms", offer.tpot_us);
   json.key("ttft").begin_object();
   write_ms(json, "prompt_ms", service.prompt_us);
   write_ms(json, "host_ms", service.request_us);
   write_ms(json, "turn_ms", service.turn_us);
   write_ms(json, "queue_ms", service.queue_us);
-  json.end_object().key("tpot").begin_object();
+  json.end_object().key("tpot");
+  if (!offer.tpot_us) return void(json.null());
+  json.begin_object();
   write_ms(json, "step_ms", service.step_us);
   write_ms(json, "host_ms", service.host_us);
   write_ms(json, "other_prompts_ms", service.others_us);
@@ -63,13 +70,18 @@ void write_row(JsonWriter& json, const api::SearchOptions& options, const api::S
   json.field("source", options.plan.sources[row.source]);
   if (!row.kv_dtype.empty()) json.field("kv_dtype", row.kv_dtype);
   json.field("sequence_parallel", row.sequence_parallel).field("concurrency", row.concurrency);
-  json.key("devices_per_client").exact(row.devices_per_client());
+  json.key("devices_per_client").exact(row.devices_per_client);
   json.field("concurrency_that_fits", row.fits).field("weights_bytes", row.weights);
   json.field("total_bytes", row.total).field("sequence_bytes", row.per_sequence);
-  write_service(json, row.service);
+  write_service(json, row.service, row.offer);
   write_offer(json, row.offer);
   write_parts(json, row.parts);
   if (row.move) write_move(json, *row.move);
+  if (row.fallback) {
+    json.key("fallback").begin_object();
+    write_layout(json, *row.fallback);
+    json.end_object();
+  }
   json.end_object();
 }
 
@@ -117,6 +129,9 @@ void write_fields(JsonWriter& json, const api::SearchOptions& options,
                   const api::SearchReport& report) {
   json.list("sources", options.plan.sources).field("profile", options.plan.hardware->name);
   json.field("prompt_len", options.prompt_len).field("output_len", options.answer_len);
+  json.key("prefix_hit").exact(options.prefix_hit);
+  if (options.request_rate) json.key("request_rate").exact(*options.request_rate);
+  json.field("survive", options.survive);
   json.field("objective", to_string(options.objective));
   write_limits(json, options.limits);
   json.field("tpot_band", plan::kTpotBand);

@@ -16,6 +16,7 @@ namespace {
 
 using plan::Objective;
 
+constexpr const char* kNoTime = "-";  ///< for a time that an answer does not have
 constexpr size_t kShownLayouts = 10;
 constexpr size_t kCommentLayouts = 25;  ///< of a comment, which is scrolled
 
@@ -35,13 +36,23 @@ void print_line(Session& session, std::string_view label, const std::string& tex
   session.out().write(labelled(session.out_style(), label, text));
 }
 
+/// "64 clients", or "3 requests/s, 41 at once".
+std::string served_text(const api::SearchOptions& options, const api::ServingRow& row) {
+  if (!options.request_rate) return plural(row.concurrency, "client");
+  return fmt::format("{:g} requests/s, {} at once", *options.request_rate,
+                     format_count(row.concurrency));
+}
+
+std::string tpot_text(const plan::Offer& offer) {
+  return offer.tpot_us ? plan::format_modelled_us(*offer.tpot_us) : kNoTime;
+}
+
 std::string best_text(const api::SearchOptions& options, const api::SearchReport& report) {
   const api::ServingRow& best = report.rows[*report.optimum];
   return fmt::format("{} on {} with {}: {}; TTFT {}, TPOT {}", name_of(options, best),
-                     plural(best.layout.devices(), "device"), plural(best.concurrency, "client"),
+                     plural(best.layout.devices(), "device"), served_text(options, best),
                      value_text(report.value, options.objective),
-                     plan::format_modelled_us(best.offer.ttft_us),
-                     plan::format_modelled_us(best.offer.tpot_us));
+                     plan::format_modelled_us(best.offer.ttft_us), tpot_text(best.offer));
 }
 
 std::string bound_text(const api::SearchOptions& options, const api::SearchReport& report) {
@@ -79,9 +90,18 @@ std::string move_text(const api::SearchOptions& options, const api::ServingRow& 
   return text;
 }
 
+/// Says which layout holds the load when devices are lost; empty if none are to be.
+std::string fallback_text(const api::SearchOptions& options, const api::ServingRow& row) {
+  if (!row.fallback) return {};
+  return fmt::format("with {} lost, {} on {} holds the load", plural(options.survive, "device"),
+                     to_string(*row.fallback), plural(row.fallback->devices(), "device"));
+}
+
 std::string binding_text(const api::Binding& binding) {
-  const std::string gain =
-      binding.gain > 0 ? fmt::format(" would be {} better, at ", percent_text(binding.gain)) : ": ";
+  const std::string gain = binding.gain > 0
+                               ? fmt::format(" would be {} better{}", percent_text(binding.gain),
+                                             binding.row ? ", at " : ": ")
+                               : ": ";
   return fmt::format("{}: {}{}{}", binding.constraint, binding.layout, gain, binding.reason);
 }
 
@@ -93,8 +113,10 @@ std::string model_text(const api::SearchOptions& options) {
 }
 
 std::string load_text(const api::SearchOptions& options) {
-  return fmt::format("prompts of {} tokens and answers of {}", format_count(options.prompt_len),
-                     format_count(options.answer_len));
+  std::string text = fmt::format("prompts of {} tokens", format_count(options.prompt_len));
+  if (options.cached_tokens() > 0)
+    text += fmt::format(", {} of them cached,", format_count(options.cached_tokens()));
+  return text + fmt::format(" and answers of {}", format_count(options.answer_len));
 }
 
 std::vector<std::string> cells_of(const api::SearchOptions& options, const api::ServingRow& row,
@@ -104,10 +126,11 @@ std::vector<std::string> cells_of(const api::SearchOptions& options, const api::
                                  format_count(row.concurrency),
                                  format_count(row.fits),
                                  plan::format_modelled_us(row.offer.ttft_us),
-                                 plan::format_modelled_us(row.offer.tpot_us),
+                                 tpot_text(row.offer),
                                  tokens_text(plan::value_of(row.offer, Objective::kThroughput)),
                                  loses};
   if (options.from) cells.push_back(moved_text(row));
+  if (row.fallback) cells.push_back(to_string(*row.fallback));
   return cells;
 }
 
@@ -116,7 +139,7 @@ Table rows_table(const api::SearchOptions& options, const api::SearchReport& rep
                  const std::vector<api::Loss>& losses, size_t most) {
   Table table{{{"layout"},
                {"devices", true},
-               {"clients", true},
+               {options.request_rate ? "at once" : "clients", true},
                {"fit", true},
                {"TTFT", true},
                {"TPOT", true},
@@ -124,6 +147,7 @@ Table rows_table(const api::SearchOptions& options, const api::SearchReport& rep
                {"loses by"}},
               {}};
   if (options.from) table.columns.push_back({"moves", true});
+  if (options.survive > 0) table.columns.push_back({"falls back to"});
   for (size_t i = 0; i < std::min(most, losses.size()); ++i)
     table.rows.push_back(cells_of(options, report.rows[losses[i].row], loss_text(losses[i])));
   return table;
@@ -197,7 +221,9 @@ class Comment {
     const std::string runner_up = runner_up_text(options_, report_);
     if (!runner_up.empty()) text += " Runner-up: " + runner_up + ".";
     const std::string move = move_text(options_, report_.rows[*report_.optimum]);
-    return move.empty() ? text : text + " The move " + move + ".";
+    if (!move.empty()) text += " The move " + move + ".";
+    const std::string fallback = fallback_text(options_, report_.rows[*report_.optimum]);
+    return fallback.empty() ? text : text + " Survival: " + fallback + ".";
   }
 
   void section(const char* title, const std::vector<api::Loss>& losses) {
@@ -240,6 +266,8 @@ void print_text(Session& session, const api::SearchOptions& options,
     if (!runner_up.empty()) print_line(session, "runner-up", runner_up);
     const std::string move = move_text(options, report.rows[*report.optimum]);
     if (!move.empty()) print_line(session, "move", move);
+    const std::string fallback = fallback_text(options, report.rows[*report.optimum]);
+    if (!fallback.empty()) print_line(session, "survives", fallback);
   } else {
     print_line(session, "none", "no layout fits and keeps the limits");
   }

@@ -1,136 +1,23 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <cmath>
-#include <map>
+#include <algorithm>
 
-#include "lib/api/catalogue/profiles.h"
 #include "lib/api/plan_search.h"
-#include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/search/layout_space.h"
-#include "lib/api/planning/search/replica_search.h"
 #include "lib/api/transform.h"
+#include "tests/api/planning/searched.h"
 #include "tests/api/planning/stored_model.h"
 #include "tests/mapping/models.h"
 #include "tests/support/checkpoint_files.h"
-#include "tests/support/generators.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::api {
 namespace {
 
-constexpr i64 kPrompt = 48;
-constexpr i64 kAnswer = 32;
-
-const std::string& dense() {
-  static const StoredModel model(mapping::tiny_llama({.layers = 4, .kv_heads = 4}));
-  return model.path();
-}
-
-const std::string& with_experts() {
-  static const StoredModel model(mapping::tiny_mixtral({.layers = 2, .kv_heads = 4}, 4));
-  return model.path();
-}
-
-SearchOptions options_for(const std::string& path) {
-  SearchOptions options;
-  options.plan.sources = {path};
-  options.plan.hardware = load_profile("h100-sxm");
-  options.plan.device.bytes = options.plan.hardware->usable_bytes;
-  options.plan.device.price_per_hour = 2;
-  options.devices = {1, 2, 4};
-  options.concurrency = {8};
-  options.prompt_len = kPrompt;
-  options.answer_len = kAnswer;
-  return options;
-}
-
-PlanReport planned(const std::string& path, const ServingLayout& layout, i64 batch, i64 prompt,
-                   i64 context) {
-  PlanOptions options;
-  options.sources = {path};
-  options.mapping.mesh =
-      mesh::parse_mesh(fmt::format("pp={},ep={},tp={}", layout.pp, layout.ep, layout.tp));
-  if (layout.expert_parallel) {
-    options.mapping.settings = {{"axes.experts.mesh", R"(["ep", "tp"])"},
-                                {"axes.experts.alone", "true"}};
-  }
-  options.hardware = load_profile("h100-sxm");
-  options.workload.batch = batch;
-  options.workload.prompt_len = prompt;
-  options.workload.context = context;
-  return make_plan(options);
-}
-
-/// Offer of a layout from two plans of the command `plan`.
-plan::Offer offer_of(const std::string& path, const ServingLayout& layout, i64 clients,
-                     bool has_experts) {
-  const i64 each = ceil_div(clients, layout.dp);
-  const i64 together = std::min(layout.ep, each);
-  const PlanReport step =
-      planned(path, layout, ceil_div(each, layout.pp), 1, kPrompt + kAnswer / 2);
-  const PlanReport prompt = planned(path, layout, together, kPrompt, kPrompt);
-  const plan::Service service = plan::service_of(
-      {kPrompt, kAnswer, each}, each,
-      {step_in_engine(step.cost->price->decode, *options_for(path).plan.hardware).step_us,
-       prompt.cost->price->prefill.roofline->step_us, together, layout.pp, has_experts});
-  plan::Offer offer;
-  offer.devices = layout.devices();
-  offer.ttft_us = service.ttft_us;
-  offer.tpot_us = service.tpot_us;
-  offer.answer_us = service.answer_us();
-  offer.tokens_per_s = static_cast<double>(clients * kAnswer) / offer.answer_us * 1e6;
-  offer.price_per_s = 2 / 3600.0 * static_cast<double>(offer.devices);
-  return offer;
-}
-
-/// Offers of all layouts on 1, 2 and 4 devices that the mapping allows, by number of clients.
-using Offers = std::map<i64, std::vector<plan::Offer>>;
-
-Offers all_offers(const std::string& path, bool has_experts) {
-  Offers offers;
-  for (const i64 devices : {1, 2, 4}) {
-    for (i64 code = 0; code < 4 * 4 * 4 * 4 * 2; ++code) {
-      const ServingLayout layout{i64{1} << (code % 4), i64{1} << (code / 4 % 4),
-                                 i64{1} << (code / 16 % 4), i64{1} << (code / 64 % 4),
-                                 code / 256 == 1};
-      if (layout.devices() != devices || layout.pp > (has_experts ? 2 : 4)) continue;
-      if (!has_experts && (layout.ep > 1 || layout.expert_parallel)) continue;
-      if (layout.expert_parallel && (layout.tp == 1 || layout.ep * layout.tp > 4)) continue;
-      for (const i64 clients : {1, 5, 16}) {
-        if (clients < layout.dp) continue;
-        const auto offer = testing::error_of([&] { return planned(path, layout, 1, 1, 1); });
-        if (!offer) offers[clients].push_back(offer_of(path, layout, clients, has_experts));
-      }
-    }
-  }
-  return offers;
-}
-
-TEST_CASE("the optimum of a search is that of all layouts, and below its bound") {
-  const std::map<std::string, Offers> all{{dense(), all_offers(dense(), false)},
-                                          {with_experts(), all_offers(with_experts(), true)}};
-  CHECK(rc::check("search", [&] {
-    const auto& [path, offers] = *std::next(all.begin(), *gen::between(0, 1));
-    SearchOptions options = options_for(path);
-    options.concurrency = {*rc::gen::element(i64{1}, i64{5}, i64{16})};
-    options.objective = *rc::gen::element(plan::Objective::kThroughput, plan::Objective::kUser,
-                                          plan::Objective::kLatency, plan::Objective::kCost);
-    const auto& candidates = offers.at(options.concurrency.front());
-    const plan::Offer& some =
-        candidates[static_cast<size_t>(*gen::between(0, std::ssize(candidates) - 1))];
-    if (*gen::between(0, 1) == 1) options.limits.tpot_us = some.tpot_us;
-    if (*gen::between(0, 1) == 1) options.limits.ttft_us = some.ttft_us;
-    const SearchReport report = search_layouts(options);
-    RC_ASSERT(report.rows.size() == candidates.size());
-    const auto order = plan::ranked(candidates, options.limits, options.objective);
-    RC_ASSERT(report.optimum.has_value() == !order.empty());
-    if (order.empty()) return;
-    const double best = plan::value_of(candidates[order.front()], options.objective);
-    RC_ASSERT(std::abs(report.value - best) <= 1e-9 * std::abs(best));
-    RC_ASSERT(report.value <= report.bound);
-  }));
-}
+using searched::dense;
+using searched::options_for;
+using searched::with_experts;
 
 TEST_CASE("activations that are cut by tokens are tried beside those that are not") {
   SearchOptions options = options_for(dense());
@@ -151,14 +38,14 @@ TEST_CASE("a layout that split refuses is excluded with the words of split") {
   SearchOptions options = options_for(few_heads.path());
   options.devices = {3};
   const SearchReport report = search_layouts(options);
-  const auto cut = testing::error_of([&] {
-    return planned(few_heads.path(), {1, 1, 1, 3}, 1, 1, 1);
-  });
-  REQUIRE(cut.has_value());
+  PlanOptions cut = options.plan;
+  cut.mapping.mesh = mesh::Mesh({{"tp", 3}});
+  const auto error = testing::error_of([&] { make_plan(cut); });
+  REQUIRE(error.has_value());
   REQUIRE(report.refused.size() == 1);
   CHECK(report.refused.front().layout == ServingLayout{1, 1, 1, 3});
   CHECK(report.refused.front().constraint == "cut");
-  CHECK(report.refused.front().reason == cut->what());
+  CHECK(report.refused.front().reason == error->what());
 }
 
 TEST_CASE("a layout with more replicas than clients is refused") {
@@ -191,18 +78,6 @@ TEST_CASE("what does not fit is excluded, and clients without a place in the cac
   CHECK_FALSE(none.optimum);
   REQUIRE(none.refused.size() == 1);
   CHECK(none.refused.front().constraint == "memory");
-}
-
-TEST_CASE("replicas that are left after a loss hold all clients") {
-  SearchOptions options = options_for(dense());
-  options.survive = 1;
-  const SearchReport report = search_layouts(options);
-  REQUIRE_FALSE(report.rows.empty());
-  for (const ServingRow& row : report.rows) CHECK(row.layout.dp > 1);
-  for (const RefusedLayout& refused : report.refused) {
-    CHECK(refused.constraint == "survival");
-    CHECK(refused.layout.dp == 1);
-  }
 }
 
 /// Splits a model, and returns the folder of the output.
@@ -271,7 +146,7 @@ TEST_CASE("a limit that keeps a better layout away is named with what it costs")
   SearchOptions options = options_for(dense());
   options.devices = {1, 2};
   const SearchReport free = search_layouts(options);
-  options.limits.tpot_us = free.rows[*free.optimum].offer.tpot_us * 0.999;
+  options.limits.tpot_us = *free.rows[*free.optimum].offer.tpot_us * 0.999;
   const SearchReport bound = search_layouts(options);
   REQUIRE(bound.optimum);
   REQUIRE_FALSE(bound.bindings.empty());

@@ -19,6 +19,21 @@ echo $?
 # An answer of one token has no later one.
 search --devices 1 --concurrency 4 --output-len 1 --objective goodput --tpot 20
 search --devices 1 --concurrency 4 --output-len 1 --objective goodput --ttft 20 --json | grep -o '"status": "[a-z]*"'
+search --devices 1 --concurrency 4 --output-len 1
+search --devices 1 --concurrency 4 --output-len 1 --json | grep -o '"tpot_ms": null, .*"tpot": null'
+# An open load, whose prompts the cache has in part; a layout that cannot answer it.
+search --devices 1,2 --prompt-len 64 --output-len 32 --request-rate 400 --prefix-hit 0.75
+search --devices 1 --prompt-len 64 --output-len 32 --request-rate 400 --json |
+  sed 's/\(\.[0-9][0-9]\)[0-9]*/\1/g; s/, "warnings.*//'
+search --devices 1 --prompt-len 64 --output-len 32 --request-rate 1e5 --budget 2MB --overhead 0
+search --devices 1 --request-rate 400 --concurrency 4
+search --devices 1 --concurrency 4 --prefix-hit 1
+# The layout that is left when a device is lost.
+search --devices 2 --prompt-len 64 --output-len 32 --concurrency 16 --survive 1
+search --devices 2 --tp 2 --prompt-len 64 --output-len 32 --concurrency 16 --survive 1 --format md
+search --devices 1,2 --prompt-len 64 --output-len 32 --concurrency 16 --survive 1 --json | grep -o '"fallback": {[^}]*}'
+# What memory costs.
+search --devices 1,2 --prompt-len 64 --output-len 32 --concurrency 64 --budget 1MB --overhead 0
 # Experts as whole tensors of the devices of tp.
 "$golden_model" mixtral mixtral
 shardtool explain mixtral model.layers.0.block_sparse_moe.experts.3.w1.weight --tp 2 --expert-parallel

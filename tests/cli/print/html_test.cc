@@ -366,6 +366,35 @@ TEST_CASE("every number of a search's page is that of its document") {
   CHECK(page.find("No layout fits and keeps the limits.") != std::string::npos);
 }
 
+TEST_CASE(
+    "a search's page tells an open load, cached prompts, fallbacks and answers of one token") {
+  const auto page_of = [](const api::SearchOptions& options) {
+    const api::SearchReport report = api::search_layouts(options);
+    REQUIRE(report.optimum);
+    const std::string page = html_page(document_of(options, report));
+    CHECK(check_numbers(page) > 50);
+    return page;
+  };
+  const auto has = [](const std::string& page, const char* words) {
+    return page.find(words) != std::string::npos;
+  };
+  api::SearchOptions options = search_for(plan::Objective::kThroughput, std::nullopt);
+  options.concurrency.clear();
+  options.request_rate = 50;
+  options.prefix_hit = 0.5;
+  options.devices = {2, 4};
+  options.survive = 1;
+  const std::string open = page_of(options);
+  for (const char* words : {" requests/s", " of them cached", " at once: ", " holds the load.",
+                            "falls back to", "devices/request", "the shade is the front"})
+    CHECK(has(open, words));
+  options = search_for(plan::Objective::kThroughput, std::nullopt);
+  options.answer_len = 1;
+  const std::string one = page_of(options);
+  CHECK(has(one, ", TPOT -."));
+  CHECK_FALSE(has(one, "the shade is the front"));
+}
+
 TEST_CASE("the points of a front rise to the left and have their values") {
   const api::SearchOptions options = search_for(plan::Objective::kThroughput, std::nullopt);
   const api::SearchReport report = api::search_layouts(options);

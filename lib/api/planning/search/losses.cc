@@ -19,7 +19,7 @@ bool is_same_layout(const ServingRow& a, const ServingRow& b) {
 
 /// Devices' time per token for objectives of devices, a client's time for those of a client.
 double weight_of(const ServingRow& row, plan::Objective objective) {
-  return plan::is_of_devices(objective) ? row.devices_per_client() : 1;
+  return plan::is_of_devices(objective) ? row.devices_per_client : 1;
 }
 
 /// Returns the part of an answer's time that grew most from the optimum to the loser.
@@ -68,7 +68,7 @@ void add_limits(const SearchOptions& options, const std::vector<plan::Offer>& of
     if (report.optimum && value <= report.value) continue;
     const double gain = report.optimum ? -shortfall(report.value, value) : 0;
     const double found = limit == "ttft"   ? offers[i].ttft_us / 1e3
-                         : limit == "tpot" ? offers[i].tpot_us / 1e3
+                         : limit == "tpot" ? *offers[i].tpot_us / 1e3
                                            : offers[i].price_per_s * 3600;
     report.bindings.push_back(
         {std::string(limit), i, to_string(report.rows[i].layout), gain,
@@ -76,18 +76,18 @@ void add_limits(const SearchOptions& options, const std::vector<plan::Offer>& of
   }
 }
 
-/// Adds the layout on the fewest devices that memory excludes.
-void add_memory(SearchReport& report) {
-  const RefusedLayout* smallest = nullptr;
-  for (const RefusedLayout& refused : report.refused) {
-    if (refused.constraint != "memory") continue;
-    const bool is_nearer =
-        smallest == nullptr || refused.layout.replica() > smallest->layout.replica();
-    if (is_nearer) smallest = &refused;
-  }
-  if (smallest == nullptr) return;
-  report.bindings.push_back(
-      {"memory", std::nullopt, to_string(smallest->layout), 0, smallest->reason});
+/// Adds the best layout that memory excludes, or has wait, if it is better than the optimum.
+void add_memory(const SearchOptions& options, const std::vector<BeyondMemory>& beyond,
+                SearchReport& report) {
+  std::vector<plan::Offer> offers;
+  for (const BeyondMemory& one : beyond) offers.push_back(one.row.offer);
+  const auto order = plan::ranked(offers, options.limits, options.objective);
+  if (order.empty()) return;
+  const double value = plan::value_of(offers[order.front()], options.objective);
+  if (report.optimum && value <= report.value) return;
+  const BeyondMemory& best = beyond[order.front()];
+  report.bindings.push_back({"memory", std::nullopt, to_string(best.row.layout),
+                             report.optimum ? -shortfall(report.value, value) : 0, best.reason});
 }
 
 /// Copies rows into another report, each once.
@@ -112,11 +112,6 @@ class NamedRows {
 
 }  // namespace
 
-double ServingRow::devices_per_client() const {
-  const i64 clients = ceil_div(concurrency, layout.dp);
-  return static_cast<double>(layout.replica()) / static_cast<double>(clients);
-}
-
 SearchReport with_named_rows(const SearchReport& report, size_t most) {
   SearchReport named = report;
   named.rows.clear();
@@ -130,7 +125,8 @@ SearchReport with_named_rows(const SearchReport& report, size_t most) {
   return named;
 }
 
-void choose(const SearchOptions& options, SearchReport& report) {
+void choose(const SearchOptions& options, const std::vector<BeyondMemory>& beyond,
+            SearchReport& report) {
   std::vector<plan::Offer> offers;
   for (const ServingRow& row : report.rows) offers.push_back(row.offer);
   const auto order = plan::ranked(offers, options.limits, options.objective);
@@ -140,7 +136,7 @@ void choose(const SearchOptions& options, SearchReport& report) {
     add_losses(order, options.objective, report);
   }
   add_limits(options, offers, report);
-  add_memory(report);
+  add_memory(options, beyond, report);
   for (const size_t row : plan::pareto_front(offers, options.limits))
     report.front.push_back(loss_of(report, row, options.objective));
 }

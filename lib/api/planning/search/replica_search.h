@@ -9,18 +9,18 @@
 
 namespace shardtool::api {
 
-inline constexpr double kSecondsPerHour = 3600;
+/// A layout as it would serve if memory had no limit.
+struct BeyondMemory {
+  ServingRow row;
+  std::string reason;  ///< why it does not fit, or not all sequences
+};
 
 /// Rows and refusals of some layouts.
 struct PricedLayouts {
   std::vector<ServingRow> rows;
   std::vector<RefusedLayout> refused;
+  std::vector<BeyondMemory> beyond;
 };
-
-/// Returns the time of a decode step in an engine: its collectives take what plan::us_in_step says,
-/// and its launches what plan::EngineOverheads says.
-model::Roofline step_in_engine(const model::PhasePrice& decode,
-                               const plan::HardwareProfile& hardware);
 
 /// Returns the types of the cache to choose from; an empty one is the model's own.
 std::vector<std::string> kv_dtypes_of(const SearchOptions& options);

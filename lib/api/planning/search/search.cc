@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <iterator>
 #include <optional>
 
 #include "lib/api/planning/emit/emit.h"
 #include "lib/api/planning/search/losses.h"
 #include "lib/api/planning/search/present_layout.h"
+#include "lib/api/planning/search/replica_prices.h"
 #include "lib/api/planning/search/replica_search.h"
 #include "lib/api/planning/search/served_model.h"
+#include "lib/api/planning/search/survival.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/exec/workers.h"
@@ -25,9 +28,17 @@ void check(const SearchOptions& options) {
   if (!options.plan.hardware) {
     throw impossible("a search needs hardware", "give --profile; `plan profile list` lists them");
   }
-  if (options.devices.empty() || options.concurrency.empty()) {
-    throw impossible("a search needs numbers of devices and of clients",
+  if (options.devices.empty() || (options.concurrency.empty() && !options.request_rate)) {
+    throw impossible("a search needs numbers of devices, and of clients or a rate of requests",
                      "for example --devices 1,2,4,8 --concurrency 64");
+  }
+  if (options.request_rate && (!options.concurrency.empty() || *options.request_rate <= 0)) {
+    throw impossible("a rate of requests is above 0, and has no number of clients",
+                     "give either --request-rate or --concurrency");
+  }
+  if (options.prefix_hit < 0 || options.prefix_hit >= 1) {
+    throw impossible(fmt::format("a share of {} of a prompt cannot be cached", options.prefix_hit),
+                     "give --prefix-hit a share from 0 to below 1");
   }
   const bool needs_price =
       options.objective == plan::Objective::kCost || options.limits.price_per_s;
@@ -55,7 +66,7 @@ class Search {
   SearchReport run() && {
     for (size_t source = 0; source < options_.plan.sources.size(); ++source) add_source(source);
     if (present_ && !was_present_) throw std::move(*not_present_);
-    choose(options_, report_);
+    choose(options_, beyond_, report_);
     if (options_.plan.emit && report_.optimum) report_.emitted = emit();
     return std::move(report_);
   }
@@ -74,9 +85,31 @@ class Search {
         found[i] = price_layouts(options_, model, source, today, replicas[i]);
     });
     for (PricedLayouts& one : found) {
-      std::ranges::move(one.rows, std::back_inserter(report_.rows));
       std::ranges::move(one.refused, std::back_inserter(report_.refused));
+      std::ranges::move(one.beyond, std::back_inserter(beyond_));
     }
+    std::optional<Survival> survival;
+    if (options_.survive > 0) survival.emplace(options_, model);
+    for (PricedLayouts& one : found) {
+      for (ServingRow& row : one.rows) {
+        if (survival) row.fallback = survival->fallback_of(row);
+        if (survival && !row.fallback) {
+          refuse_survival(row);
+        } else {
+          report_.rows.push_back(std::move(row));
+        }
+      }
+    }
+  }
+
+  void refuse_survival(const ServingRow& row) {
+    const i64 left = std::max<i64>(0, row.layout.devices() - options_.survive);
+    const std::string load = options_.request_rate
+                                 ? fmt::format("{:g} requests per second", *options_.request_rate)
+                                 : plural(row.concurrency, "client");
+    report_.refused.push_back(
+        {row.source, row.layout, "survival",
+         fmt::format("no layout on {} left holds {}", plural(left, "device"), load)});
   }
 
   /// Writes the optimum for another program.
@@ -112,11 +145,14 @@ class Search {
   /// Raises the bound to what an ideal division of this model's work over any number of devices
   /// offers: no collectives, launches, waiting or replicas.
   void add_bound(const ServedModel& model) {
+    const std::vector<i64> alone{1};  // an open load has one request under way at least
+    const std::vector<i64>& loads = options_.request_rate ? alone : options_.concurrency;
     for (const std::string& kv_dtype : kv_dtypes_of(options_)) {
-      for (const i64 clients : options_.concurrency) {
+      for (const i64 clients : loads) {
         for (const i64 devices : options_.devices) {
-          const plan::Offer ideal = ideal_offer(model, kv_dtype, clients, devices);
-          const double value = plan::value_of(ideal, options_.objective);
+          const auto ideal = ideal_offer(model, kv_dtype, clients, devices);
+          if (!ideal) continue;
+          const double value = plan::value_of(*ideal, options_.objective);
           if (!has_bound_ || value > report_.bound) report_.bound = value;
           has_bound_ = true;
         }
@@ -124,33 +160,41 @@ class Search {
     }
   }
 
-  plan::Offer ideal_offer(const ServedModel& model, const std::string& kv_dtype, i64 clients,
-                          i64 devices) const {
+  /// Returns nullopt if the products of the prompts alone take the devices longer than a request
+  /// rate allows.
+  std::optional<plan::Offer> ideal_offer(const ServedModel& model, const std::string& kv_dtype,
+                                         i64 clients, i64 devices) const {
+    constexpr double kSecond = 1e6;  // in microseconds
     const PlacedReplica& whole = model.whole();
     model::ReplicaWorkload workload = model.workload(whole, kv_dtype);
     const plan::HardwareProfile* hardware = &*options_.plan.hardware;
     const auto prompt = whole.pass->prefill(workload, hardware).roofline;
+    const auto n = static_cast<double>(devices);
+    const double prompt_us = prompt->compute_us / n;
+    const auto rate = options_.request_rate;
+    if (rate && *rate * prompt_us > kSecond) return std::nullopt;
     // A client's tokens are fastest where it is alone.
     if (options_.objective == plan::Objective::kUser) clients = 1;
     workload.batch = clients;
     const auto step = whole.pass->decode(workload, hardware).roofline;
-    const auto n = static_cast<double>(devices);
     const double step_us = (step->step_us - step->comm_us - step->launch_us) / n;
-    const double prompt_us = prompt->compute_us / n;
     const auto others = static_cast<double>(std::max<i64>(0, clients - devices));
     const auto tokens = static_cast<double>(options_.answer_len);
+    const double tpot_us = step_us + others * prompt_us / tokens;
     plan::Offer offer;
     offer.devices = devices;
     offer.ttft_us = prompt_us;
-    offer.tpot_us = step_us + others * prompt_us / tokens;
-    offer.answer_us = offer.ttft_us + offer.tpot_us * (tokens - 1);
-    offer.tokens_per_s = static_cast<double>(clients) * tokens / offer.answer_us * 1e6;
+    if (options_.answer_len > 1) offer.tpot_us = tpot_us;
+    offer.answer_us = offer.ttft_us + tpot_us * (tokens - 1);
+    offer.tokens_per_s =
+        tokens * rate.value_or(static_cast<double>(clients) / offer.answer_us * kSecond);
     offer.price_per_s = options_.plan.device.price_per_hour / kSecondsPerHour * n;
     return offer;
   }
 
   const SearchOptions& options_;
   SearchReport report_;
+  std::vector<BeyondMemory> beyond_;
   bool has_bound_ = false;
   std::optional<PresentLayout> present_;
   bool was_present_ = false;          ///< today's layout has the tensors of some model
@@ -158,6 +202,11 @@ class Search {
 };
 
 }  // namespace
+
+i64 SearchOptions::cached_tokens() const {
+  const auto nearest = std::llround(prefix_hit * static_cast<double>(prompt_len));
+  return std::min<i64>(nearest, prompt_len - 1);
+}
 
 SearchReport search_layouts(const SearchOptions& options) {
   check(options);

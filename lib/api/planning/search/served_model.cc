@@ -1,5 +1,7 @@
 #include "lib/api/planning/search/served_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -9,6 +11,7 @@
 #include "lib/api/planning/plan_memory.h"
 #include "lib/api/planning/plan_reshard.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/plan/byte_count.h"
 
 namespace shardtool::api {
@@ -100,6 +103,15 @@ mapping::Resolution ServedModel::resolve(const ServingLayout& layout) const {
   return mapped_for(layout).resolutions.over(mesh::Mesh(std::move(axes)));
 }
 
+std::string ServedModel::too_small(const ServingLayout& layout) const {
+  const DeviceBudget& device = options_.plan.device;
+  const i64 share = ceil_div(bytes_, layout.replica());
+  const i64 room = device.usable_bytes() - device.overhead_bytes;
+  if (share <= room) return {};
+  return fmt::format("an equal share of the weights is {}, and a device has {}",
+                     format_bytes(share), format_bytes(room));
+}
+
 ReplicaMemory ServedModel::memory(const PlacedReplica& replica, const std::string& kv_dtype) const {
   PlanOptions one = options_.plan;
   one.workload.batch = 1;
@@ -129,6 +141,7 @@ model::ReplicaWorkload ServedModel::workload(const PlacedReplica& replica,
   model::ReplicaWorkload workload;
   workload.prompt_len = options_.prompt_len;
   workload.context = options_.prompt_len + options_.answer_len / 2;
+  workload.cached = options_.cached_tokens();
   workload.activations = replica.activations;
   workload.kv_cache_bits = cache_bits(config(), replica.model.bound.get(), kv_dtype);
   return workload;

@@ -56,6 +56,8 @@ class ServedModel {
   /// Returns the layouts of the tensors on all devices, replicas included. Throws the errors of
   /// mapping::resolve.
   mapping::Resolution resolve(const ServingLayout& layout) const;
+  /// Explains why not even an equal share of the weights fits a device; empty if it does.
+  std::string too_small(const ServingLayout& layout) const;
   ReplicaMemory memory(const PlacedReplica& replica, const std::string& kv_dtype) const;
   /// Returns the workload of one sequence; its cache is half full of answers.
   model::ReplicaWorkload workload(const PlacedReplica& replica, const std::string& kv_dtype) const;

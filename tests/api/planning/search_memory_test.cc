@@ -1,0 +1,114 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "lib/api/plan_search.h"
+#include "tests/api/planning/searched.h"
+#include "tests/support/generators.h"
+
+/// Searches in little memory, and with devices that are lost.
+namespace shardtool::api {
+namespace {
+
+using searched::dense;
+using searched::options_for;
+using searched::with_experts;
+
+TEST_CASE("the gain of memory is that of the same search without its limit") {
+  CHECK(rc::check("memory", [] {
+    SearchOptions options = options_for(*gen::between(0, 1) == 0 ? dense() : with_experts());
+    options.concurrency = {4, 16};
+    options.objective = *rc::gen::element(plan::Objective::kThroughput, plan::Objective::kUser,
+                                          plan::Objective::kLatency);
+    const SearchReport roomy = search_layouts(options);
+    const auto& row = roomy.rows[static_cast<size_t>(*gen::between(0, std::ssize(roomy.rows) - 1))];
+    options.plan.device.bytes = row.total + *gen::between(-1, 8) * row.per_sequence;
+    if (*gen::between(0, 1) == 1) options.limits.ttft_us = row.offer.ttft_us;
+    const SearchReport tight = search_layouts(options);
+    options.plan.device.bytes = options.plan.hardware->usable_bytes;
+    const SearchReport best = search_layouts(options);
+    RC_ASSERT(best.optimum.has_value());
+    const auto memory =
+        std::ranges::find(tight.bindings, std::string("memory"), &Binding::constraint);
+    const bool binds = !tight.optimum || best.value > tight.value;
+    RC_TAG(binds, tight.optimum.has_value());
+    RC_ASSERT((memory != tight.bindings.end()) == binds);
+    if (!binds) return;
+    const double gain = tight.optimum ? (best.value - tight.value) / std::abs(tight.value) : 0;
+    RC_ASSERT(std::abs(memory->gain - gain) <= 1e-9);
+    RC_ASSERT(memory->layout == to_string(best.rows[*best.optimum].layout));
+    RC_ASSERT(!memory->reason.empty());
+  }));
+}
+
+TEST_CASE("a layout falls back to its other replicas, or to a smaller layout that fits") {
+  SearchOptions options = options_for(dense());
+  options.devices = {4};
+  options.survive = 1;
+  const SearchReport report = search_layouts(options);
+  const auto fallback = [&](const ServingLayout& layout) {
+    const auto row = std::ranges::find(report.rows, layout, &ServingRow::layout);
+    REQUIRE(row != report.rows.end());
+    return *row->fallback;
+  };
+  CHECK(report.refused.empty());
+  CHECK(fallback({4, 1, 1, 1}) == ServingLayout{3, 1, 1, 1});
+  CHECK(fallback({2, 1, 1, 2}) == ServingLayout{1, 1, 1, 2});
+  CHECK(fallback({1, 1, 1, 4}) == ServingLayout{1, 1, 1, 3});
+  CHECK(fallback({1, 2, 1, 2}) == ServingLayout{1, 1, 1, 2});
+}
+
+TEST_CASE("what a smaller layout cannot hold does not survive") {
+  SearchOptions options = options_for(dense());
+  options.devices = {2};
+  options.pinned.tp = 2;
+  options.survive = 1;
+  const auto refused = [&] {
+    const SearchReport report = search_layouts(options);
+    CHECK(report.rows.empty());
+    REQUIRE(report.refused.size() == 1);
+    CHECK(report.refused.front().constraint == "survival");
+    return report.refused.front().reason;
+  };
+  CHECK(refused() == "no layout on 1 device left holds 8 clients");
+  options.pinned.tp.reset();
+  SearchOptions one = options;
+  one.devices = {1};
+  one.survive = 0;
+  const ServingRow whole = search_layouts(one).rows.front();
+  options.plan.device.bytes = whole.total + 7 * whole.per_sequence;
+  CHECK(search_layouts(options).refused.empty());
+  options.plan.device.bytes -= 1;
+  CHECK(search_layouts(options).rows.empty());
+  options.plan.device.bytes += 1;
+  options.survive = 2;
+  CHECK(search_layouts(options).rows.empty());
+}
+
+TEST_CASE("the devices left serve the rate of an open load") {
+  SearchOptions options = options_for(dense());
+  options.concurrency.clear();
+  options.devices = {1};
+  options.request_rate = 1e6;
+  const ServingRow one = [&] {
+    SearchOptions closed = options;
+    closed.request_rate.reset();
+    closed.concurrency = {1};
+    return search_layouts(closed).rows.front();
+  }();
+  options.plan.device.bytes = one.total + 3 * one.per_sequence;
+  const std::string reason = search_layouts(options).refused.front().reason;
+  double most = 0;
+  REQUIRE(std::sscanf(reason.c_str(), "at most %lf", &most) == 1);
+  options.devices = {2};
+  options.survive = 1;
+  options.request_rate = most;
+  CHECK_FALSE(search_layouts(options).rows.empty());
+  options.request_rate = 1.01 * most;
+  CHECK(search_layouts(options).rows.empty());
+}
+
+}  // namespace
+}  // namespace shardtool::api

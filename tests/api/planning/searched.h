@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "lib/api/plan_search.h"
+
+/// Small models on disk, and searches for their layouts.
+namespace shardtool::api::searched {
+
+inline constexpr i64 kPrompt = 48;
+inline constexpr i64 kAnswer = 32;
+
+/// A Llama of 4 layers with 4 KV heads, in F32.
+const std::string& dense();
+/// The same in BF16.
+const std::string& dense_in_bf16();
+/// A Mixtral of 2 layers with 4 experts and 4 KV heads.
+const std::string& with_experts();
+
+/// Returns a search of 1, 2 and 4 H100 for 8 clients.
+SearchOptions options_for(const std::string& path);
+
+}  // namespace shardtool::api::searched
