@@ -1,17 +1,20 @@
 // plan_bench SHARDTOOL FOLDER [ROUNDS]
 //
-// Times `plan` on headers of published sizes (holes for data), and the planner by itself with
-// separate layouts for every tensor: fully sharded over 1024 devices, moved to 1536.
+// Times `plan` and `plan search` on headers of published sizes (holes for data), and two planners
+// by themselves: that of moves with separate layouts for every tensor, fully sharded over 1024
+// devices, moved to 1536; and the exact program that chooses how each layer is trained.
 
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "lib/layout/layout.h"
+#include "lib/plan/layer_ways.h"
 #include "lib/plan/reshard.h"
 #include "lib/store/local/file.h"
 #include "tests/api/published_models.h"
@@ -85,6 +88,53 @@ double plan_fsdp(i64 layers, int rounds) {
   return median(seconds);
 }
 
+/// Times the choice among 128 ways for each of 126 layers, whose bytes fall as their times rise.
+void plan_layers(int rounds) {
+  constexpr i64 kLayers = 126, kWays = 128;
+  std::minstd_rand random(1);
+  const auto step = [&random](i64 most) {
+    return std::uniform_int_distribution(i64{1}, most)(random);
+  };
+  std::vector<std::vector<plan::LayerWay>> layers(kLayers);
+  i64 least = 0, most = 0;
+  for (auto& ways : layers) {
+    plan::LayerWay way{step(1'000'000), 1'000'000};
+    least += way.bytes;
+    for (i64 w = 0; w < kWays; ++w) {
+      ways.push_back(way);
+      way = {way.bytes + step(1'000'000), way.us - static_cast<double>(step(7'000))};
+    }
+    most += ways.back().bytes;
+  }
+  std::vector<double> seconds;
+  for (int round = 0; round < rounds; ++round) {
+    const std::clock_t start = std::clock();
+    const auto found = plan::fastest_ways(layers, least + (most - least) / 3);
+    seconds.push_back(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+    if (!found) std::exit(1);
+  }
+  fmt::print("{:<58} {:>8.0f} ms CPU\n",
+             fmt::format("{} layers, {} ways each, the program alone", kLayers, kWays),
+             1e3 * median(seconds));
+}
+
+/// Times searches of all layouts of Llama-3-405B.
+void search(const std::string& tool, const std::string& model, int rounds) {
+  const auto run_search = [&](const std::string& name, const std::string& flags) {
+    report(name, fmt::format("{} plan search {} --profile h100-sxm {}", tool, model, flags),
+           rounds);
+  };
+  const std::string serve = "--devices 64 --prompt-len 1024 --output-len 1024 ";
+  run_search("search of Llama-3-405B, 64 devices, 64 clients", serve + "--concurrency 64");
+  run_search("the same for 16, 64 and 256 clients, 8 to 64 devices",
+             "--devices 8,16,32,64 --concurrency 16,64,256");
+  run_search("the same for 10 requests per second", serve + "--request-rate 10");
+  run_search("the same for 64 clients, when a device is lost",
+             serve + "--concurrency 64 --survive 1");
+  run_search("search to train it on 512 devices",
+             "--train --devices 512 --sequence 8192 --batch 512");
+}
+
 void print_ratio(double one, double two) {
   fmt::print("{:<58} {:>8.2f} times\n", "  twice the tensors", two / one);
 }
@@ -125,6 +175,8 @@ int main(int argc, char** argv) {
   print_ratio(few, experts(60));
   const double one = plan_fsdp(126, rounds);
   print_ratio(one, plan_fsdp(252, rounds));
+  search(tool, folder + "/405b", rounds);
+  plan_layers(rounds);
   fs::remove_all(folder);
   return 0;
 }
