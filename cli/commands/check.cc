@@ -185,8 +185,7 @@ std::vector<Argument> check_arguments(CheckArgs& args) {
        .target = &args.sources},
       {.name = "--from-layout",
        .value = "NAME",
-       .help = "form of files without a manifest: deepseek, megatron or meta; checks what merge "
-               "would write",
+       .help = "form of files without a manifest, as of merge; checks what that would write",
        .target = &args.from_layout},
       {.name = "--format",
        .value = "FORMAT",
