@@ -69,8 +69,8 @@ struct EngineLayout {
   std::string other_axes;               ///< advice for a mesh axis that the file names lack
   StoredForm form;
   bool is_even = true;  ///< the engine cuts axes into equal parts only
-  /// Where an axis that is rounded up to its multiple does not divide over the devices, the engine
-  /// rounds every device's part up to the multiple.
+  /// The engine rounds every device's part of an axis up to the axis' multiple, if the axis itself,
+  /// rounded up to it, does not divide over the devices.
   bool pads_parts = false;
   /// Rules to read checkpoints in this form. A layout with rules and without files is only read.
   std::map<std::string, std::vector<ReadRule>> read;

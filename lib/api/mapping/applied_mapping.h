@@ -30,7 +30,7 @@ struct AppliedMapping {
   /// Tensors as the files hold them; null: every tensor by itself.
   std::shared_ptr<const std::vector<mapping::OutputTensor>> output = {};
   std::vector<mapping::DoubtfulCut> doubts = {};  ///< cuts that are probably wrong
-  /// What no engine has loaded yet in this form: layouts::experimental_reasons.
+  /// Features of the output that no engine has loaded yet (layouts::experimental_reasons).
   std::vector<std::string> experimental = {};
   std::vector<mapping::LeftOut> left_out = {};  ///< from the output, by index into `specs`
 };

@@ -69,7 +69,7 @@ struct Traffic {
   std::vector<TransferBox> boxes;   ///< if they are listed; ascending by transfer
 };
 
-/// Whether traffic() lists the boxes of every transfer.
+/// Extent of what traffic() says of transfers: their bytes alone, or their boxes, too.
 enum class Boxes { kCounted, kListed };
 
 /// Computes the direct plan: every device gets exactly its missing part, from devices of its node

@@ -32,7 +32,7 @@ search --devices 1 --concurrency 4 --prefix-hit 1
 search --devices 2 --prompt-len 64 --output-len 32 --concurrency 16 --survive 1
 search --devices 2 --tp 2 --prompt-len 64 --output-len 32 --concurrency 16 --survive 1 --format md
 search --devices 1,2 --prompt-len 64 --output-len 32 --concurrency 16 --survive 1 --json | grep -o '"fallback": {[^}]*}'
-# What memory costs.
+# The cost of memory.
 search --devices 1,2 --prompt-len 64 --output-len 32 --concurrency 64 --budget 1MB --overhead 0
 # Experts as whole tensors of the devices of tp.
 "$golden_model" mixtral mixtral

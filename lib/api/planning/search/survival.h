@@ -26,7 +26,7 @@ class Survival {
  private:
   using Key = std::tuple<i64, i64, i64, bool, std::string, bool>;
 
-  /// What one replica holds; nothing if it is not possible.
+  /// Capacity of one replica; zeros if its layout is not possible.
   struct Room {
     i64 places = 0;
     double requests_per_s = 0;  ///< greatest rate; with a request rate alone
