@@ -57,6 +57,11 @@ std::optional<Slip> slip_at(std::string_view text, size_t at, std::string_view e
 
 }  // namespace
 
+/// Inline: most texts have no space before most tokens.
+inline void JsonReader::skip_space() {
+  while (at_ < text_.size() && is_space(text_[at_])) ++at_;
+}
+
 std::string_view to_string(JsonKind kind) {
   switch (kind) {
     case JsonKind::kObject:
@@ -306,10 +311,6 @@ void JsonReader::fail(size_t at, const std::string& expected) const {
   throw Error(origin_.code, fmt::format("expected {} but found {}", expected, found_at(text_, at)))
       .at(place_at(at))
       .note("byte offset", std::to_string(offset));
-}
-
-void JsonReader::skip_space() {
-  while (at_ < text_.size() && is_space(text_[at_])) ++at_;
 }
 
 void JsonReader::expect_kind(JsonKind expected) {
