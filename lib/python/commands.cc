@@ -106,6 +106,7 @@ std::string check(Paths sources, nb::dict given, nb::handle progress) {
   api::CheckOptions options;
   options.sources = bytes_of(std::move(sources));
   format::require_locations(options.sources);
+  keywords.set("from_layout", options.from_layout);
   options.mapping = given_mapping(keywords);
   keywords.set("profile", options.profile);
   keywords.set("ignore", options.ignore);

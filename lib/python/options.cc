@@ -58,7 +58,7 @@ api::MappingChoice mapping_choice(const Keywords& keywords) {
 }
 
 std::optional<api::MappingChoice> given_mapping(const Keywords& keywords) {
-  for (const char* name : {"mesh", "mapping", "preset"}) {
+  for (const char* name : {"mesh", "mapping", "preset", "model_config"}) {
     if (!keywords.find(name).is_none()) return mapping_choice(keywords);
   }
   return std::nullopt;

@@ -308,11 +308,12 @@ def plan(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, ma
     return result
 
 
-def check(sources: Union[Path, Iterable[Path]], *, read_data: bool = False, profile: Optional[str] = None,
-          ignore: Optional[Iterable[str]] = None, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
-          preset: Optional[str] = None, max_memory: Optional[int] = None, threads: Optional[int] = None,
-          progress: Optional[Progress] = None) -> Report:
-    """Looks for everything that is wrong with checkpoints. Problems are findings, not exceptions."""
+def check(sources: Union[Path, Iterable[Path]], *, from_layout: Optional[str] = None, read_data: bool = False,
+          profile: Optional[str] = None, ignore: Optional[Iterable[str]] = None, mesh: Optional[Mesh] = None,
+          mapping: Optional[Path] = None, preset: Optional[str] = None, model_config: Optional[Path] = None,
+          max_memory: Optional[int] = None, threads: Optional[int] = None, progress: Optional[Progress] = None) -> Report:
+    """Looks for everything that is wrong with checkpoints. Problems are findings, not exceptions. With from_layout the
+    sources are files that another tool cut, "megatron" or "meta", and are checked as merge would write them."""
     return _parse(_core.check(_paths("sources", sources), _keywords(locals()), progress))
 
 
