@@ -10,7 +10,6 @@
 #include <thread>
 #include <utility>
 
-#include "kernels/strided_copy/strided_copy.h"
 #include "lib/api/reading/opened_checkpoint.h"
 #include "lib/base/error.h"
 #include "lib/python/bindings.h"
@@ -27,8 +26,10 @@ namespace {
 
 using Opened = std::shared_ptr<const api::OpenedCheckpoint>;
 
-/// Tensors from this size on are mapped; a copy of less takes less time than a page fault.
-constexpr i64 kLeastMapped = 32 << 10;
+/// Boxes from the first size on are copied out of mapped pages, below it read: a page fault takes
+/// longer. From the second on a box has a mapping of its own, which takes less time than a copy.
+constexpr i64 kLeastCopied = 32 << 10;
+constexpr i64 kLeastMapped = 256 << 10;
 
 /// Threads that one read uses; more do not read faster out of the page cache.
 int reading_threads() {
@@ -51,10 +52,10 @@ struct Source {
     }();
     return in_framework(std::move(tensor), framework);
   }
-  /// Maps what lies in one piece; small tensors and all others are copied.
+  /// Maps what is large and in one piece; everything else is copied.
   Tensor read_box(const IndexedBox& box) const {
     const i64 bytes = reader.bytes_of(box.sizes);
-    if (bytes >= kLeastMapped) {
+    if (bytes >= kLeastCopied) {
       if (const auto place = reader.in_file(box.begin, box.sizes)) return from_pages(box, *place);
     }
     Tensor tensor(reader.dtype(), box.shape, bytes);
@@ -64,10 +65,10 @@ struct Source {
   Tensor from_pages(const IndexedBox& box, const api::TensorReader::FileBox& place) const {
     const i64 bytes = reader.bytes_of(box.sizes);
     const i64 width = std::max(bits(reader.dtype()) / CHAR_BIT, 1);
-    if (!place.copy.loops.empty() || place.offset % width != 0) {
+    if (bytes < kLeastMapped || !place.copy.loops.empty() || place.offset % width != 0) {
       Tensor tensor(reader.dtype(), box.shape, bytes);
       const api::MapWindow::View pages = checkpoint->view(place);
-      kernels::strided_copy(place.copy, pages.data, tensor.data());
+      place.copy_out(pages.data, reading_threads(), tensor.data());
       return tensor;
     }
     auto range = std::make_shared<store::MappedRange>(place.file->file(), place.offset, place.bytes,

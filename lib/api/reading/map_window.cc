@@ -5,7 +5,7 @@
 namespace shardtool::api {
 namespace {
 
-constexpr i64 kWindowBytes = 64 << 20;
+constexpr i64 kWindowBytes = 1 << 30;
 
 }  // namespace
 

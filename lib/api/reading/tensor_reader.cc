@@ -7,6 +7,7 @@
 #include <climits>
 #include <utility>
 
+#include "kernels/strided_copy/strided_copy.h"
 #include "lib/base/error.h"
 #include "lib/exec/files/stored_box.h"
 #include "lib/exec/workers.h"
@@ -16,6 +17,8 @@ namespace {
 
 /// Bytes that a thread reads at a time.
 constexpr i64 kPartBytes = 8 << 20;
+/// Bytes that a thread copies at a time; to copy less takes no longer than to start a thread.
+constexpr i64 kCopiedBytes = 1 << 20;
 
 /// Runs task(0) to task(count - 1) on some threads, and throws the first error.
 template <class Task>
@@ -83,6 +86,16 @@ void TensorReader::read_rows(const Rows& rows, std::span<std::byte> bytes) const
   for (const index::Region& fill : place_.fills) {
     exec::read_region(place_.stored, place_.side, part_of(fill, rows), files_, bytes);
   }
+}
+
+void TensorReader::FileBox::copy_out(const std::byte* range, int threads, std::byte* into) const {
+  const i64 rows = copy.loops.empty() ? 1 : copy.loops.front().count;
+  const i64 parts = std::min(rows, ceil_div(index::byte_count(copy), kCopiedBytes));
+  run_parts(parts, threads, [&](i64 part) {
+    const i64 begin = part * rows / parts;
+    const i64 end = (part + 1) * rows / parts;
+    kernels::strided_copy(index::rows_of(copy, rows, begin, end), range, into);
+  });
 }
 
 std::optional<TensorReader::FileBox> TensorReader::in_file(std::span<const i64> begin,

@@ -23,6 +23,10 @@ class TensorReader {
     i64 offset = 0;
     i64 bytes = 0;
     index::StridedCopy copy;
+
+    /// Copies the box out of the range that lies at `range`. Several threads, `threads` at most,
+    /// copy a long one: pages that are touched first take longer than the copy.
+    void copy_out(const std::byte* range, int threads, std::byte* into) const;
   };
 
   /// Array of the region's local shape, filled from the holders of `stored`; `fills` are the copies
