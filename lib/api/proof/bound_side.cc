@@ -156,8 +156,8 @@ SideFiles whole_files(const LogicalCheckpoint& checkpoint) {
     files.layouts.push_back(layout);
   }
   files.biases.resize(files.specs.size());
-  const auto has_parts = [](const LogicalTensor& t) { return t.side.slots.size() > 1; };
-  if (checkpoint.is_sharded() || std::ranges::any_of(checkpoint.tensors, has_parts)) {
+  const auto is_in_order = [](const LogicalTensor& t) { return t.side.holders->is_whole(); };
+  if (checkpoint.is_sharded() || !std::ranges::all_of(checkpoint.tensors, is_in_order)) {
     files.weights = std::make_unique<MergedFiles>(checkpoint);
   } else {
     files.weights = std::make_unique<WeightFiles>(checkpoint);
