@@ -183,10 +183,6 @@ std::vector<Argument> check_arguments(CheckArgs& args) {
       {.name = "PATH",
        .help = "checkpoints; folders of one split are checked together",
        .target = &args.sources},
-      {.name = "--from-layout",
-       .value = "NAME",
-       .help = "form of files without a manifest, as of merge; checks what that would write",
-       .target = &args.from_layout},
       {.name = "--format",
        .value = "FORMAT",
        .help = "how findings are printed, md as a comment for a pull request; github when "
@@ -265,7 +261,6 @@ api::CheckOptions to_options(const CheckArgs& args) {
   }
   api::CheckOptions options;
   options.sources = args.sources;
-  options.from_layout = args.from_layout;
   if (args.mapping.given()) options.mapping = to_mapping_choice(args.mapping, kMapping);
   options.profile = args.profile.value_or("");
   options.ignore = split_ids(args.ignore);

@@ -14,7 +14,6 @@ namespace shardtool::cli {
 /// Arguments of `shardtool check`, as typed.
 struct CheckArgs {
   std::vector<std::string> sources = {};
-  std::string from_layout = {};
   MappingArgs mapping = {};
   std::optional<std::string> format = {};
   std::optional<std::string> output = {};

@@ -25,6 +25,7 @@ api::DiffOptions to_options(const DiffArgs& args) {
   options.b = args.b;
   options.metadata_only = args.metadata_only;
   options.values = args.values;
+  options.config = args.model_config;
   refuse_both("--metadata-only", args.metadata_only, "--values", args.values);
   set_resources(args.resources, options.resources);
   return options;
@@ -54,7 +55,12 @@ Command diff_command(DiffArgs& args) {
                      .target = &args.metadata_only},
                     {.name = "--values",
                      .help = "cast A's values where B's manifest records a cast, then compare",
-                     .target = &args.values}},
+                     .target = &args.values},
+                    {.name = "--model-config",
+                     .value = "FILE",
+                     .help = "the model's config.json, where it is not beside files in a form that "
+                             "needs it",
+                     .target = &args.model_config}},
       .run = [&args](Session& session) { return run_diff(args, session); }};
   append(command.arguments, resource_arguments(args.resources));
   return command;

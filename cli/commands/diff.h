@@ -14,6 +14,7 @@ struct DiffArgs {
   std::string b = {};
   bool metadata_only = false;
   bool values = false;
+  std::string model_config = {};
   ResourceArgs resources = {};
 };
 

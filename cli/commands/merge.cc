@@ -24,7 +24,6 @@ api::MergeOptions to_options(const MergeArgs& args) {
   return {.sources = args.sources,
           .compare_replicas = args.replicas == "compare",
           .write = to_write_options(args.write),
-          .from_layout = args.from_layout,
           .config = args.model_config};
 }
 
@@ -35,21 +34,17 @@ Command merge_command(MergeArgs& args) {
       .description =
           "Reads outputs of split or reshard and writes the whole checkpoint, byte for byte what "
           "was split. Copies of one tensor on several ranks are compared; they must be equal. "
-          "With --from-layout it reads files that another tool wrote, such as DeepSeek's "
-          "convert.py, and checkpoints of Megatron and torchtitan.",
+          "A form in front of the path reads what another tool wrote: deepseek:, megatron:, meta: "
+          "and torchtitan: (shardtool-formats(5)).",
       .examples = {"shardtool merge out/tp4 -o full",
                    "shardtool merge node0/out node1/out -o full --max-file-size 5GB",
-                   "shardtool merge mp8 -o full --from-layout deepseek --model-config config.json"},
+                   "shardtool merge deepseek:mp8 -o full --model-config config.json"},
       .arguments =
           {{.name = "SRC",
             .help = "output folders that together hold every shard",
             .target = &args.sources,
             .required = true},
            replicas_argument(args.replicas),
-           {.name = "--from-layout",
-            .value = "NAME",
-            .help = "form of files without a manifest: deepseek, megatron, meta or torchtitan",
-            .target = &args.from_layout},
            {.name = "--model-config",
             .value = "FILE",
             .help = "the model's config.json; it is written in place of the one beside the files",

@@ -12,7 +12,6 @@ namespace shardtool::cli {
 struct MergeArgs {
   std::vector<std::string> sources = {};
   std::string replicas = "compare";
-  std::string from_layout = {};
   std::string model_config = {};
   WriteArgs write = {};
 };

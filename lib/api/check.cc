@@ -28,7 +28,6 @@
 #include "lib/format/folder_listing.h"
 #include "lib/format/gguf/model.h"
 #include "lib/format/read_headers.h"
-#include "lib/format/typed_location.h"
 #include "lib/mapping/resolve/resolve.h"
 #include "lib/store/reader.h"
 
@@ -74,11 +73,10 @@ class Check {
 
   CheckReport run() {
     const auto started = std::chrono::steady_clock::now();
-    if (options_.from_layout.empty()) {
-      check_sources();
+    if (const auto source = named_layout(options_.sources, config_.config)) {
+      check_one(survey_of(open_model_in_layout(*source)));
     } else {
-      check_one(survey_of(
-          open_model_in_layout({options_.sources, options_.from_layout, config_.config})));
+      check_sources();
     }
     findings_.sort();
     finish();
@@ -97,8 +95,9 @@ class Check {
   void check_sources() {
     std::vector<std::string> others;
     for (const std::string& source : options_.sources) {
-      if (format::gguf::is_gguf(source)) {
-        check_gguf(format::parse_location(source).place);
+      const format::TypedLocation typed = parse_source(source);
+      if (format::gguf::is_gguf(typed)) {
+        check_gguf(typed.place);
       } else {
         others.push_back(source);
       }
@@ -145,7 +144,7 @@ class Check {
     if (!is_all_read(logical)) muted.emplace(findings_, check::kAbsenceRules);
     // Skipped if it is unclear which files belong together, and for shards of unknown tensors.
     if (config && !surveyed.unclear && !is_part_of_more(logical.parts.front()) &&
-        (!is_of_ranks(logical) || !options_.from_layout.empty())) {
+        !is_of_ranks(logical)) {
       const check::CheckedModel model{specs, *config, config_path(logical)};
       check::check_model(model, findings_);
       check::check_quantised(model, findings_);

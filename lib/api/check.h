@@ -16,9 +16,6 @@ struct CheckOptions {
   /// to be checked as parts of a whole. If it names only a config.json, checkpoints are checked
   /// against that, and against no mapping.
   std::optional<MappingChoice> mapping;
-  /// Layout of files of ranks that another tool wrote (LayoutSource); empty: none. The sources
-  /// are then one checkpoint, which is checked as merge would write it.
-  std::string from_layout;
   std::string profile;              ///< see check::Profile, or empty
   std::vector<std::string> ignore;  ///< rules, or prefixes of their ids
   std::string baseline;             ///< a file of known findings, or empty
@@ -42,7 +39,8 @@ struct CheckReport {
 };
 
 /// Collects all problems of checkpoints; an unreadable file is a finding. Throws kUsage, and the
-/// input errors if a path cannot be checked at all. With `from_layout` the errors of
+/// input errors if a path cannot be checked at all. Sources with a layout in front (named_layout)
+/// are one checkpoint, which is checked as merge would write it; also throws the errors of
 /// open_model_in_layout.
 CheckReport check(const CheckOptions& options);
 

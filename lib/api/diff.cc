@@ -11,6 +11,7 @@
 #include "lib/api/dequantize/recorded_values.h"
 #include "lib/api/dequantize/unpacked_tensor.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/base/text.h"
 #include "lib/exec/chunks/chunk_plan.h"
@@ -152,8 +153,9 @@ void require_covered(const LogicalTensor& tensor) {
 }  // namespace
 
 DiffReport diff(const DiffOptions& options) {
-  LogicalCheckpoint a = open_logical({options.a}, FilesOfRanks::kAllow);
-  const LogicalCheckpoint b = open_logical({options.b}, FilesOfRanks::kAllow);
+  const Opening opening{.takes_files_of_ranks = true, .config = options.config};
+  LogicalCheckpoint a = open_logical({options.a}, opening);
+  const LogicalCheckpoint b = open_logical({options.b}, opening);
   DiffReport report;
   if (options.values && !options.metadata_only) {
     show_as_recorded(a, b);

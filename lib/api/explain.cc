@@ -8,6 +8,7 @@
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/tensor_view.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/mapping/resolve/cut_checks.h"
@@ -49,7 +50,8 @@ ExplainAxis explain_axis(std::string logical, const layout::AxisExpr& expr, cons
 }
 
 ExplainReport explain(const ExplainOptions& options) {
-  const LogicalCheckpoint source = open_logical({options.source});
+  const LogicalCheckpoint source =
+      open_logical({options.source}, {.config = options.mapping.config});
   const size_t wanted = find_tensor(source, options.tensor);
   const AppliedMapping applied = apply_mapping(over_own_mesh(source, options.mapping), source);
   ExplainReport report;

@@ -10,11 +10,12 @@
 #include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/tensor_view.h"
+#include "lib/api/transfer/sources/layout_source.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/format/gguf/model.h"
-#include "lib/format/typed_location.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/presets.h"
 
@@ -196,15 +197,15 @@ void add_pairs(InspectReport& report, const format::gguf::Header& header) {
   }
 }
 
-InspectReport inspect_gguf(const InspectOptions& options) {
+InspectReport inspect_gguf(const InspectOptions& options, const std::string& place) {
   if (options.mapping) {
     throw Error(ErrorCode::kUnsupported, "a GGUF model has no mapping: it is not cut")
         .at({options.source, 0, 0, ""})
         .help("inspect the safetensors checkpoint that it was made from");
   }
   InspectReport report;
-  report.path = format::parse_location(options.source).place;
-  const auto model = format::gguf::open_model(report.path, format::throw_problem);
+  report.path = place;
+  const auto model = format::gguf::open_model(place, format::throw_problem);
   report.format = fmt::format("GGUF v{}", model.head().version);
   report.files = std::ssize(model.files);
   add_pairs(report, model.head());
@@ -231,8 +232,11 @@ InspectReport inspect_gguf(const InspectOptions& options) {
 }  // namespace
 
 InspectReport inspect(const InspectOptions& options) {
-  if (format::gguf::is_gguf(options.source)) return inspect_gguf(options);
-  const LogicalCheckpoint source = open_logical({options.source}, FilesOfRanks::kAllow);
+  const format::TypedLocation typed = parse_source(options.source);
+  if (format::gguf::is_gguf(typed)) return inspect_gguf(options, typed.place);
+  const LogicalCheckpoint source = open_logical(
+      {options.source},
+      {.takes_files_of_ranks = true, .config = options.mapping ? options.mapping->config : ""});
   InspectReport report;
   report.path = source.parts.front().path;
   report.format = source.parts.front().format;

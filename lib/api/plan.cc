@@ -16,6 +16,7 @@
 #include "lib/api/planning/plan_memory.h"
 #include "lib/api/planning/plan_reshard.h"
 #include "lib/api/planning/source_reads.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/mapping/resolve/axis_usage.h"
@@ -232,7 +233,8 @@ void warn_of_replicas_in_mesh(const TrainingPlan& training, const mapping::Resol
 
 PlanReport make_plan(const PlanOptions& options) {
   check(options);
-  const LogicalCheckpoint source = open_logical(options.sources);
+  const LogicalCheckpoint source =
+      open_logical(options.sources, {.config = options.mapping.config});
   PlanReport report;
   report.source = source.parts.front().path;
   report.warnings = source.warnings();

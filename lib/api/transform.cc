@@ -7,29 +7,21 @@
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/planning/plan_file.h"
 #include "lib/api/transfer/cast_values.h"
-#include "lib/api/transfer/sources/whole_model.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transfer/transfer.h"
 #include "lib/base/error.h"
 
 namespace shardtool::api {
 namespace {
 
-/// Shows a source's values as the options request. `config` is the path of the model's config.json,
-/// or empty.
-LogicalCheckpoint with_changes(LogicalCheckpoint source, const WriteOptions& write,
-                               const std::string& config = {}) {
+/// Opens the inputs and shows their values as the options request. `config` is the path of the
+/// model's config.json, or empty.
+LogicalCheckpoint open_changed(const std::vector<std::string>& sources, const WriteOptions& write,
+                               const std::string& config) {
+  LogicalCheckpoint source = open_finished(sources, {.config = config});
   if (write.dequantize) dequantize(source, config, write.dtype);
   if (write.dtype) cast_values(source, *write.dtype);
   return source;
-}
-
-LogicalCheckpoint open_foreign(const MergeOptions& options) {
-  if (options.write.dequantize) {
-    throw Error(ErrorCode::kUsage, "files of another tool are merged as they are stored")
-        .help("merge them without --dequantize, then merge the result with it");
-  }
-  return with_changes(open_model_in_layout({options.sources, options.from_layout, options.config}),
-                      options.write);
 }
 
 /// Returns the destination. A mapping of its own has its own mesh.
@@ -80,10 +72,7 @@ TransformReport merge(const MergeOptions& options) {
   const bool is_plain = options.write.layout == kPlainLayout;
   const layouts::EngineLayout* layout =
       is_plain ? nullptr : &layouts::find_layout(options.write.layout);
-  Task task{options.from_layout.empty()
-                ? with_changes(open_finished(options.sources), options.write, options.config)
-                : open_foreign(options),
-            {}};
+  Task task{open_changed(options.sources, options.write, options.config), {}};
   task.target = whole_target(task.source, layout);
   task.target.config = options.config;
   return transfer(std::move(task), options.write, options.compare_replicas);
@@ -91,7 +80,7 @@ TransformReport merge(const MergeOptions& options) {
 
 TransformReport reshard(const ReshardOptions& options) {
   if (!options.plan.empty()) return reshard_by_plan(options);
-  Task task{with_changes(open_finished(options.sources), options.write, options.to.config), {}};
+  Task task{open_changed(options.sources, options.write, options.to.config), {}};
   const AppliedMapping applied = apply_mapping(destination(options, task.source), task.source);
   task.target = sharded_target(task.source, applied, options.ranks);
   return transfer(std::move(task), options.write, options.compare_replicas);

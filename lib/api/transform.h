@@ -96,11 +96,10 @@ struct SplitOptions {
 };
 
 struct MergeOptions {
-  /// Output folders of one split; together they must cover every tensor.
+  /// Output folders of one split, or files of another tool; together they must cover every tensor.
   std::vector<std::string> sources;
   bool compare_replicas = true;  ///< read every copy, not only the first
   WriteOptions write;
-  std::string from_layout = {};  ///< of files that another tool wrote; empty: there is a manifest
   /// Path of the model's config.json, which is then written in place of the sources'.
   std::string config = {};
 };

@@ -15,22 +15,24 @@
 namespace shardtool::format {
 namespace {
 
-Error unknown_format(const std::string& word) {
+Error unknown_format(const std::string& word, const std::vector<std::string>& known) {
   Error error(ErrorCode::kUsage, fmt::format("unknown format '{}'", quote_for_message(word)));
-  if (const auto hint = did_you_mean(word, format_names()); !hint.empty()) error.help(hint);
-  return std::move(error.help(fmt::format("known are: {}", fmt::join(format_names(), ", "))));
+  if (const auto hint = did_you_mean(word, known); !hint.empty()) error.help(hint);
+  return std::move(error.help(fmt::format("known are: {}", fmt::join(known, ", "))));
 }
 
 /// Moves "FORMAT:" from the front of a place.
-void take_format(TypedLocation& typed) {
+void take_format(TypedLocation& typed, std::span<const std::string> forms) {
   const size_t colon = typed.place.find(':');
   if (colon == std::string::npos || typed.place.compare(colon, 3, "://") == 0) return;
   const std::string word = typed.place.substr(0, colon);
   const std::string rest = typed.place.substr(colon + 1);
-  const bool is_known = std::ranges::count(format_names(), word) > 0;
+  std::vector<std::string> known = format_names();
+  known.insert(known.end(), forms.begin(), forms.end());
+  const bool is_known = std::ranges::count(known, word) > 0;
   if (store::exists(typed.place)) return;
   if (!is_known && (rest.empty() || !store::exists(rest))) return;
-  if (!is_known) throw unknown_format(word);
+  if (!is_known) throw unknown_format(word, known);
   typed.format = word;
   typed.place = rest;
 }
@@ -44,9 +46,9 @@ void take_prefix(TypedLocation& typed) {
 
 }  // namespace
 
-TypedLocation parse_location(const std::string& location) {
+TypedLocation parse_location(const std::string& location, std::span<const std::string> forms) {
   TypedLocation typed{"", location, ""};
-  take_format(typed);
+  take_format(typed, forms);
   take_prefix(typed);
   if (is_hf_location(typed.place)) typed.place = resolve_hf_location(typed.place);
   while (typed.place.size() > 1 && typed.place.back() == '/') typed.place.pop_back();

@@ -148,6 +148,18 @@ Error unsupported_model(const EngineLayout& layout, const std::string& model_typ
       .help("write the plain layout, or give the names in \"store\" of a mapping file");
 }
 
+/// True if files in this form tell where the model's tensors lie.
+bool is_read_without_manifest(const EngineLayout& layout) {
+  if (!layout.read.empty()) return true;
+  if (layout.form.has_chunks) return false;
+  const mapping::Mapping tables(layout.documents);
+  return std::ranges::all_of(tables.documents(), [](const mapping::Document& document) {
+    return std::ranges::all_of(document.store, [](const mapping::StoreRule& rule) {
+      return rule.constant || (rule.of.size() == 1 && rule.stack.empty() && rule.join == 0);
+    });
+  });
+}
+
 }  // namespace
 
 std::span<const EngineLayout> engine_layouts() {
@@ -168,6 +180,16 @@ std::vector<std::string> layout_names() {
   return names;
 }
 
+std::vector<std::string> read_layout_names() {
+  std::vector<std::string> names;
+  for (const EngineLayout& layout : engine_layouts()) {
+    if (!is_read_without_manifest(layout)) continue;
+    if (names.empty() || names.back() != layout.name) names.push_back(layout.name);
+    names.push_back(layout.label());
+  }
+  return names;
+}
+
 const EngineLayout& find_layout(std::string_view label) {
   for (const EngineLayout& layout : engine_layouts()) {
     if (label == layout.name || label == layout.label()) return layout;
@@ -176,17 +198,6 @@ const EngineLayout& find_layout(std::string_view label) {
               fmt::format("there is no layout '{}'", quote_for_message(std::string(label), 60)))
       .note("known", fmt::format("{}", fmt::join(layout_names(), ", ")))
       .help("a layout without a version, such as vllm, is the newest known one");
-}
-
-bool is_read_without_manifest(const EngineLayout& layout) {
-  if (!layout.read.empty()) return true;
-  if (layout.form.has_chunks) return false;
-  const mapping::Mapping tables(layout.documents);
-  return std::ranges::all_of(tables.documents(), [](const mapping::Document& document) {
-    return std::ranges::all_of(document.store, [](const mapping::StoreRule& rule) {
-      return rule.constant || (rule.of.size() == 1 && rule.stack.empty() && rule.join == 0);
-    });
-  });
 }
 
 namespace {
@@ -295,7 +306,7 @@ std::vector<std::string> experimental_reasons(const EngineLayout& layout,
 const FileNames& names_for(const EngineLayout& layout, const mesh::Mesh& mesh) {
   if (layout.files.empty()) {
     throw Error(ErrorCode::kUnsupported, fmt::format("the layout {} is only read", layout.label()))
-        .help(fmt::format("shardtool merge FOLDER -o OUTPUT --from-layout {}", layout.name));
+        .help(fmt::format("shardtool merge {}:FOLDER -o OUTPUT", layout.name));
   }
   std::string missing;
   for (const FileNames& names : layout.files) {

@@ -93,9 +93,9 @@ std::vector<std::string> layout_names();
 /// known labels.
 const EngineLayout& find_layout(std::string_view label);
 
-/// True if files in this form tell where the model's tensors lie, without a manifest: by rules of
-/// reading, or because every tensor of the files is one of the model's.
-bool is_read_without_manifest(const EngineLayout& layout);
+/// Names and labels of the layouts whose files tell where the model's tensors lie, without a
+/// manifest: by rules of reading, or because every tensor of the files is one of the model's.
+std::vector<std::string> read_layout_names();
 
 /// Returns the documents for a model, nearest first, without those whose "when" names other values
 /// of config.json; none for a layout without models, which takes any. Throws kUnsupported for a

@@ -84,7 +84,6 @@ std::string merge(Paths sources, Path output, nb::dict given, nb::handle progres
   api::MergeOptions options;
   options.sources = bytes_of(std::move(sources));
   options.write = write_options(std::move(output.bytes), keywords);
-  keywords.set("from_layout", options.from_layout);
   keywords.set_path("model_config", options.config);
   keywords.set("compare_replicas", options.compare_replicas);
   return run("merge", options, options.write.resources, progress, api::merge, always);
@@ -106,7 +105,6 @@ std::string check(Paths sources, nb::dict given, nb::handle progress) {
   api::CheckOptions options;
   options.sources = bytes_of(std::move(sources));
   format::require_locations(options.sources);
-  keywords.set("from_layout", options.from_layout);
   options.mapping = given_mapping(keywords);
   keywords.set("profile", options.profile);
   keywords.set("ignore", options.ignore);

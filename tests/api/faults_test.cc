@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transfer/transfer.h"
 #include "lib/store/local/syscalls.h"
 #include "tests/support/checkpoint_files.h"

@@ -14,6 +14,7 @@
 #include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/plan.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transform.h"
 #include "tests/api/planning/stored_model.h"
 #include "tests/mapping/models.h"

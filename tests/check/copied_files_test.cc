@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transfer/sources/stored_data.h"
 #include "lib/api/transform.h"
 #include "tests/check/broken_checkpoints.h"

@@ -156,7 +156,7 @@ def check(program, model, ranks, scratch):
     convert(model, source, theirs, ranks)
     run = lambda *words: subprocess.run([program, *words, "--quiet"], check=True, stdout=subprocess.DEVNULL)
     run("split", source, "-o", ours, "--layout", LAYOUT, *flags(ranks))
-    run("merge", theirs, "-o", merged, "--from-layout", LAYOUT, "--model-config", source / "config.json")
+    run("merge", f"{LAYOUT}:{theirs}", "-o", merged, "--model-config", source / "config.json")
     kept = {name: row for name, row in content(source).items() if not name.startswith("model.layers.61.")}
     pairs = [(rows_of(ours, rank, ranks), rows_of(theirs, rank, ranks)) for rank in range(ranks)] + [(content(merged), kept)]
     return sharded_state.differing([a for a, b in pairs], [b for a, b in pairs])

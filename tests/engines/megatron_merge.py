@@ -173,7 +173,7 @@ def difference(program, folder, case):
     config = transformers_config(case)
     config.architectures = [type(config).__name__.replace("Config", "ForCausalLM")]
     config.save_pretrained(folder / "config")
-    done = subprocess.run([program, "-q", "merge", folder / "saved", "-o", folder / "merged", "--from-layout", "megatron",
+    done = subprocess.run([program, "-q", "merge", f"megatron:{folder}/saved", "-o", folder / "merged",
                            "--model-config", folder / "config/config.json"], check=False, capture_output=True, text=True)
     if done.returncode:
         return done.stderr

@@ -91,7 +91,7 @@ def check(program, model, ranks, scratch):
     rows = [sharded_models.read(parts / f"consolidated.{rank:02}.safetensors") for rank in range(ranks)]
     if not axes:
         (parts / "manifest.json").unlink()
-        run("merge", parts, "-o", merged, "--from-layout", LAYOUT)
+        run("merge", f"{LAYOUT}:{parts}", "-o", merged)
         whole = sharded_models.read(source / "model.safetensors")
         if sharded_models.read(merged / "model.safetensors") != whole:
             different.append("merged")

@@ -172,7 +172,7 @@ def check(program, kind, folder):
     expected = torch.load(folder / "expected.pt")
     for form in ("saved", "saved as 0.2"):
         merged = folder / f"merged {form}"
-        done = subprocess.run([program, "-q", "merge", folder / form, "-o", merged, "--from-layout", "torchtitan",
+        done = subprocess.run([program, "-q", "merge", f"torchtitan:{folder / form}", "-o", merged,
                                "--model-config", folder / "config/config.json"], check=False, capture_output=True, text=True)
         problem = done.stderr if done.returncode else (difference(expected, load_file(merged / "model.safetensors")) or
                                                        refusal_of_transformers(expected, merged))

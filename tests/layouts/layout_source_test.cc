@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "lib/api/check.h"
+#include "lib/format/reader.h"
 #include "tests/layouts/model_parts.h"
 #include "tests/layouts/tables.h"
 #include "tests/support/temp_folder.h"
@@ -107,8 +108,7 @@ TEST_CASE("Meta's own .pth files are read, without their table of rotations") {
     fs::remove(path);
   }
   api::MergeOptions options;
-  options.sources = {folder / "parts"};
-  options.from_layout = "meta";
+  options.sources = {"meta:" + folder / "parts"};
   options.write.output = folder / "merged";
   const api::TransformReport report = api::merge(options);
   CHECK(test::rows_of(test::read_tensors(folder / "merged", "model")) == test::rows_of(whole));
@@ -122,12 +122,11 @@ TEST_CASE("Meta's own .pth files are read, without their table of rotations") {
 
 TEST_CASE("merge writes the config.json that it is given, with the changes of the values") {
   const TempFolder folder;
-  const auto merged = [&](const std::string& source, const std::string& layout, bool unpacks) {
+  const auto merged = [&](const std::string& source, bool unpacks) {
     api::MergeOptions options;
-    options.sources = {folder / source};
-    options.from_layout = layout;
+    options.sources = {source};
     options.config = folder / "config.json";
-    options.write.output = folder / source + "-merged";
+    options.write.output = folder / "merged";
     options.write.dequantize = unpacks;
     api::merge(options);
     return json::parse(std::ifstream(options.write.output + "/config.json"));
@@ -138,7 +137,7 @@ TEST_CASE("merge writes the config.json that it is given, with the changes of th
     fs::remove(folder / "parts/config.json");
     const json config = table.at("config");
     folder.write("config.json", config.dump());
-    CHECK(merged("parts", "meta", false) == config);
+    CHECK(merged("meta:" + folder / "parts", false) == config);
   }
   SUBCASE("for weights that are unpacked") {
     const auto scale = test::numbered_tensor("a.weight_scale", Dtype::kF32, {1});
@@ -147,7 +146,7 @@ TEST_CASE("merge writes the config.json that it is given, with the changes of th
     folder.write("config.json", R"({"hidden_size": 4, "quantization_config":
       {"quant_method": "fp8", "activation_scheme": "static"}})");
     const json expected = {{"hidden_size", 4}, {"torch_dtype", "bfloat16"}};
-    CHECK(merged("packed", "", true) == expected);
+    CHECK(merged(folder / "packed", true) == expected);
   }
 }
 
@@ -156,8 +155,7 @@ TEST_CASE("check reads files of another tool as merge does, and compares their c
   const TempFolder folder;
   split_without_manifest(folder, table, table.at("meshes").back());
   api::CheckOptions options;
-  options.sources = {folder / "parts"};
-  options.from_layout = "meta";
+  options.sources = {"meta:" + folder / "parts"};
   options.data = check::DataSubset{};
   options.ignore = {"ST0701", "ST0702"};  // numbered tensors have any bits
   const api::CheckReport sound = api::check(options);
@@ -171,17 +169,25 @@ TEST_CASE("check reads files of another tool as merge does, and compares their c
   REQUIRE(changed.findings.size() == 1);
   CHECK(changed.findings[0].rule == check::CheckRule::kReplicasDiffer);
   CHECK(changed.findings[0].file.find("consolidated.01") != std::string::npos);
-  options.from_layout = "vllm";
-  CHECK_ERROR(kUnsupported, api::check(options));
+  options.sources = {"vllm:" + folder / "parts"};
+  CHECK_ERROR(kUsage, api::check(options));
 }
 
-TEST_CASE("a manifest says more than --from-layout, and fused tensors need one") {
-  const json table = table_of("vllm@0.32");
+TEST_CASE("a manifest says more than the name of a layout") {
+  const json table = table_of("meta@3");
   const TempFolder folder;
   split_without_manifest(folder, table, table.at("meshes").front());
-  CHECK_ERROR(kUnsupported, merge_parts(folder, "vllm"));
   folder.write("parts/manifest.json", "{}");
-  CHECK_ERROR(kUsage, merge_parts(folder, "vllm"));
+  CHECK_ERROR(kUsage, merge_parts(folder, "meta"));
+}
+
+TEST_CASE("a layout that is read has a name of its own, and needs no manifest") {
+  const std::vector<std::string> formats = format::format_names();
+  for (const std::string& name : read_layout_names()) {
+    CAPTURE(name);
+    CHECK(std::ranges::count(formats, name) == 0);
+    CHECK(find_layout(name).form.has_chunks == false);
+  }
 }
 
 }  // namespace shardtool::layouts

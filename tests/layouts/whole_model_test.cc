@@ -4,10 +4,20 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "lib/api/diff.h"
+#include "lib/api/explain.h"
+#include "lib/api/inspect.h"
+#include "lib/api/plan.h"
+#include "lib/api/reading/opened_checkpoint.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transform.h"
+#include "lib/api/validate.h"
+#include "tests/layouts/tables.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -24,7 +34,7 @@ json llama_config() {
           {"hidden_size", 8},         {"intermediate_size", 6},
           {"num_hidden_layers", 2},   {"num_attention_heads", 4},
           {"num_key_value_heads", 4}, {"head_dim", 2},
-          {"vocab_size", 5},          {"tie_word_embeddings", false}};
+          {"vocab_size", 65},         {"tie_word_embeddings", false}};
 }
 
 /// A Llama of two layers under Megatron's names, with padded tables.
@@ -33,8 +43,8 @@ Tensors megatron_llama() {
   const auto add = [&tensors](const std::string& name, const Shape& shape) {
     tensors[name] = test::numbered_tensor(name, Dtype::kBF16, shape);
   };
-  add("embedding.word_embeddings.weight", {6, 8});
-  add("output_layer.weight", {6, 8});
+  add("embedding.word_embeddings.weight", {66, 8});
+  add("output_layer.weight", {66, 8});
   add("decoder.final_layernorm.weight", {8});
   for (int layer = 0; layer < 2; ++layer) {
     const std::string at = fmt::format("decoder.layers.{}.", layer);
@@ -48,15 +58,72 @@ Tensors megatron_llama() {
   return tensors;
 }
 
-TransformReport merged(const Tensors& tensors, const json& config) {
-  const TempFolder folder;
+/// Writes a model and merges it. Returns the name of the source.
+std::string write_and_merge(const TempFolder& folder, const Tensors& tensors, const json& config,
+                            TransformReport& report) {
   test::write_checkpoint(folder / "files", tensors);
   std::ofstream(folder / "files/config.json") << config.dump();
   MergeOptions options;
-  options.sources = {folder / "files"};
-  options.from_layout = "megatron";
+  options.sources = {"megatron:" + folder / "files"};
   options.write.output = folder / "merged";
-  return merge(options);
+  report = merge(options);
+  return options.sources.front();
+}
+
+TransformReport merged(const Tensors& tensors, const json& config) {
+  const TempFolder folder;
+  TransformReport report;
+  write_and_merge(folder, tensors, config, report);
+  return report;
+}
+
+MappingChoice on_two_devices() {
+  MappingChoice choice;
+  choice.mesh = mesh::Mesh({{"tp", 2}});
+  return choice;
+}
+
+/// Tensors of every file of a split, by the file's name.
+std::map<std::string, json> split_of(const std::string& source, const std::string& output,
+                                     const std::string& layout) {
+  SplitOptions options;
+  options.source = source;
+  options.mapping = on_two_devices();
+  options.write.output = output;
+  options.write.layout = layout;
+  split(options);
+  std::map<std::string, json> files;
+  for (const auto& entry : std::filesystem::directory_iterator(output)) {
+    const std::string file = entry.path().stem();
+    if (entry.path().extension() != ".safetensors") continue;
+    files[file] = test::rows_of(test::read_tensors(output, file));
+  }
+  return files;
+}
+
+/// Rows of a report on tensors that do not name files.
+std::vector<std::string> listed(const std::string& source) {
+  InspectOptions options;
+  options.source = source;
+  options.mapping = on_two_devices();
+  std::vector<std::string> rows;
+  for (const InspectTensor& tensor : inspect(options).list) {
+    rows.push_back(fmt::format("{} {} {} {} {}", tensor.name, tensor.dtype,
+                               shardtool::to_string(tensor.shape), tensor.rule,
+                               tensor.shards.size()));
+  }
+  return rows;
+}
+
+/// Bytes of weights per device.
+std::vector<i64> planned(const std::string& source) {
+  PlanOptions options;
+  options.sources = {source};
+  options.mapping = on_two_devices();
+  const PlanReport report = make_plan(options);
+  std::vector<i64> bytes;
+  for (const PlanDevice& device : report.memory.devices) bytes.push_back(device.weights);
+  return bytes;
 }
 
 /// Error of merging the model without the tensors that begin so.
@@ -84,6 +151,56 @@ TEST_CASE("a whole model of another tool is merged without a warning") {
   const TransformReport report = merged(megatron_llama(), llama_config());
   CHECK(report.plan.tensors == 3 + 2 * 9);
   CHECK(report.warnings.empty());
+}
+
+TEST_CASE("every command takes another tool's files as it takes what merge makes of them") {
+  const TempFolder folder;
+  TransformReport report;
+  const std::string foreign = write_and_merge(folder, megatron_llama(), llama_config(), report);
+  const std::string whole = folder / "merged";
+  for (const std::string layout : {"plain", "vllm", "dcp-hf"}) {
+    CAPTURE(layout);
+    const auto parts = split_of(foreign, folder / layout, layout);
+    CHECK_FALSE(parts.empty());
+    CHECK(parts == split_of(whole, folder / layout + "-whole", layout));
+  }
+  CHECK(listed(foreign).size() == report.plan.tensors);
+  CHECK(listed(foreign) == listed(whole));
+  CHECK(planned(foreign) == planned(whole));
+  DiffOptions to_whole;
+  to_whole.a = foreign;
+  to_whole.b = whole;
+  CHECK(diff(to_whole).equal);
+  to_whole.a = whole;
+  to_whole.b = foreign;
+  CHECK(diff(to_whole).equal);
+  ExplainOptions one;
+  one.source = foreign;
+  one.tensor = "model.layers.1.self_attn.k_proj.weight";
+  one.mapping = on_two_devices();
+  CHECK(explain(one).tensor.shape == Shape{8, 8});
+  ValidateOptions proof;
+  proof.sources = {folder / "vllm"};
+  proof.reference = foreign;
+  const ValidateReport proved = validate(proof);
+  REQUIRE(proved.bytes);
+  CHECK(proved.bytes->parts > 0);
+  CHECK(proved.bytes->differing == 0);
+  proof.reference = whole;
+  CHECK(validate(proof).digest == proved.digest);
+  const OpenedCheckpoint opened({{foreign}, {}});
+  CHECK(opened.format() == "megatron@0.16");
+  CHECK(opened.size() == static_cast<size_t>(report.plan.tensors));
+}
+
+TEST_CASE("paths in different forms are no checkpoint") {
+  const TempFolder folder;
+  TransformReport report;
+  const std::string foreign = write_and_merge(folder, megatron_llama(), llama_config(), report);
+  CHECK_ERROR(kUsage, open_logical({foreign, folder / "merged"}));
+  CHECK_ERROR(kUsage, open_logical({folder / "merged", foreign}));
+  CHECK_ERROR(kUsage, open_logical({"megatrn:" + folder / "files"}));
+  CHECK_ERROR(kUsage, open_logical({"megatron:" + folder / "merged", "meta:" + folder / "files"}));
 }
 
 TEST_CASE("a tensor that the model has and no file holds is named") {

@@ -95,22 +95,24 @@ def test_a_validation_takes_a_graph_and_a_golden_file(outputs, program, tmp_path
         st.validate(outputs({"tp": 2}), reference=SAMPLE, graph=tmp_path / "none.json")
 
 
-def test_files_of_another_tool_are_checked_as_merge_takes_them(tmp_path, program):
+def test_files_of_another_tool_are_read_by_the_name_of_their_layout(tmp_path, program):
     theirs, config = tmp_path / "theirs", tmp_path / "config.json"
     st.split(SAMPLE, theirs, mesh={"tp": 2}, layout="meta")
     (theirs / "manifest.json").unlink()
     (theirs / "config.json").rename(config)
-    report = st.check(theirs, from_layout="meta", model_config=config, read_data=True)
-    printed = documents_of(program, "check", theirs, "--from-layout", "meta", "--model-config", config, "--read-data")
+    source = f"meta:{theirs}"
+    report = st.check(source, model_config=config, read_data=True)
+    printed = documents_of(program, "check", source, "--model-config", config, "--read-data")
     assert report.ok and report.summary.tensors == len(st.open(SAMPLE)) and printed["findings"] == report.findings == []
-    st.merge(theirs, tmp_path / "whole", from_layout="meta", model_config=config)
+    assert sorted(st.open(source, model_config=config)) == sorted(st.open(SAMPLE))
+    st.merge(source, tmp_path / "whole", model_config=config)
     assert content(tmp_path / "whole") == content(SAMPLE)
     fields = json.loads(config.read_text())
     config.write_text(json.dumps({**fields, "num_hidden_layers": fields["num_hidden_layers"] + 1}))
     with pytest.raises(st.InputError, match="config"):
-        st.check(theirs, from_layout="meta", model_config=config)
-    with pytest.raises(st.UsageError, match="none"):
-        st.check(theirs, from_layout="none")
+        st.check(source, model_config=config)
+    with pytest.raises(st.UsageError, match="unknown format 'none'"):
+        st.check(f"none:{theirs}")
 
 
 def test_findings_and_differences_are_reports(tmp_path):
@@ -157,9 +159,8 @@ def test_errors_have_the_class_code_and_help_of_the_command_line(tmp_path, monke
 @pytest.mark.parametrize("sources", [[], (path for path in ())], ids=["list", "generator"])
 @pytest.mark.parametrize("work", [
     lambda none: st.open(none), lambda none: st.check(none), lambda none: st.validate(none), lambda none: st.merge(none, "out"),
-    lambda none: st.merge(none, "out", from_layout="megatron"), lambda none: st.check(none, from_layout="megatron"),
     lambda none: st.reshard(none, "out", mesh={"tp": 2}),
-], ids=["open", "check", "validate", "merge", "merge from a layout", "check from a layout", "reshard"])
+], ids=["open", "check", "validate", "merge", "reshard"])
 def test_a_list_without_paths_is_refused(tmp_path, monkeypatch, sources, work):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(st.UsageError, match="the list of paths is empty"):

@@ -1,5 +1,6 @@
 #include "tests/validate/compared.h"
 
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/model/graph/graph_list.h"
 
 namespace shardtool::test {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/api/proof/bound_side.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transform.h"
 #include "lib/engine/weights/stored_part.h"
 #include "lib/model/graph/graph_list.h"

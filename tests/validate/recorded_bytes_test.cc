@@ -8,6 +8,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transform.h"
 #include "lib/comm/embedded.h"
 #include "lib/engine/validation.h"

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/mapping/propose/head_counts.h"

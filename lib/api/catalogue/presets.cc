@@ -2,6 +2,7 @@
 
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/mapping/init.h"
 #include "lib/mapping/mapping.h"
 #include "lib/mapping/presets.h"

@@ -13,6 +13,7 @@
 #include "lib/api/planning/plan_reshard.h"
 #include "lib/api/planning/unpacked_tensors.h"
 #include "lib/api/transfer/placed_tensors.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
 #include "lib/model/graph/graph_list.h"
 #include "lib/model/op_program.h"
@@ -307,7 +308,8 @@ void check(const OpPlanOptions& options) {
 
 OpPlanReport plan_ops(const OpPlanOptions& options) {
   check(options);
-  const LogicalCheckpoint source = open_logical(options.sources);
+  const LogicalCheckpoint source =
+      open_logical(options.sources, {.config = options.mapping.config});
   const MappingChoice choice = base_choice(source, options.mapping);
   const AppliedMapping applied = apply_mapping(choice, source);
   const auto config = model_config(choice, source);

@@ -7,6 +7,7 @@
 
 #include "lib/api/proof/weight_files.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
 
 namespace shardtool::api {
@@ -18,7 +19,9 @@ constexpr i64 kMostGoldenBytes = i64{1} << 30;
 class GoldenFile {
  public:
   explicit GoldenFile(const std::string& path)
-      : path_(path), checkpoint_(open_logical({path}, FilesOfRanks::kAllow)), files_(checkpoint_) {}
+      : path_(path),
+        checkpoint_(open_logical({path}, {.takes_files_of_ranks = true})),
+        files_(checkpoint_) {}
 
   bool has(const std::string& name) const { return find(name) < checkpoint_.tensors.size(); }
 

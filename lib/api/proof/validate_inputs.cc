@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "lib/api/dequantize/recorded_values.h"
+#include "lib/api/transfer/sources/layout_source.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/text.h"
 
 namespace shardtool::api {
@@ -38,7 +40,7 @@ void open_foreign(const ValidateOptions& options, ForeignFiles files, ValidateIn
                            " whose names number ranks, and no manifest.json")
         .help("give the mapping that cuts the unsharded model into what the ranks have");
   }
-  inputs.reference = open_logical({options.reference});
+  inputs.reference = open_logical({options.reference}, {.config = mapping.config});
   if (mapping.config.empty()) mapping.config = files.config_path();
   if (mapping.config.empty()) mapping.config = inputs.reference->parts.front().config_path;
   if (mapping.config.empty()) throw no_graph("there is no config.json");
@@ -61,16 +63,21 @@ std::vector<std::string> ValidateInputs::dropped() const {
 }
 
 std::optional<ForeignFiles> open_shards(const ValidateOptions& options, ValidateInputs& inputs) {
-  auto foreign = find_foreign_files(options.sources);
-  if (!foreign) inputs.shards = open_logical(options.sources, FilesOfRanks::kAllow);
-  return foreign;
+  const std::string& config = inputs.mapping.config;
+  if (!named_layout(options.sources, config)) {
+    if (auto foreign = find_foreign_files(options.sources)) return foreign;
+  }
+  inputs.shards = open_logical(options.sources, {.takes_files_of_ranks = true, .config = config});
+  return std::nullopt;
 }
 
 void open_model(const ValidateOptions& options, std::optional<ForeignFiles> foreign,
                 ValidateInputs& inputs) {
   if (foreign) return open_foreign(options, *std::move(foreign), inputs);
   if (!inputs.shards.is_sharded()) require_whole_inputs(options, inputs);
-  if (!options.reference.empty()) inputs.reference = open_logical({options.reference});
+  if (!options.reference.empty()) {
+    inputs.reference = open_logical({options.reference}, {.config = inputs.mapping.config});
+  }
   if (inputs.reference && options.compares_values)
     show_as_recorded(*inputs.reference, inputs.shards);
   inputs.config = model_config(inputs.mapping, inputs.shards);

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/exec/files/stored_box.h"
@@ -46,8 +47,11 @@ std::optional<int> TensorCut::holder_of(i64 rank) const {
 }
 
 OpenedCheckpoint::OpenedCheckpoint(const OpenOptions& options)
-    : source_(open_logical(options.sources, FilesOfRanks::kAllow)), files_(source_.files.size()) {
-  if (!options.mapping) return;
+    : source_(open_logical(options.sources,
+                           {.takes_files_of_ranks = true,
+                            .config = options.mapping ? options.mapping->config : ""})),
+      files_(source_.files.size()) {
+  if (!options.mapping || !says_cut(*options.mapping)) return;
   if (source_.is_sharded()) {
     throw Error(ErrorCode::kUsage, "an output of shardtool is opened in its own layout")
         .help("open it without a mesh or mapping, or reshard it first");

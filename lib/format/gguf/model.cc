@@ -12,7 +12,6 @@
 #include "lib/base/text.h"
 #include "lib/format/names.h"
 #include "lib/format/reader.h"
-#include "lib/format/typed_location.h"
 
 namespace shardtool::format::gguf {
 namespace {
@@ -122,11 +121,10 @@ std::vector<std::string> file_names(const FolderListing& listing) {
   return names;
 }
 
-bool is_gguf(const std::string& location) {
-  const TypedLocation typed = parse_location(location);
-  if (!typed.format.empty()) return typed.format == kGguf;
-  if (!store::is_folder(typed.place)) return typed.place.ends_with(kEnding);
-  const FolderListing listing = list_folder(typed.place);
+bool is_gguf(const TypedLocation& location) {
+  if (!location.format.empty()) return location.format == kGguf;
+  if (!store::is_folder(location.place)) return location.place.ends_with(kEnding);
+  const FolderListing listing = list_folder(location.place);
   const bool has_others = !listing.weights.empty() || !listing.indices.empty() ||
                           !listing.torch_weights.empty() || !listing.torch_indices.empty() ||
                           !listing.dcp_data.empty();

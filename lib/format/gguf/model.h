@@ -6,6 +6,7 @@
 #include "lib/format/folder_listing.h"
 #include "lib/format/gguf/header.h"
 #include "lib/format/problem.h"
+#include "lib/format/typed_location.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::format::gguf {
@@ -31,8 +32,8 @@ struct ModelFiles {
 std::vector<std::string> file_names(const FolderListing& listing);
 
 /// True for a file that ends in .gguf, for a folder whose only weights are such files, and for
-/// gguf:PLACE. Throws the errors of parse_location and of listing a folder.
-bool is_gguf(const std::string& location);
+/// gguf:PLACE. Throws the errors of listing a folder.
+bool is_gguf(const TypedLocation& location);
 
 /// Opens the model of a folder or a file (TypedLocation::place): all parts of the split that the
 /// file belongs to. Every defect goes to `report`: those of read_header, kFileMissing, kUnreadable,

@@ -273,8 +273,8 @@ def split(source: Path, output: Path, *, mesh: Optional[Mesh] = None, mapping: O
     return _parse(_core.split(_path("source", source), _path("output", output), _keywords(locals()), progress))
 
 
-def merge(sources: Union[Path, Iterable[Path]], output: Path, *, from_layout: Optional[str] = None,
-          model_config: Optional[Path] = None, compare_replicas: bool = True, layout: Optional[str] = None,
+def merge(sources: Union[Path, Iterable[Path]], output: Path, *, model_config: Optional[Path] = None,
+          compare_replicas: bool = True, layout: Optional[str] = None,
           dtype: Optional[str] = None, dequantize: bool = False, max_file_size: Optional[int] = None,
           max_memory: Optional[int] = None, threads: Optional[int] = None, force: bool = False, resume: bool = False,
           verify: bool = False, dry_run: bool = False, sha256: bool = False, copy_side_files: bool = True,
@@ -308,12 +308,11 @@ def plan(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, ma
     return result
 
 
-def check(sources: Union[Path, Iterable[Path]], *, from_layout: Optional[str] = None, read_data: bool = False,
-          profile: Optional[str] = None, ignore: Optional[Iterable[str]] = None, mesh: Optional[Mesh] = None,
+def check(sources: Union[Path, Iterable[Path]], *, read_data: bool = False, profile: Optional[str] = None,
+          ignore: Optional[Iterable[str]] = None, mesh: Optional[Mesh] = None,
           mapping: Optional[Path] = None, preset: Optional[str] = None, model_config: Optional[Path] = None,
           max_memory: Optional[int] = None, threads: Optional[int] = None, progress: Optional[Progress] = None) -> Report:
-    """Looks for everything that is wrong with checkpoints. Problems are findings, not exceptions. With from_layout the
-    sources are files that another tool cut, "megatron" or "meta", and are checked as merge would write them."""
+    """Looks for everything that is wrong with checkpoints. Problems are findings, not exceptions."""
     return _parse(_core.check(_paths("sources", sources), _keywords(locals()), progress))
 
 

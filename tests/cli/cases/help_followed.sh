@@ -41,12 +41,13 @@ advised shardtool merge b0 b -o halves
 refused shardtool merge a/model-rank-0-part-0.safetensors -o part
 refused shardtool plan a/model-rank-0-part-0.safetensors --tp 2
 advised shardtool plan a --to-mesh tp=2
-refused shardtool merge a -o same --from-layout meta
+refused shardtool merge meta:a -o same
 advised shardtool merge a -o same
-refused shardtool merge "$samples/tiny-llama" -o of_meta --from-layout meta
+refused shardtool merge "meta:$samples/tiny-llama" -o of_meta
 cp -r a bare && rm bare/manifest.json
-refused shardtool merge bare -o of_dcp --from-layout dcp
-refused shardtool merge bare -o of_vllm --from-layout vllm
+refused shardtool merge vllm:bare -o of_vllm
+refused shardtool merge deepsek:bare -o misspelt
+refused shardtool merge deepseek:bare meta:bare -o mixed
 refused shardtool axis heads --preset llama --tp 4 --size 8
 advised shardtool axis heads --preset llama --tp 4 --size 8 --model-config "$samples/tiny-llama/config.json"
 refused shardtool split "$samples/tiny-llama" -o i --tp 5 --layout vllm --allow-empty-shards

@@ -38,7 +38,7 @@ TEST_CASE("a split is opened by its folder and by any of its parts") {
   const TempFolder folder;
   write_parts(folder);
   folder.write("README.md", "");
-  CHECK(is_gguf(folder.path()));
+  CHECK(is_gguf({"", folder.path(), ""}));
   for (const std::string& location :
        {folder.path(), folder / "m-00001-of-00002.gguf", folder / "m-00002-of-00002.gguf"}) {
     const ModelFiles model = open_model(location, throw_problem);
@@ -78,9 +78,9 @@ TEST_CASE("safetensors beside GGUF files come first") {
   const TempFolder folder;
   folder.write("a.gguf", GgufBytes().bytes());
   folder.write("model.safetensors", "");
-  CHECK_FALSE(is_gguf(folder.path()));
-  CHECK(is_gguf(folder / "a.gguf"));
-  CHECK_FALSE(is_gguf(folder / "model.safetensors"));
+  CHECK_FALSE(is_gguf({"", folder.path(), ""}));
+  CHECK(is_gguf({"", folder / "a.gguf", ""}));
+  CHECK_FALSE(is_gguf({"", folder / "model.safetensors", ""}));
 }
 
 }  // namespace shardtool::format::gguf

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/api/planning/plan_file.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 
@@ -41,7 +42,7 @@ PresentLayout::PresentLayout(const std::string& path) : path_(path) {
     devices_ = planned_->resolution.mesh.size();
     return;
   }
-  shards_ = open_logical({path}, FilesOfRanks::kAllow);
+  shards_ = open_logical({path}, {.takes_files_of_ranks = true});
   if (!shards_.is_sharded()) {
     throw Error(ErrorCode::kUsage, fmt::format("'{}' has no shards of devices, so that it is no "
                                                "layout to move from",

@@ -10,6 +10,7 @@
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/plan_memory.h"
 #include "lib/api/planning/plan_reshard.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/plan/byte_count.h"
@@ -45,7 +46,7 @@ Error no_price(const std::string& source, const std::string& why) {
 
 ServedModel::ServedModel(const std::string& source, const SearchOptions& options)
     : options_(options),
-      source_(open_logical({source})),
+      source_(open_logical({source}, {.config = options.plan.mapping.config})),
       choice_(base_choice(source_, options.plan.mapping)),
       config_(model_config(choice_, source_)),
       specs_(source_.specs()),

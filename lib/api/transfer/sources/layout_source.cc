@@ -19,6 +19,7 @@
 #include "lib/base/text.h"
 #include "lib/check/copied_files.h"
 #include "lib/check/model.h"
+#include "lib/format/reader.h"
 #include "lib/layouts/engine_layout.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/resolve/output_tensors.h"
@@ -39,9 +40,10 @@ std::vector<std::string> patterns_of(const layouts::EngineLayout& layout) {
 void refuse_manifest(const LayoutSource& source) {
   for (const std::string& location : source.locations) {
     if (!store::is_file(location + "/" + format::kManifestName)) continue;
-    throw Error(ErrorCode::kUsage, "--from-layout is for files without a manifest")
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{}: is for files without a manifest", source.layout))
         .note("found", location + "/" + format::kManifestName)
-        .help("leave out --from-layout");
+        .help(fmt::format("leave out {}: in front of the path", source.layout));
   }
 }
 
@@ -52,21 +54,6 @@ ForeignFiles foreign_files(const LayoutSource& source, const layouts::EngineLayo
       .note("found", source.locations.front())
       .help(fmt::format("give a folder with the files of all ranks, {}",
                         fmt::join(patterns_of(layout), " or ")));
-}
-
-/// Throws kUnsupported for a form whose files do not tell where the model's tensors lie.
-void require_readable(const layouts::EngineLayout& layout) {
-  if (is_read_without_manifest(layout)) return;
-  std::vector<std::string> readable;
-  for (const layouts::EngineLayout& other : layouts::engine_layouts()) {
-    if (is_read_without_manifest(other)) readable.push_back(other.name);
-  }
-  throw Error(ErrorCode::kUnsupported,
-              fmt::format("--from-layout does not read files in the form of {}", layout.label()))
-      .note("reads", fmt::format("{}", fmt::join(readable, ", ")))
-      .help(layout.form.has_chunks
-                ? "leave out --from-layout: the files say themselves which rows they have"
-                : "merge the output of `shardtool split`, which has a manifest");
 }
 
 /// Removes the tensors of the files that are no weights. Returns their names, each once.
@@ -209,7 +196,7 @@ void interleave_rows(const mapping::Mapping& mapping, const mapping::ModelConfig
 /// Opens a checkpoint in chunks whose tensors hold several of the model's.
 LogicalCheckpoint open_by_read_rules(const LayoutSource& source,
                                      const layouts::EngineLayout& layout) {
-  LogicalCheckpoint stored = open_logical(source.locations, FilesOfRanks::kAllow);
+  LogicalCheckpoint stored = open_stored(source.locations);
   const auto config =
       source.config.empty() ? stored.config() : std::optional(mapping::load_config(source.config));
   const mapping::ModelConfig* model = config ? &*config : nullptr;
@@ -276,13 +263,8 @@ Fitted fit_any(const check::ForeignShards& shards, const mapping::Mapping& mappi
   throw *std::move(of_first);
 }
 
-}  // namespace
-
-LogicalCheckpoint open_in_layout(const LayoutSource& source) {
-  const layouts::EngineLayout& layout = layouts::find_layout(source.layout);
-  refuse_manifest(source);
-  require_readable(layout);
-  if (!layout.read.empty()) return open_by_read_rules(source, layout);
+/// Opens files that are named by the ranks whose parts they have.
+LogicalCheckpoint open_by_ranks(const LayoutSource& source, const layouts::EngineLayout& layout) {
   ForeignFiles files = foreign_files(source, layout);
   MappingChoice choice;
   choice.config = source.config.empty() ? files.config_path() : source.config;
@@ -309,6 +291,48 @@ LogicalCheckpoint open_in_layout(const LayoutSource& source) {
   }
   refuse_copies(opened);
   interleave_rows(mapping, model, fitted.axis_sizes, opened.tensors);
+  return opened;
+}
+
+}  // namespace
+
+format::TypedLocation parse_source(const std::string& location) {
+  const size_t colon = location.find(':');
+  const bool has_form = colon != std::string::npos && location.compare(colon, 3, "://") != 0;
+  // The names are decoded from all layouts, which takes longer than to open a small checkpoint.
+  if (!has_form) return format::parse_location(location);
+  return format::parse_location(location, layouts::read_layout_names());
+}
+
+std::optional<LayoutSource> named_layout(const std::vector<std::string>& locations,
+                                         const std::string& config) {
+  const std::vector<std::string> formats = format::format_names();
+  LayoutSource source{{}, "", config};
+  std::optional<std::string> first;
+  for (const std::string& location : locations) {
+    const format::TypedLocation typed = parse_source(location);
+    const std::string form = std::ranges::count(formats, typed.format) > 0 ? "" : typed.format;
+    if (first && form != *first) {
+      throw Error(ErrorCode::kUsage, "the paths are in different forms")
+          .note("found", fmt::format("{} and {}", quote_for_message(locations.front()),
+                                     quote_for_message(location)))
+          .help(fmt::format("put the form of the files in front of every path, {}:PATH",
+                            form.empty() ? *first : form));
+    }
+    first = source.layout = form;
+    source.locations.push_back(typed.prefix.empty() ? typed.place
+                                                    : typed.place + "#" + typed.prefix);
+  }
+  if (source.layout.empty()) return std::nullopt;
+  return source;
+}
+
+LogicalCheckpoint open_in_layout(const LayoutSource& source) {
+  const layouts::EngineLayout& layout = layouts::find_layout(source.layout);
+  refuse_manifest(source);
+  LogicalCheckpoint opened =
+      layout.read.empty() ? open_by_ranks(source, layout) : open_by_read_rules(source, layout);
+  for (format::Checkpoint& part : opened.parts) part.format = layout.label();
   return opened;
 }
 

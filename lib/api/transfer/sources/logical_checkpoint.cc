@@ -218,14 +218,7 @@ LogicalCheckpoint join_parts(std::vector<Checkpoint> parts) {
   return all;
 }
 
-LogicalCheckpoint open_finished(const std::vector<std::string>& locations) {
-  LogicalCheckpoint opened = open_logical(locations);
-  for (const Checkpoint& part : opened.parts) require_digests(part);
-  return opened;
-}
-
-LogicalCheckpoint open_logical(const std::vector<std::string>& locations,
-                               FilesOfRanks files_of_ranks) {
+LogicalCheckpoint open_stored(const std::vector<std::string>& locations) {
   format::require_locations(locations);
   std::vector<Checkpoint> parts;
   for (const std::string& location : locations) {
@@ -233,13 +226,15 @@ LogicalCheckpoint open_logical(const std::vector<std::string>& locations,
     if (!parts.back().manifest) continue;
     if (auto misnamed = misnamed_tensor(parts.back())) throw *std::move(misnamed);
   }
-  LogicalCheckpoint opened = join_parts(std::move(parts));
-  if (files_of_ranks == FilesOfRanks::kRefuse) refuse_files_of_ranks(opened);
-  return opened;
+  return join_parts(std::move(parts));
 }
 
 void refuse_files_of_ranks(const LogicalCheckpoint& source) {
   for (const Checkpoint& part : source.parts) refuse_files_of_ranks(part);
+}
+
+void require_digests(const LogicalCheckpoint& source) {
+  for (const Checkpoint& part : source.parts) require_digests(part);
 }
 
 }  // namespace shardtool::api

@@ -74,23 +74,19 @@ struct LogicalCheckpoint {
 using TensorsByName = std::map<std::string_view, const LogicalTensor*>;
 TensorsByName tensors_by_name(const LogicalCheckpoint& checkpoint);
 
-/// Treatment of files of single ranks of an output that are opened without their manifest
-/// (format::kFilesOfRanks): their tensors are parts, and nothing says of what.
-enum class FilesOfRanks { kRefuse, kAllow };
+/// Opens every location and shows the tensors that its files have. Several locations must be
+/// outputs of one split: same mesh and source, equal dtypes, shapes and casts, no rank in two of
+/// them. Each has the tensors of its ranks, and together they have all. Throws the errors of
+/// open_checkpoint and require_locations, and kManifestInvalid.
+LogicalCheckpoint open_stored(const std::vector<std::string>& locations);
 
-/// Opens every location. Several locations must be outputs of one split: same mesh and source,
-/// equal dtypes, shapes and casts, no rank in two of them. Each has the tensors of its ranks, and
-/// together they have all. Throws the errors of open_checkpoint, require_locations and
-/// refuse_files_of_ranks, and kManifestInvalid.
-LogicalCheckpoint open_logical(const std::vector<std::string>& locations,
-                               FilesOfRanks files_of_ranks = FilesOfRanks::kRefuse);
-
-/// Throws kCoverage for files of single ranks, which no command can take for a model.
+/// Throws kCoverage for files of single ranks (format::kFilesOfRanks), which no command can take
+/// for a model.
 void refuse_files_of_ranks(const LogicalCheckpoint& source);
 
-/// Opens inputs of a run that writes their data. Also throws kManifestInvalid for a manifest with a
-/// tensor that lacks its digest (format::without_digest).
-LogicalCheckpoint open_finished(const std::vector<std::string>& locations);
+/// Throws kManifestInvalid for a manifest with a tensor that lacks its digest
+/// (format::without_digest).
+void require_digests(const LogicalCheckpoint& source);
 
 /// Joins folders that are already open. Requires K2 of a whole checkpoint; its files may be unread.
 /// Throws kManifestInvalid.
