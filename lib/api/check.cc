@@ -10,7 +10,7 @@
 
 #include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/mapping/mapping_choice.h"
-#include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transfer/sources/recorded_names.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/transfer/sources/stored_data.h"
@@ -290,7 +290,8 @@ class Check {
     const MappingChoice& choice = *mapping_;
     const auto add = [&](const Error& error) { add_mapping_error(error, logical); };
     try {
-      const AppliedMapping applied = apply_mapping(choice, logical, add);
+      const LogicalCheckpoint read = read_as_chosen(logical, choice);
+      const AppliedMapping applied = apply_mapping(choice, read, add);
       const std::string& file = choice.path.empty() ? logical.parts.front().path : choice.path;
       check::check_resolution(applied.resolution, file, findings_);
       check::check_doubts(applied.doubts, std::filesystem::path(choice.path).parent_path().string(),

@@ -153,9 +153,12 @@ void require_covered(const LogicalTensor& tensor) {
 }  // namespace
 
 DiffReport diff(const DiffOptions& options) {
-  const Opening opening{.takes_files_of_ranks = true, .config = options.config};
+  Opening opening{.takes_files_of_ranks = true};
+  opening.mapping.config = options.config;
   LogicalCheckpoint a = open_logical({options.a}, opening);
-  const LogicalCheckpoint b = open_logical({options.b}, opening);
+  LogicalCheckpoint b = open_logical({options.b}, opening);
+  a = read_as_recorded(std::move(a), b);
+  b = read_as_recorded(std::move(b), a);
   DiffReport report;
   if (options.values && !options.metadata_only) {
     show_as_recorded(a, b);

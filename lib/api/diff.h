@@ -13,7 +13,7 @@ struct DiffOptions {
   bool metadata_only = false;  ///< compare names, dtypes and shapes, read no data
   /// Repeat a cast or an unpacking of a's values that the manifest of b records, and compare.
   bool values = false;
-  /// Path of the model's config.json for files of another tool (Opening::config); empty: theirs.
+  /// Path of the model's config.json for files of another tool; empty: theirs.
   std::string config = {};
   exec::Resources resources;
 };

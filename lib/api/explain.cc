@@ -50,8 +50,7 @@ ExplainAxis explain_axis(std::string logical, const layout::AxisExpr& expr, cons
 }
 
 ExplainReport explain(const ExplainOptions& options) {
-  const LogicalCheckpoint source =
-      open_logical({options.source}, {.config = options.mapping.config});
+  const LogicalCheckpoint source = open_logical({options.source}, {.mapping = options.mapping});
   const size_t wanted = find_tensor(source, options.tensor);
   const AppliedMapping applied = apply_mapping(over_own_mesh(source, options.mapping), source);
   ExplainReport report;

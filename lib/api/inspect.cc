@@ -236,7 +236,7 @@ InspectReport inspect(const InspectOptions& options) {
   if (format::gguf::is_gguf(typed)) return inspect_gguf(options, typed.place);
   const LogicalCheckpoint source = open_logical(
       {options.source},
-      {.takes_files_of_ranks = true, .config = options.mapping ? options.mapping->config : ""});
+      {.takes_files_of_ranks = true, .mapping = options.mapping.value_or(MappingChoice())});
   InspectReport report;
   report.path = source.parts.front().path;
   report.format = source.parts.front().format;

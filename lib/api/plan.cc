@@ -233,8 +233,7 @@ void warn_of_replicas_in_mesh(const TrainingPlan& training, const mapping::Resol
 
 PlanReport make_plan(const PlanOptions& options) {
   check(options);
-  const LogicalCheckpoint source =
-      open_logical(options.sources, {.config = options.mapping.config});
+  const LogicalCheckpoint source = open_logical(options.sources, {.mapping = options.mapping});
   PlanReport report;
   report.source = source.parts.front().path;
   report.warnings = source.warnings();

@@ -7,21 +7,32 @@
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/planning/plan_file.h"
 #include "lib/api/transfer/cast_values.h"
+#include "lib/api/transfer/sources/layout_source.h"
 #include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transfer/transfer.h"
 #include "lib/base/error.h"
+#include "lib/layouts/recognise.h"
 
 namespace shardtool::api {
 namespace {
 
-/// Opens the inputs and shows their values as the options request. `config` is the path of the
-/// model's config.json, or empty.
+/// Opens the inputs and shows their values as the options request.
 LogicalCheckpoint open_changed(const std::vector<std::string>& sources, const WriteOptions& write,
-                               const std::string& config) {
-  LogicalCheckpoint source = open_finished(sources, {.config = config});
-  if (write.dequantize) dequantize(source, config, write.dtype);
+                               const MappingChoice& mapping) {
+  LogicalCheckpoint source = open_finished(sources, {.mapping = mapping});
+  if (write.dequantize) dequantize(source, mapping.config, write.dtype);
   if (write.dtype) cast_values(source, *write.dtype);
   return source;
+}
+
+/// Warns of a checkpoint of another tool that would keep its names.
+void warn_of_other_names(LogicalCheckpoint& source) {
+  const std::vector<std::string> tools = layouts_of(source);
+  if (tools.empty()) return;
+  format::Checkpoint& part = source.parts.front();
+  part.warnings.push_back({"the tensors keep the names that they have; " +
+                               layouts::advice_to_name(tools, part.path) + " to get the model's",
+                           "", format::Oddity::kOtherEntry});
 }
 
 /// Returns the destination. A mapping of its own has its own mesh.
@@ -72,7 +83,10 @@ TransformReport merge(const MergeOptions& options) {
   const bool is_plain = options.write.layout == kPlainLayout;
   const layouts::EngineLayout* layout =
       is_plain ? nullptr : &layouts::find_layout(options.write.layout);
-  Task task{open_changed(options.sources, options.write, options.config), {}};
+  MappingChoice of_source;
+  of_source.config = options.config;
+  Task task{open_changed(options.sources, options.write, of_source), {}};
+  warn_of_other_names(task.source);
   task.target = whole_target(task.source, layout);
   task.target.config = options.config;
   return transfer(std::move(task), options.write, options.compare_replicas);
@@ -80,7 +94,7 @@ TransformReport merge(const MergeOptions& options) {
 
 TransformReport reshard(const ReshardOptions& options) {
   if (!options.plan.empty()) return reshard_by_plan(options);
-  Task task{open_changed(options.sources, options.write, options.to.config), {}};
+  Task task{open_changed(options.sources, options.write, options.to), {}};
   const AppliedMapping applied = apply_mapping(destination(options, task.source), task.source);
   task.target = sharded_target(task.source, applied, options.ranks);
   return transfer(std::move(task), options.write, options.compare_replicas);

@@ -103,16 +103,11 @@ EngineLayout decode(std::string_view text) {
     models.at("model_types").get_to(added.model_types);
     models.at("documents").get_to(added.documents);
     models.at("proof").get_to(added.proof);
-    added.read = models.value("read", added.read);
     added.quantised = models.value("quantised", added.quantised);
   }
   if (json.contains("ranks")) layout.ranks = decode_rank_form(json.at("ranks"));
   layout.left_out = json.value("left_out", layout.left_out);
   layout.own_files = json.value("own_files", layout.own_files);
-  const auto read = json.value("read", nlohmann::json::object());
-  for (const auto& [name, rules] : read.items()) {
-    for (const auto& rule : rules) layout.read[name].push_back(decode_read_rule(rule));
-  }
   return layout;
 }
 
@@ -150,8 +145,8 @@ Error unsupported_model(const EngineLayout& layout, const std::string& model_typ
 
 /// True if files in this form tell where the model's tensors lie.
 bool is_read_without_manifest(const EngineLayout& layout) {
-  if (!layout.read.empty()) return true;
   if (layout.form.has_chunks) return false;
+  if (has_read_rules(layout)) return true;
   const mapping::Mapping tables(layout.documents);
   return std::ranges::all_of(tables.documents(), [](const mapping::Document& document) {
     return std::ranges::all_of(document.store, [](const mapping::StoreRule& rule) {
@@ -178,6 +173,13 @@ std::vector<std::string> layout_names() {
     names.push_back(std::move(label));
   }
   return names;
+}
+
+bool has_read_rules(const EngineLayout& layout) {
+  if (layout.documents.empty()) return false;
+  const mapping::Mapping tables(layout.documents);
+  return std::ranges::any_of(tables.documents(),
+                             [](const mapping::Document& one) { return !one.read.empty(); });
 }
 
 std::vector<std::string> read_layout_names() {
@@ -268,15 +270,6 @@ std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
     if (is_for(*document, *config)) documents.push_back(*document);
   }
   return documents;
-}
-
-std::vector<const ReadRule*> read_rules_for(const EngineLayout& layout,
-                                            const mapping::ModelConfig* config) {
-  std::vector<const ReadRule*> rules;
-  for (const std::string& name : models_of(layout, config).read) {
-    for (const ReadRule& rule : layout.read.at(name)) rules.push_back(&rule);
-  }
-  return rules;
 }
 
 void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& config,

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "lib/layouts/read_rule.h"
+#include "lib/layouts/rank_form.h"
 #include "lib/mapping/document/config.h"
 #include "lib/mapping/mapping.h"
 #include "lib/mesh/mesh.h"
@@ -35,7 +34,6 @@ struct StoredForm {
 struct LayoutModels {
   std::vector<std::string> model_types;
   std::vector<std::string> documents;  ///< nearest first
-  std::vector<std::string> read;       ///< keys of EngineLayout::read
   std::vector<std::string> quantised;  ///< forms (mapping::quantization_tag) that are stored, too
   std::string proof;                   ///< meshes on which the engine's loader took the files
 };
@@ -54,8 +52,8 @@ struct ModelCase {
 /// Form of checkpoints that one version of an engine loads: the names of files and tensors, and
 /// which tensors are stored together. Data: lib/layouts/NAME.json.
 ///
-/// The tensors' names are rules of mapping documents ("store", "axes", "overrides"), so a layout is
-/// a mapping document in front of the model's own.
+/// The tensors' names are rules of mapping documents ("store", "read", "axes", "overrides"), so a
+/// layout is a mapping document in front of the model's own. A layout without files is only read.
 struct EngineLayout {
   std::string name;     ///< "vllm"
   std::string version;  ///< of the engine: "0.32"
@@ -72,8 +70,6 @@ struct EngineLayout {
   /// The engine rounds every device's part of an axis up to the axis' multiple, if the axis itself,
   /// rounded up to it, does not divide over the devices.
   bool pads_parts = false;
-  /// Rules to read checkpoints in this form. A layout with rules and without files is only read.
-  std::map<std::string, std::vector<ReadRule>> read;
   RankForm ranks;                      ///< of checkpoints whose files are those of ranks
   std::vector<std::string> left_out;   ///< globs of tensors without a rule that are no weights
   std::vector<std::string> own_files;  ///< names of files that only this form has
@@ -103,9 +99,9 @@ std::vector<std::string> read_layout_names();
 std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
                                                  const mapping::ModelConfig* config);
 
-/// Returns the rules to read a model's checkpoint. Throws as documents_for.
-std::vector<const ReadRule*> read_rules_for(const EngineLayout& layout,
-                                            const mapping::ModelConfig* config);
+/// True if the layout's documents have rules of "read": a stored tensor may then hold several of
+/// the model's.
+bool has_read_rules(const EngineLayout& layout);
 
 /// Throws kUnsupported for a case in layout.refusals; not for a form of quantised weights that the
 /// model's row lists.

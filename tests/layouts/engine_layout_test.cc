@@ -51,7 +51,7 @@ TEST_CASE("every layout's documents decode, and its models name them") {
           const auto model = config(
               fmt::format(R"({{"model_type": "{}", "tie_word_embeddings": {}}})", type, tied));
           const auto documents = documents_for(layout, &model);
-          if (models.read.empty()) CHECK_NOTHROW(mapping::Mapping{documents});
+          if (!models.documents.empty()) CHECK_NOTHROW(mapping::Mapping{documents});
           for (const auto& document : documents) of_models.insert(document.name);
         }
         CHECK(of_models.size() == models.documents.size());

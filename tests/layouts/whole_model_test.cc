@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -182,15 +183,41 @@ TEST_CASE("every command takes another tool's files as it takes what merge makes
   ValidateOptions proof;
   proof.sources = {folder / "vllm"};
   proof.reference = foreign;
+  std::filesystem::remove(folder / "files/config.json");  // the shards have it
   const ValidateReport proved = validate(proof);
   REQUIRE(proved.bytes);
   CHECK(proved.bytes->parts > 0);
   CHECK(proved.bytes->differing == 0);
   proof.reference = whole;
   CHECK(validate(proof).digest == proved.digest);
-  const OpenedCheckpoint opened({{foreign}, {}});
+  CHECK_ERROR(kConfig, open_logical({foreign}));
+  OpenOptions options{{foreign}, MappingChoice()};
+  options.mapping->config = folder / "merged/config.json";
+  options.mapping->mesh = mesh::Mesh({{"tp", 2}});
+  const OpenedCheckpoint opened(options);
   CHECK(opened.format() == "megatron@0.16");
   CHECK(opened.size() == static_cast<size_t>(report.plan.tensors));
+}
+
+TEST_CASE("files of another tool that are opened as they are get advice") {
+  const TempFolder folder;
+  TransformReport report;
+  write_and_merge(folder, megatron_llama(), llama_config(), report);
+  const std::string files = folder / "files";
+  const std::string advice = "the names are those of megatron: give megatron:" + files;
+  const auto error = testing::error_of([&] { split_of(files, folder / "split", "plain"); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kNoRule);
+  CHECK(std::ranges::count(error->help_lines(), advice) == 1);
+  MergeOptions options;
+  options.sources = {files};
+  options.write.output = folder / "as-they-are";
+  const TransformReport merged = merge(options);
+  REQUIRE(merged.warnings.size() == 1);
+  CHECK(merged.warnings.front().find(advice) != std::string::npos);
+  options.sources = {folder / "merged"};
+  options.write.output = folder / "again";
+  CHECK(merge(options).warnings.empty());
 }
 
 TEST_CASE("paths in different forms are no checkpoint") {

@@ -9,7 +9,9 @@
 #include "lib/api/mapping/full_places.h"
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/mapping/recorded_mapping.h"
+#include "lib/api/transfer/sources/layout_source.h"
 #include "lib/base/error.h"
+#include "lib/layouts/recognise.h"
 #include "lib/mapping/mesh_choice.h"
 #include "lib/mapping/resolve/resolve.h"
 
@@ -159,7 +161,14 @@ AppliedMapping applied_mapping(const MappingChoice& typed, const LogicalCheckpoi
 
 AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
                              const std::function<void(Error)>& report) {
-  return with_full_places(choice, [&] { return applied_mapping(choice, source, report); });
+  try {
+    return with_full_places(choice, [&] { return applied_mapping(choice, source, report); });
+  } catch (Error& error) {
+    const auto tools =
+        error.code() == ErrorCode::kNoRule ? layouts_of(source) : std::vector<std::string>();
+    if (!tools.empty()) error.help(layouts::advice_to_name(tools, source.parts.front().path));
+    throw;
+  }
 }
 
 }  // namespace shardtool::api

@@ -308,8 +308,7 @@ void check(const OpPlanOptions& options) {
 
 OpPlanReport plan_ops(const OpPlanOptions& options) {
   check(options);
-  const LogicalCheckpoint source =
-      open_logical(options.sources, {.config = options.mapping.config});
+  const LogicalCheckpoint source = open_logical(options.sources, {.mapping = options.mapping});
   const MappingChoice choice = base_choice(source, options.mapping);
   const AppliedMapping applied = apply_mapping(choice, source);
   const auto config = model_config(choice, source);

@@ -40,7 +40,7 @@ void open_foreign(const ValidateOptions& options, ForeignFiles files, ValidateIn
                            " whose names number ranks, and no manifest.json")
         .help("give the mapping that cuts the unsharded model into what the ranks have");
   }
-  inputs.reference = open_logical({options.reference}, {.config = mapping.config});
+  inputs.reference = open_logical({options.reference}, {.mapping = mapping});
   if (mapping.config.empty()) mapping.config = files.config_path();
   if (mapping.config.empty()) mapping.config = inputs.reference->parts.front().config_path;
   if (mapping.config.empty()) throw no_graph("there is no config.json");
@@ -63,11 +63,11 @@ std::vector<std::string> ValidateInputs::dropped() const {
 }
 
 std::optional<ForeignFiles> open_shards(const ValidateOptions& options, ValidateInputs& inputs) {
-  const std::string& config = inputs.mapping.config;
-  if (!named_layout(options.sources, config)) {
+  if (!named_layout(options.sources, inputs.mapping.config)) {
     if (auto foreign = find_foreign_files(options.sources)) return foreign;
   }
-  inputs.shards = open_logical(options.sources, {.takes_files_of_ranks = true, .config = config});
+  inputs.shards =
+      open_logical(options.sources, {.takes_files_of_ranks = true, .mapping = inputs.mapping});
   return std::nullopt;
 }
 
@@ -76,7 +76,10 @@ void open_model(const ValidateOptions& options, std::optional<ForeignFiles> fore
   if (foreign) return open_foreign(options, *std::move(foreign), inputs);
   if (!inputs.shards.is_sharded()) require_whole_inputs(options, inputs);
   if (!options.reference.empty()) {
-    inputs.reference = open_logical({options.reference}, {.config = inputs.mapping.config});
+    MappingChoice mapping = inputs.mapping;
+    if (mapping.config.empty()) mapping.config = inputs.shards.parts.front().config_path;
+    inputs.reference = read_as_recorded(
+        open_logical({options.reference}, {.mapping = std::move(mapping)}), inputs.shards);
   }
   if (inputs.reference && options.compares_values)
     show_as_recorded(*inputs.reference, inputs.shards);

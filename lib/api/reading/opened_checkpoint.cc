@@ -47,9 +47,9 @@ std::optional<int> TensorCut::holder_of(i64 rank) const {
 }
 
 OpenedCheckpoint::OpenedCheckpoint(const OpenOptions& options)
-    : source_(open_logical(options.sources,
-                           {.takes_files_of_ranks = true,
-                            .config = options.mapping ? options.mapping->config : ""})),
+    : source_(open_logical(
+          options.sources,
+          {.takes_files_of_ranks = true, .mapping = options.mapping.value_or(MappingChoice())})),
       files_(source_.files.size()) {
   if (!options.mapping || !says_cut(*options.mapping)) return;
   if (source_.is_sharded()) {

@@ -31,6 +31,7 @@ StrategySpec decode_strategy(const JsonValue& value);
 Rule decode_rule(const JsonValue& value, const std::string& position, const LayerSets& sets);
 CompanionSpec decode_companion(const JsonValue& value);
 StoreRule decode_store_rule(const JsonValue& value);
+ReadRule decode_read_rule(const JsonValue& value);
 /// Decodes a glob, or an object with "match" and "where".
 DropRule decode_drop(const JsonValue& value, const LayerSets& sets);
 /// Decodes an object from captured numbers to sets of layers.

@@ -230,6 +230,10 @@ std::vector<JsonValue::Field> document_fields(Document& d, ReadLast& last) {
        [&](const JsonValue& v) {
          for (const JsonValue& rule : v.elements()) d.store.push_back(decode_store_rule(rule));
        }},
+      {"read",
+       [&](const JsonValue& v) {
+         for (const JsonValue& rule : v.elements()) d.read.push_back(decode_read_rule(rule));
+       }},
       {"unstored",
        [&](const JsonValue& v) {
          d.requires_store_rule = v.one_of<bool>({{"keep", false}, {"error", true}});

@@ -206,6 +206,25 @@ struct StoreRule {
   Place place;
 };
 
+/// One entry of "read": the model's tensors in a stored tensor that holds several of them, or one
+/// in another order or with padding. "store" is the way back.
+///
+///     name   [stacked, ..., axis, ...]     of: one tensor per part and per index of the stacked
+///     axes; along the axis |= group 0: part 0, part 1 =|= group 1: part 0, part 1 =| ...
+struct ReadRule {
+  Glob name{""};
+  std::vector<Glob> of;  ///< the first wildcards of `name`, and the numbers in `stacked`
+  std::vector<std::string> stacked;      ///< numbers that the leading axes count, outermost first
+  size_t axis = 0;                       ///< that holds the parts, behind the stacked ones
+  std::vector<SizeExpression> shares;    ///< per part, to which its size is in proportion; empty:
+                                         ///< equal parts
+  std::optional<SizeExpression> groups;  ///< number of groups; nullopt: one
+  std::optional<SizeExpression> size;    ///< of the axis; what follows is padding; only of one part
+  /// Number of heads, in each of which the indices of the two halves take turns; only of one part.
+  std::optional<SizeExpression> interleaved;
+  Place place;
+};
+
 /// Treatment of a weight whose cut falls inside a block of one of its companions.
 enum class Straddle {
   kError,           ///< refuse
@@ -248,6 +267,7 @@ struct Document {
   std::vector<std::vector<std::string>> tied;
   std::vector<DropRule> drop;
   std::vector<StoreRule> store;
+  std::vector<ReadRule> read;
   bool requires_store_rule = false;  ///< "unstored": "error"; no tensor keeps its name
   std::optional<Straddle> straddle;
   std::optional<ReducedBias> reduced_bias;

@@ -46,7 +46,7 @@ Error no_price(const std::string& source, const std::string& why) {
 
 ServedModel::ServedModel(const std::string& source, const SearchOptions& options)
     : options_(options),
-      source_(open_logical({source}, {.config = options.plan.mapping.config})),
+      source_(open_logical({source}, {.mapping = options.plan.mapping})),
       choice_(base_choice(source_, options.plan.mapping)),
       config_(model_config(choice_, source_)),
       specs_(source_.specs()),

@@ -10,8 +10,7 @@
 #include "lib/base/text.h"
 #include "lib/format/names.h"
 #include "lib/index/holder_set_pool.h"
-#include "lib/layouts/read_rule.h"
-#include "lib/mapping/document/glob_matcher.h"
+#include "lib/mapping/resolve/read_parts.h"
 
 namespace shardtool::api {
 namespace {
@@ -20,27 +19,28 @@ using index::AxisMap;
 using index::HolderSet;
 using index::Region;
 
-struct CompiledRule {
-  const layouts::ReadRule* rule;
-  mapping::GlobMatcher name;
-};
-
 class Unstacking {
  public:
-  Unstacking(const LogicalCheckpoint& stored, const layouts::EngineLayout& layout,
-             const mapping::ModelConfig* config)
-      : stored_(stored), layout_(layout), config_(config) {
-    for (const layouts::ReadRule* rule : layouts::read_rules_for(layout, config)) {
-      rules_.push_back({rule, mapping::GlobMatcher(rule->name)});
-    }
-    for (const std::string& glob : layout.left_out) left_out_.push_back(mapping::glob_filter(glob));
+  Unstacking(const LogicalCheckpoint& stored, const mapping::Mapping& mapping,
+             const mapping::ModelConfig* config, const layouts::EngineLayout* layout)
+      : stored_(stored), rules_(mapping), config_(config), layout_(layout) {
+    if (layout == nullptr) return;
+    for (const std::string& glob : layout->left_out)
+      left_out_.push_back(mapping::glob_filter(glob));
   }
 
   /// The tensors of the checkpoint, by name.
   std::vector<LogicalTensor> run(std::vector<std::string>& left_out) {
     for (const LogicalTensor& tensor : stored_.tensors) {
       const std::string& name = tensor.spec.name;
-      if (add(tensor)) continue;
+      if (const auto match = rules_.find(name, tensor.spec.shape.size())) {
+        add_parts(tensor, *match);
+        continue;
+      }
+      if (layout_ == nullptr) {
+        found_.push_back(tensor);
+        continue;
+      }
       if (std::ranges::none_of(left_out_, [&](const auto& takes) { return takes(name); })) {
         throw no_rule(name);
       }
@@ -56,45 +56,35 @@ class Unstacking {
   }
 
  private:
-  /// Adds the parts of a tensor by the first rule that takes it. Returns false if none does.
-  bool add(const LogicalTensor& tensor) {
-    for (const CompiledRule& rule : rules_) {
-      const auto wildcards = rule.name.match(tensor.spec.name);
-      if (!wildcards || tensor.spec.shape.size() < rule.rule->stacked.size()) continue;
-      add_all(tensor, *rule.rule, *wildcards);
-      return true;
-    }
-    return false;
-  }
-
   Error no_rule(const std::string& tensor) const {
     return Error(ErrorCode::kNoRule,
-                 fmt::format("the layout {} has no tensor of this name", layout_.label()))
+                 fmt::format("the layout {} has no tensor of this name", layout_->label()))
         .tensor(quote_for_message(tensor))
         .help("FOLDER#PREFIX reads only the tensors below a prefix, such as module of NeMo");
   }
 
   /// Adds the parts at every index of the stacked axes.
-  void add_all(const LogicalTensor& tensor, const layouts::ReadRule& rule,
-               const std::vector<std::string>& wildcards) {
-    const size_t stacked = rule.stacked.size();
+  void add_parts(const LogicalTensor& tensor, const mapping::ReadRules::Match& match) {
+    const size_t stacked = match.rule->stacked.size();
+    const size_t axis = stacked + match.rule->axis;
     const Shape& shape = tensor.spec.shape;
-    const i64 rows = shape.size() > stacked ? shape[stacked] : 0;
+    const i64 extent = shape.size() > axis ? shape[axis] : 0;
     std::vector<i64> at(stacked, 0);
     const Shape leading(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(stacked));
     for (i64 count = element_count(leading).value_or(0); count > 0; --count) {
-      for (const layouts::PartPlace& part : layouts::parts_at(rule, wildcards, at, rows, config_)) {
-        found_.push_back(tensor_of(tensor, part, at));
+      for (const mapping::PartPlace& part : mapping::parts_at(match, at, extent, config_)) {
+        found_.push_back(tensor_of(tensor, part, match.rule->axis, at));
       }
-      for (size_t axis = stacked; axis-- > 0 && ++at[axis] == shape[axis];) at[axis] = 0;
+      for (size_t outer = stacked; outer-- > 0 && ++at[outer] == shape[outer];) at[outer] = 0;
     }
   }
 
-  LogicalTensor tensor_of(const LogicalTensor& tensor, const layouts::PartPlace& part,
+  /// The part at an index of the stacked axes; `axis`, behind them, holds the parts.
+  LogicalTensor tensor_of(const LogicalTensor& tensor, const mapping::PartPlace& part, size_t axis,
                           const std::vector<i64>& at) {
     const Shape& whole = tensor.spec.shape;
     Shape shape(whole.begin() + static_cast<std::ptrdiff_t>(at.size()), whole.end());
-    if (!shape.empty()) shape[0] = part.rows.global_size();
+    if (axis < shape.size()) shape[axis] = part.along.global_size();
     LogicalTensor found;
     found.spec = {part.name, tensor.spec.dtype, shape};
     std::vector<Region> regions;
@@ -103,9 +93,10 @@ class Unstacking {
       const auto skipped = skipped_bytes(tensor, region, at);
       if (!skipped) continue;
       Region inner(region.begin() + static_cast<std::ptrdiff_t>(at.size()), region.end());
-      if (!inner.empty()) inner[0] = compose(part.rows, inner[0]);
-      const bool is_empty = !inner.empty() && inner[0].image_size() == 0 && shape[0] > 0;
-      if (is_empty) continue;
+      if (axis < shape.size()) {
+        inner[axis] = compose(part.along, inner[axis]);
+        if (inner[axis].image_size() == 0 && shape[axis] > 0) continue;
+      }
       exec::Slot slot = tensor.side.slots[static_cast<size_t>(holder)];
       slot.offset += *skipped;
       regions.push_back(std::move(inner));
@@ -133,9 +124,9 @@ class Unstacking {
   }
 
   const LogicalCheckpoint& stored_;
-  const layouts::EngineLayout& layout_;
+  mapping::ReadRules rules_;
   const mapping::ModelConfig* config_;
-  std::vector<CompiledRule> rules_;
+  const layouts::EngineLayout* layout_;
   std::vector<std::function<bool(std::string_view)>> left_out_;
   std::vector<LogicalTensor> found_;
   index::HolderSetPool pool_;
@@ -152,12 +143,14 @@ void warn_of_left_out(const std::vector<std::string>& names, LogicalCheckpoint& 
        "", format::Oddity::kOtherEntry});
 }
 
-LogicalCheckpoint unstacked(LogicalCheckpoint stored, const layouts::EngineLayout& layout,
-                            const mapping::ModelConfig* config) {
+LogicalCheckpoint unstacked(LogicalCheckpoint stored, const mapping::Mapping& mapping,
+                            const mapping::ModelConfig* config,
+                            const layouts::EngineLayout* layout) {
   std::vector<std::string> left_out;
-  stored.tensors = Unstacking(stored, layout, config).run(left_out);
-  std::erase_if(stored.parts.front().side_files, [&layout](const std::string& name) {
-    return std::ranges::find(layout.own_files, name) != layout.own_files.end();
+  stored.tensors = Unstacking(stored, mapping, config, layout).run(left_out);
+  if (layout == nullptr) return stored;
+  std::erase_if(stored.parts.front().side_files, [layout](const std::string& name) {
+    return std::ranges::find(layout->own_files, name) != layout->own_files.end();
   });
   warn_of_left_out(left_out, stored);
   return stored;

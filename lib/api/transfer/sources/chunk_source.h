@@ -8,13 +8,14 @@
 
 namespace shardtool::api {
 
-/// Finds the tensors of the checkpoint in those of another tool by the layout's rules of reading:
-/// a stored tensor may hold several of them, and each is found in the chunks as a range of rows.
-/// Stored tensors that the rules leave out become warnings of the first part. Throws kNoRule for a
-/// tensor that no rule takes, kTensorInvalid if two rules give one name, kUnsupported for a model
-/// that the layout has no rules for, and the errors of parts_at.
-LogicalCheckpoint unstacked(LogicalCheckpoint stored, const layouts::EngineLayout& layout,
-                            const mapping::ModelConfig* config);
+/// Finds the tensors of the model in stored ones by rules of "read": a stored tensor may hold
+/// several of them, and each is found in its chunks as ranges of one axis. Of a `layout`, every
+/// tensor has a rule, and the tensors that are no weights become a warning of the first part;
+/// without one (null), tensors without a rule are the model's. Throws kNoRule for a tensor that
+/// lacks its rule, kTensorInvalid if two stored tensors hold one, and the errors of parts_at.
+LogicalCheckpoint unstacked(LogicalCheckpoint stored, const mapping::Mapping& mapping,
+                            const mapping::ModelConfig* config,
+                            const layouts::EngineLayout* layout);
 
 /// Adds a warning to the first part that names stored tensors which are no weights, if there are
 /// any.

@@ -21,6 +21,7 @@
 #include "lib/check/model.h"
 #include "lib/format/reader.h"
 #include "lib/layouts/engine_layout.h"
+#include "lib/layouts/recognise.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/resolve/output_tensors.h"
 #include "lib/mapping/resolve/resolve.h"
@@ -206,7 +207,8 @@ LogicalCheckpoint open_by_read_rules(const LayoutSource& source,
     stored = joined_ranks(std::move(stored), layout, model);
     refuse_copies(stored);
   }
-  LogicalCheckpoint read = unstacked(std::move(stored), layout, model);
+  const mapping::Mapping rules(documents_for(layout, model));
+  LogicalCheckpoint read = unstacked(std::move(stored), rules, model, &layout);
   if (config) require_of_config(read, *config, config_file);
   return read;
 }
@@ -327,11 +329,20 @@ std::optional<LayoutSource> named_layout(const std::vector<std::string>& locatio
   return source;
 }
 
+std::vector<std::string> layouts_of(const LogicalCheckpoint& opened) {
+  const std::vector<std::string> forms = layouts::read_layout_names();
+  const format::Checkpoint& part = opened.parts.front();
+  if (part.manifest || std::ranges::count(forms, part.format) > 0) return {};
+  std::vector<std::string> names;
+  for (const LogicalTensor& tensor : opened.tensors) names.push_back(tensor.spec.name);
+  return layouts::layouts_with_tensors(names);
+}
+
 LogicalCheckpoint open_in_layout(const LayoutSource& source) {
   const layouts::EngineLayout& layout = layouts::find_layout(source.layout);
   refuse_manifest(source);
   LogicalCheckpoint opened =
-      layout.read.empty() ? open_by_ranks(source, layout) : open_by_read_rules(source, layout);
+      has_read_rules(layout) ? open_by_read_rules(source, layout) : open_by_ranks(source, layout);
   for (format::Checkpoint& part : opened.parts) part.format = layout.label();
   return opened;
 }

@@ -1,16 +1,66 @@
 #include "lib/api/transfer/sources/open_source.h"
 
+#include <utility>
+
+#include "lib/api/mapping/mapping_choice.h"
+#include "lib/api/mapping/recorded_mapping.h"
+#include "lib/api/transfer/sources/chunk_source.h"
 #include "lib/api/transfer/sources/whole_model.h"
+#include "lib/base/error.h"
+#include "lib/format/folder_listing.h"
+#include "lib/layouts/recognise.h"
+#include "lib/store/reader.h"
+#include "lib/mapping/resolve/read_parts.h"
 
 namespace shardtool::api {
+namespace {
+
+/// Shows the tensors that a checkpoint without a manifest has by the mapping's rules of "read".
+LogicalCheckpoint read_by(const mapping::Mapping& mapping, const MappingChoice& choice,
+                          LogicalCheckpoint opened) {
+  if (opened.parts.front().manifest || mapping::ReadRules(mapping).empty()) return opened;
+  const auto config = model_config(choice, opened);
+  return unstacked(std::move(opened), mapping, config ? &*config : nullptr, nullptr);
+}
+
+/// Opens what the files say, with advice where only a layout says how they belong together.
+LogicalCheckpoint open_by_files(const std::vector<std::string>& locations) {
+  try {
+    return open_stored(locations);
+  } catch (Error& error) {
+    const std::string place = parse_source(locations.front()).place;
+    if (error.code() != ErrorCode::kUnsupported || !store::is_folder(place)) throw;
+    const format::FolderListing listing = format::list_folder(place);
+    std::vector<std::string> files = listing.weights;
+    files.insert(files.end(), listing.torch_weights.begin(), listing.torch_weights.end());
+    const auto tools = layouts::layouts_with_files(files);
+    if (!tools.empty()) error.help(layouts::advice_to_name(tools, place));
+    throw;
+  }
+}
+
+}  // namespace
 
 LogicalCheckpoint open_logical(const std::vector<std::string>& locations, const Opening& opening) {
-  if (const auto source = named_layout(locations, opening.config)) {
+  if (const auto source = named_layout(locations, opening.mapping.config)) {
     return open_model_in_layout(*source);
   }
-  LogicalCheckpoint opened = open_stored(locations);
+  LogicalCheckpoint opened = open_by_files(locations);
   if (!opening.takes_files_of_ranks) refuse_files_of_ranks(opened);
-  return opened;
+  return read_as_chosen(std::move(opened), opening.mapping);
+}
+
+LogicalCheckpoint read_as_chosen(LogicalCheckpoint opened, const MappingChoice& choice) {
+  if (choice.path.empty()) return opened;
+  return read_by(mapping::load_mapping(choice.path), choice, std::move(opened));
+}
+
+LogicalCheckpoint read_as_recorded(LogicalCheckpoint opened, const LogicalCheckpoint& other) {
+  const format::Checkpoint& part = other.parts.front();
+  if (!part.manifest || part.manifest->mapping.empty()) return opened;
+  const auto recorded =
+      mapping_from_json(part.manifest->mapping, part.path + "/" + format::kManifestName);
+  return read_by(recorded, {}, std::move(opened));
 }
 
 LogicalCheckpoint open_finished(const std::vector<std::string>& locations, const Opening& opening) {

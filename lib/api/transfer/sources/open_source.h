@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lib/api/transfer/sources/logical_checkpoint.h"
+#include "lib/api/transform.h"
 
 namespace shardtool::api {
 
@@ -11,16 +12,25 @@ struct Opening {
   /// Takes files of single ranks that are opened without their manifest (format::kFilesOfRanks).
   /// Their tensors are parts, and nothing says of what.
   bool takes_files_of_ranks = false;
-  /// Path of the model's config.json for files of another tool; empty: the one beside them.
-  std::string config = {};
+  /// Names the model's config.json for files of another tool, and a mapping file whose rules of
+  /// "read" show the tensors of a checkpoint.
+  MappingChoice mapping = {};
 };
 
 /// Opens every location, [FORM:]PLACE[#PREFIX]. FORM is a format, or a layout in which another tool
 /// wrote the files of one model, such as "megatron": the tensors are then those of the model, which
 /// must be whole. Other locations, if several, are outputs of one split. Throws the errors of
-/// open_stored, open_model_in_layout and refuse_files_of_ranks.
+/// open_stored, open_model_in_layout, refuse_files_of_ranks and read_as_chosen.
 LogicalCheckpoint open_logical(const std::vector<std::string>& locations,
                                const Opening& opening = {});
+
+/// Shows the tensors that a checkpoint has by the rules of "read" of the chosen mapping file, if
+/// any; one with a manifest has its tensors already. Throws the errors of load_mapping and
+/// unstacked.
+LogicalCheckpoint read_as_chosen(LogicalCheckpoint opened, const MappingChoice& choice);
+
+/// The same with the mapping that the manifest of another checkpoint records, if it has one.
+LogicalCheckpoint read_as_recorded(LogicalCheckpoint opened, const LogicalCheckpoint& other);
 
 /// Opens inputs of a run that writes their data. Also throws kManifestInvalid for a manifest with a
 /// tensor that lacks its digest (format::without_digest).

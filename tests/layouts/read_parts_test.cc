@@ -1,4 +1,4 @@
-#include "lib/layouts/read_rule.h"
+#include "lib/mapping/resolve/read_parts.h"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -27,6 +27,17 @@ using test::TempFolder;
 
 mapping::ModelConfig numbers_config(const json& numbers) {
   return mapping::parse_config(numbers.dump(), "config.json");
+}
+
+/// Parts of a stored tensor of this extent by one rule, given as JSON.
+std::vector<mapping::PartPlace> parts_by(const json& rule, i64 extent,
+                                         const mapping::ModelConfig* config) {
+  const json document = {{"version", 1}, {"read", {rule}}};
+  const mapping::Mapping mapping({{"mapping.json", document.dump()}});
+  const mapping::ReadRules rules(mapping);
+  const auto match = rules.find(rule.at("name").get<std::string>(), 2);
+  REQUIRE(match);
+  return mapping::parts_at(*match, {}, extent, config);
 }
 
 /// Rows of 4 bytes, each with its number; in the order of the groups.
@@ -88,10 +99,10 @@ TEST_CASE("the parts of grouped rows are where fusing put them") {
                                      groups};
     const i64 unit = *gen::between(1, 3);
     const i64 rows = unit * std::accumulate(shares.begin(), shares.end(), i64{0});
-    const ReadRule rule = decode_read_rule({{"name", "qkv"},
-                                            {"of", {"q", "k", "v"}},
-                                            {"shares", {"a", "b", "c"}},
-                                            {"groups", "groups"}});
+    const json rule = {{"name", "qkv"},
+                       {"of", {"q", "k", "v"}},
+                       {"shares", {"config.a", "config.b", "config.c"}},
+                       {"groups", "config.groups"}};
     const auto config =
         numbers_config({{"a", shares[0]}, {"b", shares[1]}, {"c", shares[2]}, {"groups", groups}});
     std::vector<std::vector<std::int32_t>> whole;
@@ -102,12 +113,12 @@ TEST_CASE("the parts of grouped rows are where fusing put them") {
       next += static_cast<std::int32_t>(std::ssize(part));
     }
     const auto stored = grouped(whole, groups);
-    const auto places = parts_at(rule, {}, {}, rows, &config);
+    const auto places = parts_by(rule, rows, &config);
     RC_ASSERT(places.size() == 3);
     for (i64 row = 0; row < rows; ++row) {
       i64 found = 0;
       for (size_t part = 0; part < 3; ++part) {
-        const auto at = places[part].rows(row);
+        const auto at = places[part].along(row);
         if (!at) continue;
         ++found;
         RC_ASSERT(whole[part][static_cast<size_t>(*at)] == stored[static_cast<size_t>(row)]);
@@ -122,36 +133,33 @@ TEST_CASE("interleaved rows are those of a head's halves in turn") {
     const i64 heads = *gen::between(1, 4);
     const i64 half = *gen::between(1, 3);
     const i64 rows = 2 * half * heads;
-    const ReadRule rule =
-        decode_read_rule({{"name", "wq"}, {"of", {"q"}}, {"interleaved", "heads"}});
+    const json rule = {{"name", "wq"}, {"of", {"q"}}, {"interleaved", "config.heads"}};
     const auto config = numbers_config({{"heads", heads}});
-    const auto place = parts_at(rule, {}, {}, rows, &config).at(0);
+    const auto place = parts_by(rule, rows, &config).at(0);
     for (i64 row = 0; row < rows; ++row) {
       const i64 in_head = row % (2 * half);
-      RC_ASSERT(place.rows(row) == row - in_head + in_head % 2 * half + in_head / 2);
+      RC_ASSERT(place.along(row) == row - in_head + in_head % 2 * half + in_head / 2);
     }
     const auto uneven = numbers_config({{"heads", rows}});
-    CHECK_ERROR(kShapeMismatch, parts_at(rule, {}, {}, rows, &uneven));
+    CHECK_ERROR(kShapeMismatch, parts_by(rule, rows, &uneven));
   }));
 }
 
-TEST_CASE("every rule of reading names its parts from its own wildcards") {
-  for (const EngineLayout& layout : engine_layouts()) {
-    std::set<std::string> used;
-    for (const LayoutModels& models : layout.models)
-      used.insert(models.read.begin(), models.read.end());
-    CHECK(used.size() == layout.read.size());
-    for (const auto& [key, rules] : layout.read) {
-      for (const ReadRule& rule : rules) {
-        CAPTURE(rule.name.text());
-        CHECK((rule.shares.empty() || rule.shares.size() == rule.of.size()));
-        for (const mapping::Glob& part : rule.of) {
-          const size_t own = part.wildcards().size() - rule.stacked.size();
-          CHECK(own <= rule.name.wildcards().size());
-        }
-      }
-    }
-  }
+TEST_CASE("a rule of reading that cannot name or size its parts is refused") {
+  const auto refused = [](const json& rule) {
+    CAPTURE(rule.dump());
+    const json document = {{"version", 1}, {"read", {rule}}};
+    CHECK_ERROR(kMappingSchema, mapping::Mapping({{"mapping.json", document.dump()}}));
+  };
+  refused({{"name", "a.<layer>"}, {"of", {"b.<row>"}}});
+  refused({{"name", "a"}, {"of", {"b.<layer>"}}});
+  refused({{"name", "a"}, {"of", {"b"}}, {"stacked", "layer"}});
+  refused({{"name", "a"}, {"of", json::array()}});
+  refused({{"name", "a"}, {"of", {"b", "c"}}, {"shares", {1}}});
+  refused({{"name", "a"}, {"of", {"b", "c"}}, {"size", 4}});
+  refused({{"name", "a"}, {"of", {"b", "c"}}, {"interleaved", 4}});
+  refused({{"name", "a"}, {"of", "b"}, {"groups", 4}});
+  refused({{"name", "a"}, {"of", "b"}, {"axis", -1}});
 }
 
 TEST_CASE("heads, gates and experts of all layers are found in the chunks of two ranks") {
@@ -231,17 +239,16 @@ TEST_CASE("tensors that no rule takes, other sizes and writing are refused") {
   CHECK(code("embedding.word_embeddings.weight", {8, 1}) == ErrorCode::kShapeMismatch);
   CHECK_ERROR(kUnsupported, names_for(find_layout("megatron"), mesh::parse_mesh("tp=2")));
   const auto other = numbers_config({{"model_type", "gpt2"}});
-  CHECK_ERROR(kUnsupported, read_rules_for(find_layout("megatron"), &other));
+  CHECK_ERROR(kUnsupported, documents_for(find_layout("megatron"), &other));
 }
 
-TEST_CASE("a number that config.json lacks is asked for by the flag that gives the file") {
-  const ReadRule rule =
-      decode_read_rule({{"name", "a"}, {"of", {"q", "k"}}, {"groups", "num_query_groups"}});
-  const auto error = testing::error_of([&] { parts_at(rule, {}, {}, 8, nullptr); });
-  REQUIRE(error);
-  CHECK(error->code() == ErrorCode::kConfig);
-  REQUIRE_FALSE(error->help_lines().empty());
-  CHECK(error->help_lines().front() == "give the model's config.json with --model-config");
+TEST_CASE("a number that config.json lacks is asked for") {
+  const json rule = {{"name", "a"}, {"of", {"q", "k"}}, {"groups", "config.num_query_groups"}};
+  CHECK_ERROR(kConfig, parts_by(rule, 8, nullptr));
+  const auto config = numbers_config({{"hidden_size", 8}});
+  CHECK_ERROR(kSizeExpression, parts_by(rule, 8, &config));
+  const json of_axis = {{"name", "a"}, {"of", {"q", "k"}}, {"groups", "axes.heads"}};
+  CHECK_ERROR(kSizeExpression, parts_by(of_axis, 8, &config));
 }
 
 }  // namespace shardtool::layouts

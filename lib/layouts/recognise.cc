@@ -1,0 +1,87 @@
+#include "lib/layouts/recognise.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "lib/layouts/engine_layout.h"
+#include "lib/mapping/document/glob.h"
+#include "lib/mapping/mapping.h"
+
+namespace shardtool::layouts {
+namespace {
+
+using Takes = std::function<bool(std::string_view)>;
+
+/// Tests for the names of tensors that a layout's files may have.
+std::vector<Takes> stored_names(const EngineLayout& layout) {
+  std::vector<Takes> names;
+  const mapping::Mapping tables(layout.documents);
+  for (const mapping::Document& document : tables.documents()) {
+    for (const auto& rule : document.read) names.push_back(mapping::glob_filter(rule.name.text()));
+    for (const auto& rule : document.store) names.push_back(mapping::glob_filter(rule.name.text()));
+  }
+  for (const std::string& glob : layout.left_out) names.push_back(mapping::glob_filter(glob));
+  return names;
+}
+
+bool takes(const std::vector<Takes>& any, const std::string& name) {
+  return std::ranges::any_of(any, [&name](const Takes& one) { return one(name); });
+}
+
+std::string without_ending(const std::string& name) {
+  return name.substr(0, name.rfind('.'));
+}
+
+/// Regular expression of a file name's pattern, without its ending: a number for every field.
+std::string regex_of(const std::string& name) {
+  std::string pattern = RE2::QuoteMeta(without_ending(name));
+  RE2::GlobalReplace(&pattern, R"(\\\{.*?\\\})", "[0-9]+");
+  return pattern;
+}
+
+/// Newest layouts of each name that are read without a manifest.
+template <typename Is>
+std::vector<std::string> read_layouts(const Is& is) {
+  std::vector<std::string> found;
+  const std::vector<std::string> read = read_layout_names();
+  for (const EngineLayout& layout : engine_layouts()) {
+    if (std::ranges::count(read, layout.name) == 0) continue;
+    if (std::ranges::count(found, layout.name) == 0 && is(layout)) found.push_back(layout.name);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::string> layouts_with_tensors(std::span<const std::string> tensors) {
+  return read_layouts([tensors](const EngineLayout& layout) {
+    const std::vector<Takes> names = stored_names(layout);
+    const auto known = std::ranges::count_if(
+        tensors, [&names](const std::string& tensor) { return takes(names, tensor); });
+    return 2 * known > std::ssize(tensors);
+  });
+}
+
+std::vector<std::string> layouts_with_files(std::span<const std::string> files) {
+  return read_layouts([files](const EngineLayout& layout) {
+    return std::ranges::any_of(layout.files, [files](const FileNames& names) {
+      const RE2 pattern(regex_of(names.pattern));
+      return !files.empty() && std::ranges::all_of(files, [&pattern](const std::string& file) {
+        return RE2::FullMatch(without_ending(file), pattern);
+      });
+    });
+  });
+}
+
+std::string advice_to_name(std::span<const std::string> layouts, std::string_view path) {
+  std::vector<std::string> locations;
+  for (const std::string& layout : layouts) locations.push_back(fmt::format("{}:{}", layout, path));
+  return fmt::format("the names are those of {}: give {}", fmt::join(layouts, " or "),
+                     fmt::join(locations, " or "));
+}
+
+}  // namespace shardtool::layouts

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardtool::layouts {
+
+/// Names of the layouts of read_layout_names() in whose files most of these tensors may be. Several
+/// tools may give the same names.
+std::vector<std::string> layouts_with_tensors(std::span<const std::string> tensors);
+
+/// Names of the layouts of read_layout_names() that name files so, whatever their
+/// ending is. Empty without files.
+std::vector<std::string> layouts_with_files(std::span<const std::string> files);
+
+/// Returns the advice to name one of these layouts in front of a path: "the names are those of
+/// meta: give meta:PATH".
+std::string advice_to_name(std::span<const std::string> layouts, std::string_view path);
+
+}  // namespace shardtool::layouts

@@ -1,0 +1,16 @@
+# A mapping whose rules of "read" take fused tensors apart, and one whose rules of "store" put them together again.
+"$golden_model" phi3 phi3 > out
+mapping=$samples/mappings/phi3-as-llama-tp2.json
+shardtool inspect phi3 -m "$mapping" --filter '**.layers.0.**proj.weight' --query name,shape,rule
+shardtool -q split phi3 -o parts -m "$mapping"
+shardtool diff phi3 parts
+shardtool -q merge parts -o llama
+shardtool inspect llama --filter '**.layers.1.**proj.weight' --query name,shape
+cat > fuse.json <<'EOF'
+{"version": 1, "extends": ["preset:llama"], "mesh": [{"axis": "tp", "size": 1}],
+ "store": [{"name": "**.qkv_proj.weight", "of": ["**.q_proj.weight", "**.k_proj.weight", "**.v_proj.weight"]},
+           {"name": "**.gate_up_proj.weight", "of": ["**.gate_proj.weight", "**.up_proj.weight"]}]}
+EOF
+shardtool -q split llama -o fused -m fuse.json
+rm fused/manifest.json
+shardtool diff phi3 fused

@@ -1,0 +1,138 @@
+// A checkpoint with fused tensors is the one without them that a mapping's rules of "read" show.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <rapidcheck.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "lib/api/diff.h"
+#include "lib/api/transform.h"
+#include "tests/layouts/tables.h"
+#include "tests/support/checkpoint_files.h"
+#include "tests/support/generators.h"
+#include "tests/support/temp_folder.h"
+
+namespace shardtool::layouts {
+namespace {
+
+using nlohmann::json;
+using test::TempFolder;
+using test::Tensors;
+
+/// A fused tensor: its parts of `sizes` follow each other in each of `groups` along `axis`, of
+/// `outer` rows before it and `inner` columns behind it.
+struct Fused {
+  std::vector<i64> shares;
+  i64 unit = 1;  ///< a part has share * groups * unit indices
+  i64 groups = 1;
+  i64 axis = 0;
+  i64 other = 1;  ///< extent of the other axis
+  i64 tp = 1;
+
+  i64 size(size_t part) const { return shares[part] * groups * unit; }
+  Shape shape(i64 along) const { return axis == 0 ? Shape{along, other} : Shape{other, along}; }
+};
+
+Fused any_fused() {
+  Fused fused;
+  const i64 parts = *gen::between(2, 4);
+  for (i64 part = 0; part < parts; ++part) fused.shares.push_back(*gen::between(1, 3));
+  fused.unit = *gen::between(1, 3);
+  fused.groups = *gen::between(1, 3);
+  fused.axis = *gen::between(0, 1);
+  fused.other = *gen::between(1, 4);
+  fused.tp = *gen::between(1, 2);
+  return fused;
+}
+
+std::string part_name(size_t part) {
+  return fmt::format("part{}", part);
+}
+
+Tensors parts_of(const Fused& fused) {
+  Tensors parts;
+  for (size_t part = 0; part < fused.shares.size(); ++part) {
+    const std::string name = part_name(part);
+    parts[name] = test::numbered_tensor(name, Dtype::kI16, fused.shape(fused.size(part)));
+  }
+  return parts;
+}
+
+/// Fuses the parts element by element.
+Tensors fuse(const Fused& fused, const Tensors& parts) {
+  constexpr i64 kWidth = 2;
+  i64 whole = 0;
+  for (size_t part = 0; part < fused.shares.size(); ++part) whole += fused.size(part);
+  test::Tensor result = test::numbered_tensor("all", Dtype::kI16, fused.shape(whole));
+  i64 to = 0;
+  for (i64 group = 0; group < fused.groups; ++group) {
+    for (size_t part = 0; part < fused.shares.size(); ++part) {
+      const test::Tensor& from = parts.at(part_name(part));
+      const i64 in_group = fused.size(part) / fused.groups;
+      for (i64 k = 0; k < in_group; ++k, ++to) {
+        for (i64 o = 0; o < fused.other; ++o) {
+          const i64 at = group * in_group + k;
+          const i64 source = fused.axis == 0 ? at * fused.other + o : o * fused.size(part) + at;
+          const i64 target = fused.axis == 0 ? to * fused.other + o : o * whole + to;
+          std::copy_n(from.bytes.begin() + source * kWidth, kWidth,
+                      result.bytes.begin() + target * kWidth);
+        }
+      }
+    }
+  }
+  return {{"all", result}};
+}
+
+json mapping_of(const Fused& fused) {
+  json rule = {{"name", "all"}, {"axis", fused.axis}, {"groups", fused.groups}};
+  json rules = json::array();
+  for (size_t part = 0; part < fused.shares.size(); ++part) {
+    rule["of"].push_back(part_name(part));
+    rule["shares"].push_back(fused.shares[part]);
+    rules.push_back({{"match", part_name(part)},
+                     {"strategy", {{"type", "axiswise"}, {"axis", fused.axis}, {"over", "tp"}}}});
+  }
+  return {{"version", 1},
+          {"mesh", {{{"axis", "tp"}, {"size", fused.tp}}}},
+          {"read", {rule}},
+          {"rules", rules}};
+}
+
+}  // namespace
+
+TEST_CASE("parts that were fused along any axis and in groups are split, merged and compared") {
+  CHECK(rc::check([] {
+    const Fused fused = any_fused();
+    const TempFolder folder;
+    const Tensors parts = parts_of(fused);
+    test::write_checkpoint(folder / "fused", fuse(fused, parts));
+    folder.write("mapping.json", mapping_of(fused).dump());
+    api::SplitOptions split;
+    split.source = folder / "fused";
+    split.mapping.path = folder / "mapping.json";
+    split.mapping.allow_empty_shards = true;
+    split.write.output = folder / "out";
+    api::split(split);
+    api::MergeOptions merge;
+    merge.sources = {folder / "out"};
+    merge.write.output = folder / "merged";
+    api::merge(merge);
+    RC_ASSERT(test::rows_of(test::read_tensors(folder / "merged", "model")) ==
+              test::rows_of(parts));
+    api::DiffOptions diff;
+    diff.a = folder / "fused";
+    diff.b = folder / "out";
+    RC_ASSERT(api::diff(diff).equal);
+    std::swap(diff.a, diff.b);
+    RC_ASSERT(api::diff(diff).equal);
+    diff.a = folder / "fused";
+    diff.b = folder / "merged";
+    RC_ASSERT(api::diff(diff).equal);
+    std::filesystem::remove(folder / "merged/manifest.json");
+    RC_ASSERT(!api::diff(diff).equal);  // nothing says how the parts were fused
+  }));
+}
+
+}  // namespace shardtool::layouts
