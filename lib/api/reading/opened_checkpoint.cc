@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
