@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "lib/api/mapping/mapping_choice.h"
-#include "lib/api/transfer/sources/chunk_source.h"
 #include "lib/api/transfer/sources/foreign_checkpoint.h"
 #include "lib/api/transfer/sources/rank_source.h"
 #include "lib/api/transfer/sources/stored_data.h"
+#include "lib/api/transfer/sources/unfused_source.h"
 #include "lib/api/transfer/target_layout.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -208,7 +208,7 @@ LogicalCheckpoint open_by_read_rules(const LayoutSource& source,
     refuse_copies(stored);
   }
   const mapping::Mapping rules(documents_for(layout, model));
-  LogicalCheckpoint read = unstacked(std::move(stored), rules, model, &layout);
+  LogicalCheckpoint read = unfused(std::move(stored), rules, model, &layout);
   if (config) require_of_config(read, *config, config_file);
   return read;
 }

@@ -4,13 +4,13 @@
 
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/mapping/recorded_mapping.h"
-#include "lib/api/transfer/sources/chunk_source.h"
+#include "lib/api/transfer/sources/unfused_source.h"
 #include "lib/api/transfer/sources/whole_model.h"
 #include "lib/base/error.h"
 #include "lib/format/folder_listing.h"
 #include "lib/layouts/recognise.h"
-#include "lib/store/reader.h"
 #include "lib/mapping/resolve/read_parts.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -20,7 +20,7 @@ LogicalCheckpoint read_by(const mapping::Mapping& mapping, const MappingChoice& 
                           LogicalCheckpoint opened) {
   if (opened.parts.front().manifest || mapping::ReadRules(mapping).empty()) return opened;
   const auto config = model_config(choice, opened);
-  return unstacked(std::move(opened), mapping, config ? &*config : nullptr, nullptr);
+  return unfused(std::move(opened), mapping, config ? &*config : nullptr, nullptr);
 }
 
 /// Opens what the files say, with advice where only a layout says how they belong together.

@@ -26,7 +26,7 @@ LogicalCheckpoint open_logical(const std::vector<std::string>& locations,
 
 /// Shows the tensors that a checkpoint has by the rules of "read" of the chosen mapping file, if
 /// any; one with a manifest has its tensors already. Throws the errors of load_mapping and
-/// unstacked.
+/// unfused.
 LogicalCheckpoint read_as_chosen(LogicalCheckpoint opened, const MappingChoice& choice);
 
 /// The same with the mapping that the manifest of another checkpoint records, if it has one.

@@ -1,4 +1,4 @@
-#include "lib/api/transfer/sources/chunk_source.h"
+#include "lib/api/transfer/sources/unfused_source.h"
 
 #include <fmt/format.h>
 
@@ -19,10 +19,10 @@ using index::AxisMap;
 using index::HolderSet;
 using index::Region;
 
-class Unstacking {
+class Unfusing {
  public:
-  Unstacking(const LogicalCheckpoint& stored, const mapping::Mapping& mapping,
-             const mapping::ModelConfig* config, const layouts::EngineLayout* layout)
+  Unfusing(const LogicalCheckpoint& stored, const mapping::Mapping& mapping,
+           const mapping::ModelConfig* config, const layouts::EngineLayout* layout)
       : stored_(stored), rules_(mapping), config_(config), layout_(layout) {
     if (layout == nullptr) return;
     for (const std::string& glob : layout->left_out)
@@ -143,11 +143,10 @@ void warn_of_left_out(const std::vector<std::string>& names, LogicalCheckpoint& 
        "", format::Oddity::kOtherEntry});
 }
 
-LogicalCheckpoint unstacked(LogicalCheckpoint stored, const mapping::Mapping& mapping,
-                            const mapping::ModelConfig* config,
-                            const layouts::EngineLayout* layout) {
+LogicalCheckpoint unfused(LogicalCheckpoint stored, const mapping::Mapping& mapping,
+                          const mapping::ModelConfig* config, const layouts::EngineLayout* layout) {
   std::vector<std::string> left_out;
-  stored.tensors = Unstacking(stored, mapping, config, layout).run(left_out);
+  stored.tensors = Unfusing(stored, mapping, config, layout).run(left_out);
   if (layout == nullptr) return stored;
   std::erase_if(stored.parts.front().side_files, [layout](const std::string& name) {
     return std::ranges::find(layout->own_files, name) != layout->own_files.end();
