@@ -13,6 +13,7 @@
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/generators.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/throws.h"
 
 namespace shardtool::layouts {
 namespace {
@@ -133,6 +134,40 @@ TEST_CASE("parts that were fused along any axis and in groups are split, merged 
     std::filesystem::remove(folder / "merged/manifest.json");
     RC_ASSERT(!api::diff(diff).equal);  // nothing says how the parts were fused
   }));
+}
+
+TEST_CASE("tensors that their rule cannot take apart are refused") {
+  const auto code = [](const json& rule, const Shape& shape) {
+    const TempFolder folder;
+    test::write_checkpoint(folder / "fused",
+                           {{"all", test::numbered_tensor("all", Dtype::kI16, shape)}});
+    const json mapping = {{"version", 1}, {"read", {rule}}, {"unknown", "replicate"}};
+    folder.write("mapping.json", mapping.dump());
+    api::SplitOptions split;
+    split.source = folder / "fused";
+    split.mapping.path = folder / "mapping.json";
+    split.mapping.mesh = mesh::Mesh({{"tp", 1}});
+    split.write.output = folder / "out";
+    const auto error = testing::error_of([&] { api::split(split); });
+    return error ? std::string(error->id()) : "none";
+  };
+  const auto id = [](ErrorCode of) { return std::string(error_info(of).id); };
+  const json halves = {{"name", "all"}, {"of", {"a", "b"}}};
+  CHECK(code(halves, {4}) == "none");
+  CHECK(code(halves, {3}) == id(ErrorCode::kShapeMismatch));
+  CHECK(code(halves, {}) == id(ErrorCode::kShapeMismatch));
+  const auto with = [](json rule, const std::string& key, const json& value) {
+    rule[key] = value;
+    return rule;
+  };
+  CHECK(code(with(halves, "axis", 1), {4}) == id(ErrorCode::kShapeMismatch));
+  CHECK(code(with(halves, "groups", 4), {4}) == id(ErrorCode::kShapeMismatch));
+  CHECK(code(with(halves, "groups", i64{1} << 40), {i64{1} << 41, 0}) == id(ErrorCode::kLimit));
+  CHECK(code({{"name", "all"}, {"of", "a"}, {"interleaved", 1}}, {i64{1} << 41, 0}) ==
+        id(ErrorCode::kLimit));
+  CHECK(code({{"name", "all"}, {"of", "a.<n>"}, {"stacked", "n"}}, {i64{1} << 41, 0}) ==
+        id(ErrorCode::kLimit));
+  CHECK(code({{"name", "all"}, {"of", "a.<n>"}, {"stacked", "n"}}, {2, 0}) == "none");
 }
 
 }  // namespace shardtool::layouts

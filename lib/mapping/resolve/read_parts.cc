@@ -17,8 +17,9 @@ using index::Piece;
 /// Value of a size, which knows config.json only.
 i64 value_of(const SizeExpression& size, const ReadRule& rule, const ModelConfig* config) {
   return evaluate(size, {config, [&rule](const std::string& axis) -> i64 {
-                           throw Error(ErrorCode::kSizeExpression,
-                                       fmt::format("a rule of \"read\" does not know axes.{}", axis))
+                           throw Error(
+                               ErrorCode::kSizeExpression,
+                               fmt::format("a rule of \"read\" does not know axes.{}", axis))
                                .at(rule.place)
                                .help("write the size with values of config.json");
                          }});
@@ -55,6 +56,17 @@ Error uneven_parts(const ReadRule& rule, i64 extent, i64 by) {
       .help("check that config.json is that of the checkpoint");
 }
 
+/// Limits the runs of neighbouring indices: an axis of a tensor without elements may have any size.
+void require_few_runs(const ReadRule& rule, i64 runs) {
+  constexpr i64 kMostRuns = 1 << 24;
+  if (runs <= kMostRuns) return;
+  throw Error(ErrorCode::kLimit,
+              fmt::format("'{}' would be read in too many runs of indices", rule.name.text()))
+      .at(rule.place)
+      .note("found", fmt::format("{}", runs))
+      .note("expected", fmt::format("at most {}", kMostRuns));
+}
+
 /// Indices of a part: in each group, `size` indices from `begin` on.
 AxisMap part_of_groups(i64 extent, i64 groups, i64 begin, i64 size) {
   std::vector<Piece> pieces;
@@ -69,6 +81,7 @@ AxisMap in_halves(const ReadRule& rule, i64 extent, const ModelConfig* config) {
   if (!rule.interleaved) return AxisMap::identity(extent);
   const i64 heads = value_of(*rule.interleaved, rule, config);
   if (extent % (2 * heads) != 0) throw uneven_parts(rule, extent, 2 * heads);
+  require_few_runs(rule, extent);
   return index::interleaving(extent, extent / heads);
 }
 
@@ -112,6 +125,7 @@ std::vector<PartPlace> parts_at(const ReadRules::Match& match,
   }
   const std::vector<i64> shares = shares_of(rule, config);
   const i64 groups = rule.groups ? value_of(*rule.groups, rule, config) : 1;
+  require_few_runs(rule, groups);
   const i64 all = std::accumulate(shares.begin(), shares.end(), i64{0});
   if (extent % all != 0) throw uneven_parts(rule, extent, all);
   std::vector<PartPlace> parts;
@@ -120,8 +134,8 @@ std::vector<PartPlace> parts_at(const ReadRules::Match& match,
     const i64 whole = extent / all * shares[part];
     if (whole % groups != 0) throw uneven_parts(rule, whole, groups);
     const i64 size = whole / groups;
-    parts.push_back({fill(rule.of[part], match, stacked_index),
-                     part_of_groups(extent, groups, begin, size)});
+    parts.push_back(
+        {fill(rule.of[part], match, stacked_index), part_of_groups(extent, groups, begin, size)});
     begin += size;
   }
   return parts;

@@ -44,8 +44,8 @@ class ReadRules {
 
 /// The parts of a stored tensor, at one index of the stacked axes, whose axis with the parts has
 /// this extent (0 for a scalar, which is one part). Throws kSizeExpression and kConfig for sizes
-/// that config.json lacks, and kShapeMismatch for an extent that does not divide into the parts or
-/// heads.
+/// that config.json lacks, kShapeMismatch for an extent that does not divide into the parts or
+/// heads, and kLimit for more than 2^24 runs of indices.
 std::vector<PartPlace> parts_at(const ReadRules::Match& match, const std::vector<i64>& stacked_index,
                                 i64 extent, const ModelConfig* config);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <utility>
 
@@ -63,15 +64,34 @@ class Unfusing {
         .help("FOLDER#PREFIX reads only the tensors below a prefix, such as module of NeMo");
   }
 
+  static Error lacks_axis(const LogicalTensor& tensor, size_t axis) {
+    return Error(ErrorCode::kShapeMismatch, "a stored tensor lacks the axis that holds its parts")
+        .tensor(quote_for_message(tensor.spec.name))
+        .note("found", shardtool::to_string(tensor.spec.shape))
+        .note("expected", fmt::format("an axis {}", axis));
+  }
+
+  /// Number of indices of the stacked axes, which a tensor without elements may have any number of.
+  static i64 matrices(const LogicalTensor& tensor, const Shape& leading) {
+    constexpr i64 kMost = 1 << 20;
+    const i64 count = element_count(leading).value_or(INT64_MAX);
+    if (count <= kMost) return count;
+    throw Error(ErrorCode::kLimit, "a stored tensor has too many tensors along its leading axes")
+        .tensor(quote_for_message(tensor.spec.name))
+        .note("found", shardtool::to_string(tensor.spec.shape))
+        .note("expected", fmt::format("at most {}", kMost));
+  }
+
   /// Adds the parts at every index of the stacked axes.
   void add_parts(const LogicalTensor& tensor, const mapping::ReadRules::Match& match) {
     const size_t stacked = match.rule->stacked.size();
     const size_t axis = stacked + match.rule->axis;
     const Shape& shape = tensor.spec.shape;
+    if (shape.size() <= axis && match.rule->of.size() > 1) throw lacks_axis(tensor, axis);
     const i64 extent = shape.size() > axis ? shape[axis] : 0;
     std::vector<i64> at(stacked, 0);
     const Shape leading(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(stacked));
-    for (i64 count = element_count(leading).value_or(0); count > 0; --count) {
+    for (i64 count = matrices(tensor, leading); count > 0; --count) {
       for (const mapping::PartPlace& part : mapping::parts_at(match, at, extent, config_)) {
         found_.push_back(tensor_of(tensor, part, match.rule->axis, at));
       }
