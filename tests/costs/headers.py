@@ -93,8 +93,10 @@ def gpt_oss(c, form):
         w.plain(p + 'self_attn.sinks', [c['num_attention_heads']])
         w.plain(p + 'mlp.router.weight', [E, h]); w.plain(p + 'mlp.router.bias', [E])
         for n, o, j in (('gate_up', 2 * m, h), ('down', h, m)):
-            w.plain(f'{p}mlp.experts.{n}_proj_blocks', [E, o, j // 32, 16], 'U8')
-            w.plain(f'{p}mlp.experts.{n}_proj_scales', [E, o, j // 32], 'U8')
+            if form == 'bf16': w.plain(f'{p}mlp.experts.{n}_proj', [E, j, o])
+            else:
+                w.plain(f'{p}mlp.experts.{n}_proj_blocks', [E, o, j // 32, 16], 'U8')
+                w.plain(f'{p}mlp.experts.{n}_proj_scales', [E, o, j // 32], 'U8')
             w.plain(f'{p}mlp.experts.{n}_proj_bias', [E, o])
     return w.all
 def deepseek(c, form, root='model.', expert_form=None, head='lm_head.'):
@@ -121,11 +123,15 @@ def config(architecture, model_type, **sizes):
 LLAMA = dict(rms_norm_eps=1e-5, rope_theta=5e5, max_position_embeddings=131072, vocab_size=128256, head_dim=128, num_key_value_heads=8)
 MODELS = {
  'Llama-3.1-70B': (dense, config('LlamaForCausalLM', 'llama', hidden_size=8192, intermediate_size=28672, num_hidden_layers=80, num_attention_heads=64, **LLAMA)),
+ 'Llama-3.1-405B': (dense, config('LlamaForCausalLM', 'llama', hidden_size=16384, intermediate_size=53248, num_hidden_layers=126, num_attention_heads=128, **LLAMA)),
  'Llama-3.1-8B': (dense, config('LlamaForCausalLM', 'llama', hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32, **LLAMA)),
  'Qwen3-32B': (dense, config('Qwen3ForCausalLM', 'qwen3', hidden_size=5120, intermediate_size=25600, num_hidden_layers=64, num_attention_heads=64, num_key_value_heads=8, head_dim=128, vocab_size=151936, rms_norm_eps=1e-6, rope_theta=1e6)),
  'Qwen3-235B': (qwen3_moe, config('Qwen3MoeForCausalLM', 'qwen3_moe', hidden_size=4096, intermediate_size=12288, moe_intermediate_size=1536, num_experts=128, num_experts_per_tok=8, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[], num_hidden_layers=94, num_attention_heads=64, num_key_value_heads=4, head_dim=128, vocab_size=151936, rms_norm_eps=1e-6, rope_theta=1e6)),
+ 'Qwen3-30B': (qwen3_moe, config('Qwen3MoeForCausalLM', 'qwen3_moe', hidden_size=2048, intermediate_size=6144, moe_intermediate_size=768, num_experts=128, num_experts_per_tok=8, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[], num_hidden_layers=48, num_attention_heads=32, num_key_value_heads=4, head_dim=128, vocab_size=151936, rms_norm_eps=1e-6, rope_theta=1e6)),
  'MiniMax-M2.5': (minimax_m2, config('MiniMaxM2ForCausalLM', 'minimax_m2', hidden_size=3072, intermediate_size=1536, num_local_experts=256, num_experts_per_tok=8, num_hidden_layers=62, num_attention_heads=48, num_key_value_heads=8, head_dim=128, rotary_dim=64, vocab_size=200064, rms_norm_eps=1e-6, rope_theta=5e6)),
  'gpt-oss-120b': (gpt_oss, config('GptOssForCausalLM', 'gpt_oss', hidden_size=2880, intermediate_size=2880, num_local_experts=128, num_experts_per_tok=4, num_hidden_layers=36, num_attention_heads=64, num_key_value_heads=8, head_dim=64, vocab_size=201088, sliding_window=128, rms_norm_eps=1e-5, rope_theta=150000, attention_bias=True, swiglu_limit=7.0)),
+ 'gpt-oss-20b': (gpt_oss, config('GptOssForCausalLM', 'gpt_oss', hidden_size=2880, intermediate_size=2880, num_local_experts=32, num_experts_per_tok=4, num_hidden_layers=24, num_attention_heads=64, num_key_value_heads=8, head_dim=64, vocab_size=201088, sliding_window=128, rms_norm_eps=1e-5, rope_theta=150000, attention_bias=True, swiglu_limit=7.0)),
+ 'DeepSeek-V3': (lambda c, f: deepseek(c, 'bf16' if f == 'nvfp4' else f, expert_form=f), config('DeepseekV3ForCausalLM', 'deepseek_v3', hidden_size=7168, intermediate_size=18432, moe_intermediate_size=2048, n_routed_experts=256, n_shared_experts=1, num_experts_per_tok=8, num_hidden_layers=61, first_k_dense_replace=3, num_attention_heads=128, num_key_value_heads=128, q_lora_rank=1536, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, vocab_size=129280, rms_norm_eps=1e-6, rope_theta=10000.0, n_group=8, topk_group=4, norm_topk_prob=True, routed_scaling_factor=2.5, scoring_func='sigmoid', topk_method='noaux_tc')),
  'Kimi-K2.5': (lambda c, f: deepseek(c, 'bf16' if f == 'int4' else f, 'language_model.model.', f, 'language_model.lm_head.'), dict(architectures=['KimiK25ForConditionalGeneration'], model_type='kimi_k25', torch_dtype='bfloat16', text_config=dict(model_type='kimi_k2', architectures=['DeepseekV3ForCausalLM'], hidden_size=7168, intermediate_size=18432, moe_intermediate_size=2048, n_routed_experts=384, n_shared_experts=1, num_experts_per_tok=8, num_hidden_layers=61, first_k_dense_replace=1, num_attention_heads=64, num_key_value_heads=64, q_lora_rank=1536, kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, vocab_size=163840, rms_norm_eps=1e-5, rope_theta=50000.0, hidden_act='silu', n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.827, scoring_func='sigmoid', topk_method='noaux_tc', tie_word_embeddings=False, torch_dtype='bfloat16'))),
 }
 def write_model(name, form, folder):

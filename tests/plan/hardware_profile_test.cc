@@ -37,7 +37,7 @@ std::string message_of(const std::string& text) {
 TEST_CASE(
     "every built-in profile decodes, is sorted by name, and says where its numbers come from") {
   const auto names = plan::profile_names();
-  CHECK(names.size() == 15);
+  CHECK(names.size() == 17);
   CHECK(std::is_sorted(names.begin(), names.end()));
   for (const std::string& name : names) {
     CAPTURE(name);
@@ -58,6 +58,8 @@ TEST_CASE("a profile's units are decimal, except what says GiB") {
   CHECK_FALSE(find_profile("a100-80-sxm").rates.fp8_tflops);
   CHECK(h200.domain() == 8);
   CHECK(find_profile("gb200-nvl72").domain() == 72);
+  CHECK(find_profile("gb300-nvl72").memory_bytes == 288'000'000'000);
+  CHECK(find_profile("rtx-pro-6000").rates.fp4_tflops == 1871.2);
   CHECK(std::get<plan::Torus>(find_profile("tpu-v5p").fabric).axes == 3);
 }
 
