@@ -217,7 +217,7 @@ void Sum::add(const PricedLayer& priced, const Layer& layer, const Phase& all, P
     ops::Pricing pricing{model_,       reads_,
                          step,         phase,
                          tokens,       of_step(step, all).tokens,
-                         layer.number, workload_.kv_cache_bits,
+                         layer.number, workload_.kv_cache_bits, bits(workload_.activations),
                          price.amounts};
     const Op& op = *step.op->op;
     op.row->price(op, pricing);

@@ -31,7 +31,7 @@ Roofline roofline(const Amounts& amounts, const plan::HardwareProfile& profile, 
   const double bytes_per_us = profile.memory_gb_per_s * 1e3 * profile.memory_efficiency;
   const double bytes = amounts.weight_bytes + (kNarrowTime - 1) * unpacked_bytes(amounts, profile);
   const double weights_us = bytes / bytes_per_us;
-  const double cache_us = amounts.cache_bytes / bytes_per_us;
+  const double values_us = (amounts.cache_bytes + amounts.activation_bytes) / bytes_per_us;
   double most_us = 0;
   for (const plan::Arithmetic kind : plan::kArithmetics) {
     const double flops_per_us = profile.rates.tflops(kind) * 1e6 * profile.compute_efficiency;
@@ -41,10 +41,10 @@ Roofline roofline(const Amounts& amounts, const plan::HardwareProfile& profile, 
     most_us = us;
     roof.arithmetic = profile.rates.has(kind) ? kind : plan::Arithmetic::kBf16;
   }
-  roof.memory_us = weights_us + cache_us;
+  roof.memory_us = weights_us + values_us;
   roof.comm_us = comm_us;
   roof.launch_us = static_cast<double>(amounts.launches) * profile.launch_us;
-  roof.step_us = comm_us + roof.launch_us + cache_us + std::max(roof.compute_us, weights_us);
+  roof.step_us = comm_us + roof.launch_us + values_us + std::max(roof.compute_us, weights_us);
   const std::array<std::pair<double, Roofline::Bound>, 4> parts{
       {{roof.memory_us, Roofline::Bound::kMemory},
        {roof.comm_us, Roofline::Bound::kComm},

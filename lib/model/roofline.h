@@ -11,11 +11,12 @@ using ops::Amounts;
 
 /// A lower bound of the time. Each part runs at its full rate; parts that depend on each other run
 /// one after another.
-///     step = comm + launches + cache / bandwidth + max(flops / rate, weights / bandwidth)
+///     step = comm + launches + (cache + activations) / bandwidth
+///            + max(flops / rate, weights / bandwidth)
 struct Roofline {
   enum class Bound { kCompute, kMemory, kComm, kLaunch };
   double compute_us = 0;
-  double memory_us = 0;  ///< reading weights and cache
+  double memory_us = 0;  ///< reading weights and cache, reading and writing activations
   double comm_us = 0;
   double launch_us = 0;  ///< launches of all ops
   double step_us = 0;

@@ -17,6 +17,9 @@ struct Amounts {
   double narrow_bytes = 0;  ///< part of weight_bytes: weights of less than 8 bits, but for the next
   double fp4_expert_bytes = 0;  ///< part of weight_bytes: experts' weights in fp4
   double cache_bytes = 0;       ///< bytes of caches read
+  /// Bytes of activations that kernels without products read and write. Products read and write
+  /// theirs while they compute.
+  double activation_bytes = 0;
   /// Number of products (those of one value count once), attentions, norms and look-ups, and four
   /// of experts. Elementwise ops are fused with these.
   i64 launches = 0;

@@ -32,8 +32,8 @@ constexpr Body<N> body_of() {
 }
 
 /// Returns the row of ops T, from the functions in T's header. A header may omit check (any widths
-/// fit), inputs and outputs (`operands`, one), price (the products of the op's weights),
-/// is_launched (part of another op's launch) and apply.
+/// fit), inputs and outputs (`operands`, one), price (the products of the op's weights, and the
+/// values of an op with a body), is_launched (part of another op's launch) and apply.
 template <class T, void (*kDecode)(T&, OpDecoder&) = &decode>
 constexpr OpKind row(std::string_view name, Operands operands = {}, std::string_view title = {}) {
   OpKind row{};
@@ -60,6 +60,7 @@ constexpr OpKind row(std::string_view name, Operands operands = {}, std::string_
       price(as<T>(op), pricing);
     } else {
       pricing.add_products();
+      if constexpr (body_of<T, double>() != nullptr) pricing.add_values();
     }
   };
   row.is_launched = [](const Op& op) {

@@ -30,6 +30,7 @@ struct Work {
   i64 input_elements = 0;   ///< elements of the first input
   i64 output_elements = 0;  ///< elements of the first output
   i64 cache_elements = 0;   ///< cached elements per position on the device, for an attention
+  i64 experts = 0;          ///< experts of which the device has weights
 };
 
 /// The placement of one value of a layer.

@@ -34,6 +34,11 @@ double Pricing::weight_bytes() const {
   return static_cast<double>(step.work.weight_elements) * read().bits / 8;
 }
 
+void Pricing::add_values() {
+  const i64 each = step.work.input_elements + step.work.output_elements;
+  add_values(static_cast<double>(tokens) * static_cast<double>(each));
+}
+
 void Pricing::add_products(i64 times) {
   const auto n = static_cast<double>(tokens);
   add_flops(arithmetic(), 2 * n * static_cast<double>(times * step.work.weight_elements));

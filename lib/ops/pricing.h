@@ -40,7 +40,8 @@ struct Pricing {
   i64 tokens;      ///< tokens that the device computes
   i64 all_tokens;  ///< tokens of all devices
   i64 layer;
-  i64 kv_cache_bits;  ///< bits per element
+  i64 kv_cache_bits;    ///< bits per element
+  i64 activation_bits;  ///< the same of values
   Amounts& sum;
 
   /// The cost of the op's weights, which is that of the first one.
@@ -53,6 +54,13 @@ struct Pricing {
   bool is_narrow() const { return read().bits < 8; }
   /// Adds one read of the weights, and `times` products with them per token.
   void add_products(i64 times = 1);
+  /// Adds one read or write of so many elements.
+  void add_values(double elements) {
+    sum.activation_bytes += elements * static_cast<double>(activation_bits) / 8;
+  }
+  /// Adds a read of the first input, and a write of the first output. The other inputs of an op are
+  /// in registers, where the ops that made them left them.
+  void add_values();
 };
 
 }  // namespace shardtool::ops

@@ -16,13 +16,13 @@ Service service_of(const ServiceLoad& load, i64 running, const PassTimes& times,
   service.later_tokens = load.answer_len - 1;
   service.step_us = times.step_us;
   service.host_us = overheads.sequence_us * sequences / stages;
-  service.others_us = overheads.others_factor * (sequences - 1) * each / tokens;
+  service.others_us = (sequences - 1) * each / tokens;
   service.tpot_us = service.step_us + service.host_us + service.others_us;
   service.request_us = overheads.request_us;
   service.prompt_us = overheads.prompt_factor * times.prompts_us;
   if (times.has_experts) service.prompt_us *= overheads.experts_factor;
   // The later tokens of a short answer meet few of the prompts that it must wait for.
-  const double before = std::max(overheads.burst / 2, overheads.others_factor / tokens);
+  const double before = std::max(overheads.burst / 2, 1 / tokens);
   service.turn_us = times.step_us / 2 + before * (sequences - 1) * each;
   service.ttft_us = service.request_us + service.prompt_us + service.turn_us;
   service.tokens_per_s = sequences * tokens / service.answer_us() * kUsPerSecond;

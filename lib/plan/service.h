@@ -27,12 +27,11 @@ struct PassTimes {
 /// TensorRT-LLM, vLLM and SGLang together; n rows of a setup weigh as the root of n. Constants per
 /// engine were better on seen groups and worse on unseen ones.
 struct EngineOverheads {
-  double sequence_us = 8;       ///< per step and sequence: scheduling, sampling, detokenising
-  double request_us = 10'000;   ///< per request: from the client to its prompt and back
-  double prompt_factor = 2;     ///< time to a client's own first token, in passes over its prompt
-  double burst = 0.2;           ///< prompts that arrive together, as a fraction of all clients'
-  double others_factor = 1.15;  ///< time that others' prompts take from an answer, in their passes
-  double launch_factor = 1.2;   ///< gaps between the kernels of a step, in the profile's launches
+  double sequence_us = 5;      ///< per step and sequence: scheduling, sampling, detokenising
+  double request_us = 10'000;  ///< per request: from the client to its prompt and back
+  double prompt_factor = 1.8;  ///< time to a client's own first token, in passes over its prompt
+  double burst = 0.18;         ///< prompts that arrive together, as a fraction of all clients'
+  double launch_factor = 1.2;  ///< gaps between the kernels of a step, in the profile's launches
   /// Own prompt with experts, in those without: a single prompt gives each expert few tokens, and
   /// kernels that distribute and gather them are not in its pass.
   double experts_factor = 1.5;
@@ -62,10 +61,10 @@ struct Service {
 
 /// Computes the service of `running` sequences, at most load.concurrency, for which `times` holds.
 ///
-///     tpot = step + sequence running / stages + others_factor (running - 1) p / answer_len
+///     tpot = step + sequence running / stages + (running - 1) p / answer_len
 ///     ttft = request + prompt_factor prompts + step / 2 + before p (running - 1) + queue
 ///            (with experts prompt_factor experts_factor)
-///     with p = prompts / (together stages), before = max(burst / 2, others_factor / answer_len)
+///     with p = prompts / (together stages), before = max(burst / 2, 1 / answer_len)
 ///
 /// `times` has launch_factor already. In the time of an answer every other running client sends one
 /// prompt: of n tokens n - 1 wait for their part of these, and the first one waits for the rest. A

@@ -371,6 +371,21 @@ TEST_CASE("one token reads the experts that it chose, many tokens read nearly al
   }
 }
 
+TEST_CASE("activations take their time beside products, which hide the reads of weights alone") {
+  plan::HardwareProfile profile;
+  profile.rates.bf16_tflops = 1;
+  profile.memory_gb_per_s = 1;
+  model::Amounts amounts;
+  amounts.flops.front() = 5e9;
+  amounts.weight_bytes = 1e6;
+  const auto before = model::roofline(amounts, profile, 0);
+  amounts.activation_bytes = 2e6;
+  const auto after = model::roofline(amounts, profile, 0);
+  CHECK(before.step_us == before.compute_us);
+  CHECK(after.step_us == Approx(before.step_us + 2000));
+  CHECK(after.memory_us == Approx(before.memory_us + 2000));
+}
+
 TEST_CASE("narrow weights take longer than their bytes, but for experts that a device multiplies") {
   const auto memory_us = [](bool has_fp4, const model::Amounts& amounts) {
     plan::HardwareProfile profile;
@@ -388,6 +403,34 @@ TEST_CASE("narrow weights take longer than their bytes, but for experts that a d
   amounts.narrow_bytes = amounts.fp4_expert_bytes;
   amounts.fp4_expert_bytes = 0;
   CHECK(memory_us(true, amounts) == 1.5 * plain);
+}
+
+TEST_CASE(
+    "kernels without products read and write values of all tokens, of the device's features") {
+  const auto bytes = [](const char* mesh, i64 tokens) {
+    const auto price = price_of(model::llama_3_8b(), mesh, {.prompt_len = tokens, .context = 64});
+    return price.prefill.amounts.activation_bytes;
+  };
+  // In bf16, of 32 layers: two norms and two sums of 4,096 features, in and out; rotated queries
+  // and keys, 5,120; an activation and a product of 14,336. One more norm before the head.
+  constexpr double kNorms = 4 * 2 * 4096, kCut = 2 * (5120 + 2 * 14'336);
+  CHECK(bytes("tp=1", 1) == 2 * (32 * (kNorms + kCut) + 2 * 4096));
+  CHECK(bytes("tp=8", 1) == 2 * (32 * (kNorms + kCut / 8) + 2 * 4096));
+  CHECK(bytes("tp=2", 1000) - bytes("tp=2", 1) == 999 * 2 * 32 * (kNorms + kCut / 2));
+}
+
+TEST_CASE("devices of experts have the rows of tokens that chose these, or parts of all rows") {
+  const auto bytes = [](const char* mesh, i64 batch) {
+    return price_of("mixtral", mesh, {.batch = batch, .context = 64})
+        .decode.amounts.activation_bytes;
+  };
+  // Six sequences are the work of two on each of three devices, with all their rows.
+  CHECK(3 * bytes("ep=3", 6) == Approx(bytes("ep=1", 6)));
+  // Rows that are cut have all of 48 embedded features, twice for each of two layers and experts.
+  const double whole = bytes("tp=1", 6);
+  const double copies = 6 * 2.0 * 2 * 2 * 48 * 2;
+  CHECK(bytes("tp=2", 6) > whole / 2 + copies / 2);
+  CHECK(bytes("tp=2", 6) < whole);
 }
 
 TEST_CASE("products run at the rate of the weights' numbers, where the device has it") {

@@ -193,7 +193,20 @@ std::vector<plan::OpRow> rules(const Experts& /*op*/, const RuleSite& site) {
   return rows;
 }
 
+/// Returns the most experts of which a device has weights.
+i64 experts_of_device(const Experts& op, const Walk& walk, const BoundOp& bound) {
+  const BoundWeight& first = bound.weights.front();
+  std::vector<bool> among = dealt_by(walk.mesh(), first, walk.layouts());
+  if (!bound.form->per_expert) among = walk.cut_by(walk.layout_of(first), 0);
+  i64 devices = 1;
+  for (size_t a = 0; a < walk.axes(); ++a) {
+    if (among[a]) devices *= walk.mesh().axes()[a].size;
+  }
+  return ceil_div(walk.size(op.experts), devices);
+}
+
 Value place(const Experts& op, Walk& walk, const BoundOp& bound) {
+  walk.step().work.experts = experts_of_device(op, walk, bound);
   for (size_t i = 0; i < bound.op->in.size(); ++i) walk.make_whole(walk.in(bound, i));
   Value y = walk.whole(walk.size(op.embed));
   for (const BoundWeight& weight : bound.weights) {
@@ -227,6 +240,21 @@ double chosen_share(double share, double n) {
 /// Kernels beside one for all products: they sort tokens by expert, activate, and sum the results.
 constexpr i64 kMoreLaunches = 3;
 
+/// Adds the values of these kernels: tokens, copied to their experts; the matrices' outputs there,
+/// and what activations make of them; results, and their sums.
+void add_rows(const Experts& op, Pricing& pricing) {
+  const auto size = [&](const Dim& dim) { return static_cast<double>(pricing.model.size(dim)); };
+  const Work& work = pricing.step.work;
+  const auto here = static_cast<double>(work.experts);
+  const double matrices = pricing.step.op->form->order == Experts::Order::kUngated ? 2 : 3;
+  const double rows =
+      static_cast<double>(pricing.all_tokens) * size(op.top_k) * here / size(op.experts);
+  const double hidden =
+      static_cast<double>(work.weight_elements) / (here * matrices * size(op.embed));
+  pricing.add_values();
+  pricing.add_values(rows * (2 * size(op.embed) + matrices * hidden));
+}
+
 /// Every token chooses top_k experts. A device computes the chosen ones that it has, and reads each
 /// one that some token chose.
 void price(const Experts& op, Pricing& pricing) {
@@ -242,6 +270,7 @@ void price(const Experts& op, Pricing& pricing) {
   if (pricing.is_narrow())
     (is_fp4 ? pricing.sum.fp4_expert_bytes : pricing.sum.narrow_bytes) += bytes;
   pricing.sum.launches += kMoreLaunches;
+  add_rows(op, pricing);
 }
 
 bool is_launched(const Experts& /*op*/) {

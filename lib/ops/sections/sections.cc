@@ -95,6 +95,9 @@ std::vector<Value> place(const Split& op, Walk& walk, const BoundOp& bound) {
   return made;
 }
 
+/// Ops that use the value read it where it is.
+void price(const Split& /*op*/, Pricing& /*pricing*/) {}
+
 void decode(Join& op, OpDecoder& in) {
   in.finish({{"sections", [&op](const JsonValue& v) { op.sections = decode_dims(v); }},
              in.dim("heads", op.heads, false),
@@ -147,6 +150,9 @@ Value place(const Join& op, Walk& walk, const BoundOp& bound) {
   return y;
 }
 
+/// Ops that use the value read it where it is.
+void price(const Join& /*op*/, Pricing& /*pricing*/) {}
+
 void decode(OfLayer& op, OpDecoder& in) {
   in.finish({in.dim("size", op.size)});
 }
@@ -162,5 +168,8 @@ Value place(const OfLayer& op, Walk& walk, const BoundOp& bound) {
   for (AxisMap& map : y.features) map = index::section_of(map, walk.layer() * size, size);
   return y;
 }
+
+/// Ops that use the value read it where it is.
+void price(const OfLayer& /*op*/, Pricing& /*pricing*/) {}
 
 }  // namespace shardtool::ops

@@ -23,6 +23,7 @@ size_t outputs(const Split& op);
 void check(const Split& op, const Widths& widths);
 std::vector<plan::OpRow> rules(const Split& op, const RuleSite& site);
 std::vector<Value> place(const Split& op, Walk& walk, const BoundOp& bound);
+void price(const Split& op, Pricing& pricing);
 template <class N>
 std::vector<Part<N>> apply(const Split& op, const OpAt<N>& at);
 
@@ -40,6 +41,7 @@ Operands inputs(const Join& op, size_t given);
 void check(const Join& op, const Widths& widths);
 std::vector<plan::OpRow> rules(const Join& op, const RuleSite& site);
 Value place(const Join& op, Walk& walk, const BoundOp& bound);
+void price(const Join& op, Pricing& pricing);
 template <class N>
 Part<N> apply(const Join& op, const OpAt<N>& at);
 
@@ -51,6 +53,7 @@ struct OfLayer {
 void decode(OfLayer& op, OpDecoder& in);
 std::vector<plan::OpRow> rules(const OfLayer& op, const RuleSite& site);
 Value place(const OfLayer& op, Walk& walk, const BoundOp& bound);
+void price(const OfLayer& op, Pricing& pricing);
 template <class N>
 Part<N> apply(const OfLayer& op, const OpAt<N>& at);
 
