@@ -20,8 +20,8 @@ struct PricedLayer {
 };
 
 /// The passes of a model under one layout, for the prices of several workloads. Ranks fill the
-/// profile's domains in order. Products run at its rate for the weights' number type
-/// (ops::read_of). Without a profile there are no times.
+/// profile's domains as plan::group_along says. Products run at its rate for the weights' number
+/// type (ops::read_of). Without a profile there are no times.
 ///
 /// Along token_axes every device has its own sequences. It computes their attention, and sends
 /// every token to the devices of its experts and back, by an all_to_all each way among the expected

@@ -109,7 +109,11 @@ TEST_CASE("groups know how many domains they span") {
   CHECK(group("dp=2,tp=8", {{"dp"}, {"tp"}}, 8) == Group{16, 2});
   CHECK(group("tp=16", {{"tp", 1, 2}}, 8) == Group{2, 2});  // tp:(1)2: the halves
   CHECK(group("tp=16", {{"tp", 2, 8}}, 8) == Group{8, 1});  // tp:(2)8: inside one half
-  CHECK(group("dp=2,tp=6", {{"tp"}}, 8) == Group{6, 2});    // ranks 6 to 11 straddle
+  CHECK(group("dp=2,tp=6", {{"tp"}}, 8) == Group{6, 1});    // two devices of each domain idle
+  CHECK(group("dp=2,tp=6", {{"dp"}}, 8) == Group{2, 2});
+  CHECK(group("dp=7,tp=3", {{"dp"}}, 8) == Group{7, 4});  // two blocks in each
+  CHECK(group("tp=12", {{"tp"}}, 8) == Group{12, 2});     // no block fits: in order
+  CHECK(group("pp=8,ep=32", {{"ep"}}, 72) == Group{32, 1});
   CHECK(group("tp=8", {}, 8) == Group{1, 1});
 }
 

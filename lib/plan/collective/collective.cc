@@ -64,6 +64,16 @@ i64 group_of(const mesh::Mesh& mesh, const mesh::Over& over, i64 rank) {
   return outside;
 }
 
+/// Returns the devices of a domain that a mesh uses: whole blocks of its inner axes.
+i64 used_of_domain(const mesh::Mesh& mesh, i64 domain) {
+  i64 block = 1;
+  for (size_t a = mesh.axes().size(); a-- > 0;) {
+    if (block * mesh.axes()[a].size > domain) break;
+    block *= mesh.axes()[a].size;
+  }
+  return domain / block * block;
+}
+
 /// Probability that no expert of a token's `top_k` of `experts` is among `here` of them: C(experts
 /// - here, k) / C(experts, k), factor by factor.
 double none_among(i64 here, i64 experts, i64 top_k) {
@@ -91,10 +101,11 @@ std::optional<CollectiveOp> parse_collective_op(std::string_view name) {
 }
 
 Group group_along(const mesh::Mesh& mesh, const mesh::Over& over, i64 domain) {
+  const i64 used = used_of_domain(mesh, domain);
   std::vector<std::pair<i64, i64>> nodes_of_groups;
   nodes_of_groups.reserve(static_cast<size_t>(mesh.size()));
   for (i64 rank = 0; rank < mesh.size(); ++rank)
-    nodes_of_groups.emplace_back(group_of(mesh, over, rank), rank / domain);
+    nodes_of_groups.emplace_back(group_of(mesh, over, rank), rank / used);
   std::ranges::sort(nodes_of_groups);
   nodes_of_groups.erase(std::unique(nodes_of_groups.begin(), nodes_of_groups.end()),
                         nodes_of_groups.end());
