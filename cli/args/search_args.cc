@@ -1,6 +1,10 @@
 #include "cli/args/search_args.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "cli/args/emit_args.h"
@@ -8,6 +12,7 @@
 #include "cli/args/train_search_args.h"
 #include "lib/api/catalogue/graphs.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {
@@ -39,6 +44,23 @@ std::vector<Argument> pinned_arguments(MappingArgs& args) {
     }
   }
   return arguments;
+}
+
+/// Parses a list of types to which floats can be cast. Throws kUsage.
+std::vector<Dtype> dtypes_of(const std::string& text) {
+  constexpr std::pair<std::string_view, Dtype> kTypes[] = {
+      {"bf16", Dtype::kBF16}, {"f16", Dtype::kF16}, {"f32", Dtype::kF32}};
+  std::vector<Dtype> dtypes;
+  for (const std::string& word : words_of_list(text)) {
+    const auto found = std::ranges::find(kTypes, word, &std::pair<std::string_view, Dtype>::first);
+    if (found == std::end(kTypes)) {
+      throw Error(ErrorCode::kUsage, fmt::format("--dtype '{}' is not a list of bf16, f16 and f32",
+                                                 quote_for_message(word)))
+          .help("for example --dtype bf16");
+    }
+    dtypes.push_back(found->second);
+  }
+  return dtypes;
 }
 
 std::vector<Argument> goal_arguments(SearchArgs& args) {
@@ -133,7 +155,8 @@ api::SearchOptions to_search_options(const SearchArgs& args) {
   options.answer_len = count_or("--output-len", args.output_len, 1024);
   if (args.concurrency) options.concurrency = counts_of("--concurrency", *args.concurrency);
   if (args.request_rate) options.request_rate = number_or("--request-rate", args.request_rate, 0);
-  options.prefix_hit = number_or("--prefix-hit", args.prefix_hit, 0);
+  options.prefix_hit = number_or("--prefix-hit", args.workload.prefix_hit, 0);
+  if (args.dtype) options.dtypes = dtypes_of(*args.dtype);
   if (args.workload.kv_dtype) options.kv_dtypes = words_of_list(*args.workload.kv_dtype);
   options.objective = *plan::objective_named(args.objective.value_or("throughput"));
   options.from = args.from;
@@ -178,11 +201,12 @@ std::vector<Argument> search_arguments(SearchArgs& args) {
        .value = "N",
        .help = "tokens of an answer, default 1024",
        .target = &args.output_len},
-      {.name = "--prefix-hit",
-       .value = "SHARE",
-       .help = "share of a prompt's tokens, from 0 to below 1, that the cache has from earlier "
-               "prompts: a prefill computes the others; default 0",
-       .target = &args.prefix_hit},
+      prefix_hit_argument(args.workload),
+      {.name = "--dtype",
+       .value = "TYPE,...",
+       .help = "types to which the weights may be cast, too, as `split --dtype` does, and "
+               "`--dequantize` where they are quantised; bf16, f16, f32",
+       .target = &args.dtype},
   };
   append(arguments, goal_arguments(args));
   append(arguments, train_search_arguments(args));

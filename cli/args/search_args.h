@@ -34,7 +34,7 @@ struct SearchArgs {
   std::optional<std::string> output_len = {};
   std::optional<std::string> concurrency = {};
   std::optional<std::string> request_rate = {};
-  std::optional<std::string> prefix_hit = {};
+  std::optional<std::string> dtype = {};
   std::optional<std::string> objective = {};
   std::optional<std::string> ttft = {};
   std::optional<std::string> tpot = {};

@@ -31,7 +31,8 @@ void require_no_serving(const SearchArgs& args) {
   const std::pair<const char*, bool> kServing[] = {
       {"--concurrency", args.concurrency.has_value()},
       {"--request-rate", args.request_rate.has_value()},
-      {"--prefix-hit", args.prefix_hit.has_value()},
+      {"--prefix-hit", args.workload.prefix_hit.has_value()},
+      {"--dtype", args.dtype.has_value()},
       {"--prompt-len", args.workload.prompt_len.has_value()},
       {"--output-len", args.output_len.has_value()},
       {"--kv-dtype", args.workload.kv_dtype.has_value()},

@@ -52,6 +52,7 @@ api::Workload to_workload(const WorkloadArgs& args) {
   workload.batch = count_or("--batch", args.batch, workload.batch);
   workload.prompt_len = count_or("--prompt-len", args.prompt_len, 0);
   workload.context = count_or("--context", args.context, workload.prompt_len);
+  workload.prefix_hit = number_or("--prefix-hit", args.prefix_hit, 0);
   workload.kv_dtype = args.kv_dtype.value_or("");
   workload.block_tokens = count_or("--block-tokens", args.block_tokens, workload.block_tokens);
   return workload;
@@ -101,6 +102,15 @@ std::vector<Argument> budget_arguments(WorkloadArgs& args) {
   };
 }
 
+Argument prefix_hit_argument(WorkloadArgs& args) {
+  return {.name = "--prefix-hit",
+          .value = "SHARE",
+          .help =
+              "share of a prompt's tokens, from 0 to below 1, that the cache has from earlier "
+              "prompts: a prefill computes the others; default 0",
+          .target = &args.prefix_hit};
+}
+
 std::vector<Argument> cache_arguments(WorkloadArgs& args) {
   return {
       {.name = "--kv-dtype",
@@ -131,7 +141,9 @@ std::vector<Argument> workload_arguments(WorkloadArgs& args) {
        .value = "N",
        .help = "tokens that every sequence caches, its prompt among them, default --prompt-len",
        .target = &args.context},
+      prefix_hit_argument(args),
   };
+  arguments.back().advanced = true;
   append(arguments, budget_arguments(args));
   append(arguments, cache_arguments(args));
   return arguments;

@@ -14,6 +14,7 @@ struct WorkloadArgs {
   std::optional<std::string> batch = {};
   std::optional<std::string> prompt_len = {};
   std::optional<std::string> context = {};
+  std::optional<std::string> prefix_hit = {};
   std::optional<std::string> kv_dtype = {};
   std::optional<std::string> block_tokens = {};
   std::optional<std::string> budget = {};
@@ -42,6 +43,8 @@ void use_hardware(const std::string& name_or_file, const WorkloadArgs& args,
 
 /// Returns the flags of the memory of a device, and its price.
 std::vector<Argument> budget_arguments(WorkloadArgs& args);
+/// Returns the flag of the share of a prompt that is cached.
+Argument prefix_hit_argument(WorkloadArgs& args);
 /// Returns the flags of the cache.
 std::vector<Argument> cache_arguments(WorkloadArgs& args);
 /// Returns the flags of one batch, and those of the memory and the cache.

@@ -137,7 +137,10 @@ void print_cost(ReportWriter& out, const api::CostReport& cost) {
   const model::ReplicaWorkload& workload = cost.workload;
   if (workload.prompt_len > 1) {
     print_phase(out, "prefill",
-                fmt::format("{} x {}", workload.batch, plural(workload.prompt_len, "token")),
+                fmt::format("{} x {}{}", workload.batch, plural(workload.prompt_len, "token"),
+                            workload.cached > 0
+                                ? fmt::format(", {} of each cached", format_count(workload.cached))
+                                : ""),
                 cost.price->prefill);
   }
   print_phase(

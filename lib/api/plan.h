@@ -31,9 +31,13 @@ struct Workload {
   i64 context = 0;        ///< cached tokens per sequence; 0: no cache is counted
   std::string kv_dtype;   ///< "bf16", "fp8", ...; empty: the model's dtype
   i64 block_tokens = 16;  ///< block size of a paged cache
+  double prefix_hit = 0;  ///< share of a prompt's tokens that the cache has, from 0 to below 1
   /// Activations between matrices are cut by tokens over tp (Megatron's sequence parallelism).
   bool sequence_parallel = false;
 };
+/// Returns the tokens of a prompt that a cache has which has this share; a prefill computes at
+/// least one. Throws kUsage for a share below 0, or of 1 and above.
+i64 cached_tokens(double prefix_hit, i64 prompt_len);
 
 /// Resources of a device.
 struct DeviceBudget {

@@ -33,10 +33,19 @@ struct PinnedSizes {
   bool expert_parallel = false;  ///< true: only layouts with whole experts
 };
 
+/// A checkpoint as a search places it: as it is stored, or as `split --dtype` writes it.
+struct SearchedModel {
+  std::string source;
+  std::optional<Dtype> dtype = {};  ///< of all floats, with quantised weights unpacked to it
+
+  bool operator==(const SearchedModel&) const = default;
+};
+
 struct SearchOptions {
   /// Each of `sources` is a checkpoint of the same model, for example another quantisation. Uses
   /// the mapping, graph, device, hardware and sequence_parallel; hardware must be set.
   PlanOptions plan;
+  std::vector<Dtype> dtypes;  ///< to which the sources may be cast: bf16, f16, f32
   PinnedSizes pinned;
   std::vector<i64> devices;      ///< numbers of devices to choose from
   std::vector<i64> concurrency;  ///< numbers of clients to choose from
@@ -54,8 +63,10 @@ struct SearchOptions {
   /// Devices that may be lost: on those left some layout of the space must hold the load.
   i64 survive = 0;
 
-  /// Tokens of a prompt that the cache has; a prefill computes at least one.
-  i64 cached_tokens() const;
+  /// Every source as it is stored, followed by itself in each of `dtypes`.
+  std::vector<SearchedModel> models() const;
+  /// Tokens of a prompt that the cache has (api::cached_tokens).
+  i64 cached_tokens() const { return api::cached_tokens(prefix_hit, prompt_len); }
 };
 
 /// The move of the weights from today's layout to another, directly between devices. Caches do not
@@ -97,7 +108,7 @@ inline constexpr TimePart<AnswerParts> kAnswerParts[] = {
 
 /// A layout with a number of clients.
 struct ServingRow {
-  size_t source = 0;  ///< index into SearchOptions::plan.sources
+  SearchedModel model;
   ServingLayout layout;
   std::string kv_dtype;  ///< empty: the model's own
   bool sequence_parallel = false;
@@ -120,7 +131,7 @@ struct ServingRow {
 
 /// A layout that cannot serve.
 struct RefusedLayout {
-  size_t source = 0;
+  SearchedModel model;
   ServingLayout layout;
   std::string constraint;  ///< "cut", "memory", "survival", "clients", "rate" or "model"
   std::string reason;
@@ -165,7 +176,8 @@ SearchReport with_named_rows(const SearchReport& report, size_t most);
 /// Weights and caches are exact, from headers. A layout whose cut `split` refuses, or that does not
 /// fit, is in `refused` with the reason. Where the cache has fewer places than there are clients,
 /// the others wait; a layout that cannot serve the rate of an open load is refused with the
-/// greatest one that it can. Throws the errors of opening a checkpoint, and kUsage for an
+/// greatest one that it can. A source that cannot be cast to one of `dtypes` is left
+/// out in that type with a warning. Throws the errors of opening a checkpoint, and kUsage for an
 /// impossible load, hardware that is not set, a model that has no price, and a layout to move from
 /// that has the tensors of no source.
 SearchReport search_layouts(const SearchOptions& options);

@@ -52,7 +52,9 @@ class SearchPage {
   std::string name_of(const JsonView& row) const {
     const std::string kv_dtype = row.has("kv_dtype") ? row["kv_dtype"].text() : "";
     const std::string source = search_["sources"].size() > 1 ? row["source"].text() : "";
-    return row_name(row["name"].text(), {row["sequence_parallel"].truth(), kv_dtype, source});
+    const std::string dtype = row.has("dtype") ? row["dtype"].text() : "";
+    return row_name(row["name"].text(),
+                    {row["sequence_parallel"].truth(), kv_dtype, source, dtype});
   }
 
   /// True for a rate of requests, which has no number of clients.

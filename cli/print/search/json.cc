@@ -64,10 +64,15 @@ void write_move(JsonWriter& json, const api::LayoutMove& move) {
   json.end_object();
 }
 
-void write_row(JsonWriter& json, const api::SearchOptions& options, const api::ServingRow& row) {
+void write_model(JsonWriter& json, const api::SearchedModel& model) {
+  json.field("source", model.source);
+  if (model.dtype) json.field("dtype", to_string(*model.dtype));
+}
+
+void write_row(JsonWriter& json, const api::ServingRow& row) {
   json.begin_object();
   write_layout(json, row.layout);
-  json.field("source", options.plan.sources[row.source]);
+  write_model(json, row.model);
   if (!row.kv_dtype.empty()) json.field("kv_dtype", row.kv_dtype);
   json.field("sequence_parallel", row.sequence_parallel).field("concurrency", row.concurrency);
   json.key("devices_per_client").exact(row.devices_per_client);
@@ -138,12 +143,12 @@ void write_fields(JsonWriter& json, const api::SearchOptions& options,
   if (options.from) json.field("from", *options.from);
   write_search(json, report);
   json.key("rows").begin_array();
-  for (const api::ServingRow& row : report.rows) write_row(json, options, row);
+  for (const api::ServingRow& row : report.rows) write_row(json, row);
   json.end_array().key("refused").begin_array();
   for (const api::RefusedLayout& refused : report.refused) {
     json.begin_object();
     write_layout(json, refused.layout);
-    json.field("source", options.plan.sources[refused.source]);
+    write_model(json, refused.model);
     json.field("constraint", refused.constraint).field("reason", refused.reason).end_object();
   }
   json.end_array().list("warnings", report.warnings);

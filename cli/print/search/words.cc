@@ -63,6 +63,8 @@ std::string row_name(std::string layout, const RowChoices& choices) {
   if (choices.sequence_parallel) layout += " sequence-parallel";
   if (!choices.kv_dtype.empty()) layout += fmt::format(", cache {}", choices.kv_dtype);
   if (!choices.source.empty()) layout += ", " + quote_for_message(choices.source);
+  if (!choices.dtype.empty())
+    layout += fmt::format("{} as {}", choices.source.empty() ? "," : "", choices.dtype);
   return layout;
 }
 

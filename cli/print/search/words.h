@@ -32,8 +32,9 @@ struct RowChoices {
   bool sequence_parallel = false;
   std::string_view kv_dtype;
   std::string_view source;
+  std::string_view dtype = {};  ///< to which the weights are cast
 };
-/// "dp=2 tp=4 sequence-parallel, cache fp8, 'llama-fp8'".
+/// "dp=2 tp=4 sequence-parallel, cache fp8, 'llama-fp8' as BF16".
 std::string row_name(std::string layout, const RowChoices& choices);
 
 }  // namespace shardtool::cli

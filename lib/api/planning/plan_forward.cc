@@ -1,6 +1,9 @@
 #include "lib/api/planning/plan_forward.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <tuple>
@@ -9,10 +12,21 @@
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/planned_model.h"
 #include "lib/api/planning/trained_parameters.h"
+#include "lib/base/error.h"
 #include "lib/plan/byte_count.h"
 #include "lib/plan/collective/collective_time.h"
 
 namespace shardtool::api {
+
+i64 cached_tokens(double prefix_hit, i64 prompt_len) {
+  if (prefix_hit < 0 || prefix_hit >= 1) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("a share of {} of a prompt cannot be cached", prefix_hit))
+        .help("give --prefix-hit a share from 0 to below 1");
+  }
+  const auto nearest = std::llround(prefix_hit * static_cast<double>(prompt_len));
+  return std::min<i64>(nearest, prompt_len - 1);
+}
 
 CostReport planned_cost(const mapping::ModelConfig* config, const AppliedMapping& applied,
                         const PlanOptions& options) {
@@ -20,6 +34,7 @@ CostReport planned_cost(const mapping::ModelConfig* config, const AppliedMapping
   workload.batch = options.workload.batch;
   workload.prompt_len = std::max<i64>(options.workload.prompt_len, 1);
   workload.context = std::max<i64>(options.workload.context, 1);
+  workload.cached = cached_tokens(options.workload.prefix_hit, workload.prompt_len);
   workload.sequence_parallel = options.workload.sequence_parallel;
   return forward_cost(config, options.graph, applied, workload, options.workload.kv_dtype,
                       options.hardware ? &*options.hardware : nullptr);

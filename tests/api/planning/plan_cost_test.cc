@@ -5,11 +5,13 @@
 #include <fstream>
 
 #include "lib/api/catalogue/profiles.h"
+#include "lib/api/plan.h"
 #include "lib/api/planning/planned_model.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
 #include "lib/mapping/resolve/resolve.h"
 #include "lib/model/graph/graph_list.h"
+#include "tests/api/planning/stored_model.h"
 #include "tests/mapping/models.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -135,6 +137,25 @@ TEST_CASE("a workload that cannot be is an error, not a reason") {
       api::forward_cost(&model.config, nullptr, model.mapping, {.batch = 0}, "", nullptr).family);
 }
 
+TEST_CASE("the cached share of a prompt is not computed again") {
+  const api::StoredModel model(mapping::tiny_llama());
+  const auto plan = [&](double share) {
+    api::PlanOptions options;
+    options.sources = {model.path()};
+    options.mapping.mesh = mesh::parse_mesh("tp=2");
+    options.hardware = api::load_profile("h100-sxm");
+    options.workload.prompt_len = 64;
+    options.workload.context = 96;
+    options.workload.prefix_hit = share;
+    return api::make_plan(options);
+  };
+  const api::PlanReport none = plan(0), half = plan(0.5);
+  CHECK(half.cost->workload.cached == 32);
+  CHECK(half.cost->price->prefill.roofline->step_us < none.cost->price->prefill.roofline->step_us);
+  CHECK(half.cost->price->decode.roofline->step_us == none.cost->price->decode.roofline->step_us);
+  CHECK_ERROR(kUsage, plan(1));
+}
+
 TEST_CASE("profiles come from a name or a file") {
   test::TempFolder folder;
   const std::string path = folder / "mine.json";
@@ -146,7 +167,7 @@ TEST_CASE("profiles come from a name or a file") {
   CHECK(error->code() == ErrorCode::kHardwareProfile);
   CHECK(error->place()->file == "mine.json");
   CHECK_ERROR(kUnknownName, api::load_profile("h1000").name);
-  CHECK(api::list_profiles().size() == 15);
+  CHECK(api::list_profiles().size() == 17);
 }
 
 TEST_CASE("a cache has the type of the quantisation unless another is asked for") {

@@ -29,10 +29,11 @@ struct Question {
   i64 batch = 1;
   i64 prompt = kPrompt;
   i64 context = kPrompt + kAnswer;
+  double hit = 0;
 
   std::string key() const {
-    return fmt::format("{} {} {} {} {} {}", path, to_string(replica), kv_dtype, batch, prompt,
-                       context);
+    return fmt::format("{} {} {} {} {} {} {}", path, to_string(replica), kv_dtype, batch, prompt,
+                       context, hit);
   }
 };
 
@@ -50,6 +51,7 @@ std::optional<PlanReport> made(const Question& question) {
   options.workload.prompt_len = question.prompt;
   options.workload.context = question.context;
   options.workload.kv_dtype = question.kv_dtype;
+  options.workload.prefix_hit = question.hit;
   std::optional<PlanReport> report;
   testing::error_of([&] { report = make_plan(options); });
   return report;
@@ -100,6 +102,7 @@ struct Candidate {
   ServingLayout layout;
   std::string kv_dtype;
   i64 clients = 1;
+  double hit = 0;
 
   Question question() const { return {path, layout, kv_dtype}; }
   i64 each() const { return ceil_div(clients, layout.dp); }
@@ -113,8 +116,8 @@ plan::Offer offer_of(const Candidate& candidate, bool has_experts, i64 bytes) {
   const i64 batch = ceil_div(running, layout.pp);
   const auto& step =
       *planned({candidate.path, layout, candidate.kv_dtype, batch, 1, kPrompt + kAnswer / 2});
-  const auto& prompt =
-      *planned({candidate.path, layout, candidate.kv_dtype, together, kPrompt, kPrompt});
+  const auto& prompt = *planned(
+      {candidate.path, layout, candidate.kv_dtype, together, kPrompt, kPrompt, candidate.hit});
   const plan::Service service = plan::service_of(
       {kPrompt, kAnswer, candidate.each()}, running,
       {step_in_engine(step.cost->price->decode, load_profile("h100-sxm")).step_us,
@@ -153,7 +156,7 @@ std::vector<Candidate> candidates_of(const SearchOptions& options, bool has_expe
       for (const i64 devices : options.devices) {
         for (const ServingLayout& layout : all_layouts(devices, has_experts)) {
           for (const i64 clients : options.concurrency) {
-            const Candidate one{path, layout, kv_dtype, clients};
+            const Candidate one{path, layout, kv_dtype, clients, options.prefix_hit};
             if (layout.dp > clients || places_of(one.question(), bytes) == 0) continue;
             if (options.survive > 0 && !survives(one, options.survive, has_experts, bytes))
               continue;
@@ -198,6 +201,7 @@ SearchOptions any_search(bool has_experts) {
     options.plan.sources = some_of<std::string>({searched::dense(), searched::dense_in_bf16()});
   options.kv_dtypes = some_of<std::string>({"bf16", "fp8"});
   options.concurrency = some_of<i64>({1, 5, 16});
+  options.prefix_hit = any_of<double>({0, 0.5, 0.9});
   options.survive = std::max<i64>(0, *gen::between(-2, 2));
   if (*gen::between(0, 2) > 0) options.plan.device.bytes = any_memory(options, has_experts);
   options.objective = *rc::gen::element(plan::Objective::kThroughput, plan::Objective::kUser,
@@ -217,8 +221,8 @@ plan::Limits any_limits(const std::vector<plan::Offer>& offers, plan::Objective 
   return limits;
 }
 
-Candidate candidate_of(const SearchOptions& options, const ServingRow& row) {
-  return {options.plan.sources[row.source], row.layout, row.kv_dtype, row.concurrency};
+Candidate candidate_of(const SearchOptions& /*options*/, const ServingRow& row) {
+  return {row.model.source, row.layout, row.kv_dtype, row.concurrency};
 }
 
 TEST_CASE("the optimum of a search is that of all layouts, and below its bound") {

@@ -133,7 +133,8 @@ TEST_CASE("a plan's layout is one to move from, and other tensors are not") {
   const StoredModel other(mapping::tiny_llama({.layers = 4, .kv_heads = 4, .mlp = 48}));
   options.plan.sources = {other.path(), dense()};
   const SearchReport both = search_layouts(options);
-  for (const ServingRow& row : both.rows) CHECK(row.move.has_value() == (row.source == 1));
+  for (const ServingRow& row : both.rows)
+    CHECK(row.move.has_value() == (row.model.source == dense()));
   REQUIRE_FALSE(both.warnings.empty());
   options.plan.sources = {other.path()};
   options.from = split_over(dense(), folder, 4);

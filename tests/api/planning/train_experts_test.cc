@@ -58,7 +58,7 @@ class EveryWay {
   EveryWay(const mapping::TinyModel& model, i64 layers, i64 experts)
       : stored_(model), tensors_(model.tensors), layers_(layers), experts_(experts) {
     served_.plan = small_options(stored_.path()).plan;
-    model_.emplace(stored_.path(), served_);
+    model_.emplace(SearchedModel{stored_.path()}, served_);
   }
 
   const std::string& path() const { return stored_.path(); }
@@ -369,7 +369,7 @@ TEST_CASE("a micro-batch of every group sends its tokens to the experts that pla
   const TrainSearchOptions options = small_options(small_model(2, 4).path());
   SearchOptions serving;
   serving.plan = options.plan;
-  const ServedModel model(options.plan.sources.front(), serving);
+  const ServedModel model({options.plan.sources.front()}, serving);
   const TrainingWay way{{.ep = 4}, 0, 2};
   const TrainedReplica replica(model, way.layout);
   CHECK(replica.token_groups() == 4);

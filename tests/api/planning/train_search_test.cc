@@ -79,7 +79,7 @@ class EveryChoice {
       : options_(options), way_(way) {
     SearchOptions serving;
     serving.plan = options.plan;
-    const ServedModel model(options.plan.sources.front(), serving);
+    const ServedModel model({options.plan.sources.front()}, serving);
     replica_ = std::make_unique<TrainedReplica>(model, ServingLayout{});
     forward_ = replica_->forward(options, way);
     shape_ = {options.batch / way.micro_batch, 1, 0};

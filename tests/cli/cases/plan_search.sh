@@ -34,6 +34,10 @@ search --devices 2 --tp 2 --prompt-len 64 --output-len 32 --concurrency 16 --sur
 search --devices 1,2 --prompt-len 64 --output-len 32 --concurrency 16 --survive 1 --json | grep -o '"fallback": {[^}]*}'
 # The cost of memory.
 search --devices 1,2 --prompt-len 64 --output-len 32 --concurrency 64 --budget 1MB --overhead 0
+# The weights as split would cast them.
+search --devices 1 --prompt-len 64 --output-len 32 --concurrency 16 --dtype bf16,f32
+search --devices 1 --prompt-len 64 --output-len 32 --concurrency 16 --dtype f32 --json | grep -o '"source": "model", "dtype": "[A-Z0-9]*"'
+search --devices 1 --concurrency 4 --dtype fp8
 # Experts as whole tensors of the devices of tp.
 "$golden_model" mixtral mixtral
 shardtool explain mixtral model.layers.0.block_sparse_moe.experts.3.w1.weight --tp 2 --expert-parallel

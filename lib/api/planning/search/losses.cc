@@ -14,7 +14,7 @@ namespace shardtool::api {
 namespace {
 
 bool is_same_layout(const ServingRow& a, const ServingRow& b) {
-  return a.source == b.source && a.layout == b.layout && a.kv_dtype == b.kv_dtype;
+  return a.model == b.model && a.layout == b.layout && a.kv_dtype == b.kv_dtype;
 }
 
 /// Devices' time per token for objectives of devices, a client's time for those of a client.

@@ -27,9 +27,9 @@ std::string rate_text(double per_s) {
 /// Prices the layouts of one replica, which differ in dp alone.
 class ReplicaSearch {
  public:
-  ReplicaSearch(const SearchOptions& options, const ServedModel& model, size_t source,
+  ReplicaSearch(const SearchOptions& options, const ServedModel& model,
                 const std::optional<MoveStart>& today)
-      : options_(options), model_(model), source_(source), today_(today) {}
+      : options_(options), model_(model), today_(today) {}
 
   PricedLayouts run(std::vector<ServingLayout> layouts) && {
     if (!options_.request_rate) refuse_idle(layouts);
@@ -42,7 +42,7 @@ class ReplicaSearch {
   void refuse(const std::vector<ServingLayout>& layouts, const char* constraint,
               const std::string& reason) {
     for (const ServingLayout& layout : layouts)
-      found_.refused.push_back({source_, layout, constraint, reason});
+      found_.refused.push_back({model_.searched(), layout, constraint, reason});
   }
 
   /// Refuses layouts with more replicas than clients.
@@ -85,7 +85,7 @@ class ReplicaSearch {
     ReplicaPrices prices(options_, model_, replica, layouts.front(), kv_dtype);
     for (const ServingLayout& layout : layouts) {
       ServingRow row;
-      row.source = source_;
+      row.model = model_.searched();
       row.layout = layout;
       row.kv_dtype = kv_dtype;
       row.weights = memory.weights;
@@ -157,7 +157,6 @@ class ReplicaSearch {
 
   const SearchOptions& options_;
   const ServedModel& model_;
-  size_t source_;
   const std::optional<MoveStart>& today_;
   PricedLayouts found_;
 };
@@ -168,10 +167,10 @@ std::vector<std::string> kv_dtypes_of(const SearchOptions& options) {
   return options.kv_dtypes.empty() ? std::vector<std::string>{""} : options.kv_dtypes;
 }
 
-PricedLayouts price_layouts(const SearchOptions& options, const ServedModel& model, size_t source,
+PricedLayouts price_layouts(const SearchOptions& options, const ServedModel& model,
                             const std::optional<MoveStart>& today,
                             const std::vector<ServingLayout>& layouts) {
-  return ReplicaSearch(options, model, source, today).run(layouts);
+  return ReplicaSearch(options, model, today).run(layouts);
 }
 
 }  // namespace shardtool::api

@@ -27,7 +27,7 @@ std::vector<std::string> kv_dtypes_of(const SearchOptions& options);
 
 /// Prices the layouts of one replica, which differ in dp alone. Rows have the cost of a move from
 /// `today`, if it is set. Requires at least one layout; throws as search_layouts does.
-PricedLayouts price_layouts(const SearchOptions& options, const ServedModel& model, size_t source,
+PricedLayouts price_layouts(const SearchOptions& options, const ServedModel& model,
                             const std::optional<MoveStart>& today,
                             const std::vector<ServingLayout>& layouts);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <iterator>
 #include <optional>
 
@@ -36,10 +35,6 @@ void check(const SearchOptions& options) {
     throw impossible("a rate of requests is above 0, and has no number of clients",
                      "give either --request-rate or --concurrency");
   }
-  if (options.prefix_hit < 0 || options.prefix_hit >= 1) {
-    throw impossible(fmt::format("a share of {} of a prompt cannot be cached", options.prefix_hit),
-                     "give --prefix-hit a share from 0 to below 1");
-  }
   const bool needs_price =
       options.objective == plan::Objective::kCost || options.limits.price_per_s;
   if (needs_price && options.plan.device.price_per_hour <= 0) {
@@ -64,7 +59,7 @@ class Search {
   }
 
   SearchReport run() && {
-    for (size_t source = 0; source < options_.plan.sources.size(); ++source) add_source(source);
+    for (const SearchedModel& searched : options_.models()) add_model(searched);
     if (present_ && !was_present_) throw std::move(*not_present_);
     choose(options_, beyond_, report_);
     if (options_.plan.emit && report_.optimum) report_.emitted = emit();
@@ -72,8 +67,19 @@ class Search {
   }
 
  private:
-  void add_source(size_t source) {
-    const ServedModel model(options_.plan.sources[source], options_);
+  void add_model(const SearchedModel& searched) {
+    try {
+      const ServedModel model(searched, options_);
+      if (!searched.dtype || !model.is_as_stored()) add(model);
+    } catch (const Error& error) {
+      if (!searched.dtype || error.code() != ErrorCode::kUnsupported) throw;
+      report_.warnings.push_back(fmt::format("'{}' is left out as {}: {}",
+                                             quote_for_message(searched.source),
+                                             to_string(*searched.dtype), error.what()));
+    }
+  }
+
+  void add(const ServedModel& model) {
     for (const std::string& warning : model.warnings()) report_.warnings.push_back(warning);
     add_bound(model);
     const auto today = start_of(model);
@@ -82,7 +88,7 @@ class Search {
     std::atomic<size_t> next = 0;
     exec::run_workers(search_threads(replicas.size()), [&](const std::atomic<bool>& stop) {
       for (size_t i = next++; i < replicas.size() && !stop; i = next++)
-        found[i] = price_layouts(options_, model, source, today, replicas[i]);
+        found[i] = price_layouts(options_, model, today, replicas[i]);
     });
     for (PricedLayouts& one : found) {
       std::ranges::move(one.refused, std::back_inserter(report_.refused));
@@ -108,14 +114,18 @@ class Search {
                                  ? fmt::format("{:g} requests per second", *options_.request_rate)
                                  : plural(row.concurrency, "client");
     report_.refused.push_back(
-        {row.source, row.layout, "survival",
+        {row.model, row.layout, "survival",
          fmt::format("no layout on {} left holds {}", plural(left, "device"), load)});
   }
 
   /// Writes the optimum for another program.
   std::string emit() const {
     const ServingRow& best = report_.rows[*report_.optimum];
-    const ServedModel model(options_.plan.sources[best.source], options_);
+    if (present_ && best.model.dtype) {
+      throw impossible("a move between layouts casts no weights, and the best layout has them cast",
+                       "leave out --dtype, or --from");
+    }
+    const ServedModel model(best.model, options_);
     const mapping::Resolution resolution = model.resolve(best.layout);
     const std::vector<TensorSpec> specs = model.source().specs();
     std::optional<EmittedLayout> from;
@@ -203,13 +213,18 @@ class Search {
 
 }  // namespace
 
-i64 SearchOptions::cached_tokens() const {
-  const auto nearest = std::llround(prefix_hit * static_cast<double>(prompt_len));
-  return std::min<i64>(nearest, prompt_len - 1);
+std::vector<SearchedModel> SearchOptions::models() const {
+  std::vector<SearchedModel> all;
+  for (const std::string& source : plan.sources) {
+    all.push_back({source});
+    for (const Dtype dtype : dtypes) all.push_back({source, dtype});
+  }
+  return all;
 }
 
 SearchReport search_layouts(const SearchOptions& options) {
   check(options);
+  options.cached_tokens();  // throws for an impossible share
   return Search(options).run();
 }
 

@@ -4,15 +4,20 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
+#include "lib/api/dequantize/dequantize.h"
 #include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/plan_memory.h"
 #include "lib/api/planning/plan_reshard.h"
+#include "lib/api/transfer/cast_values.h"
+#include "lib/api/transfer/config_text.h"
 #include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/mapping/quantization.h"
 #include "lib/plan/byte_count.h"
 
 namespace shardtool::api {
@@ -37,6 +42,27 @@ mesh::Mesh mesh_of(const ServingLayout& layout) {
   return mesh::Mesh(std::move(axes));
 }
 
+/// Opens a checkpoint, and shows its tensors as `split --dtype` writes them.
+LogicalCheckpoint opened(const SearchedModel& searched, const MappingChoice& choice) {
+  LogicalCheckpoint source = open_logical({searched.source}, {.mapping = choice});
+  if (!searched.dtype) return source;
+  const auto config = model_config(choice, source);
+  if (config && mapping::quantization_tag(*config))
+    dequantize(source, choice.config, searched.dtype);
+  cast_values(source, *searched.dtype);
+  return source;
+}
+
+/// Returns the config.json that `split --dtype` writes: its type is that of caches, too.
+std::optional<mapping::ModelConfig> config_of(const MappingChoice& choice,
+                                              const LogicalCheckpoint& source,
+                                              std::optional<Dtype> dtype) {
+  auto config = model_config(choice, source);
+  if (!config || !dtype) return config;
+  const std::string& file = config->file();
+  return mapping::parse_config(with_dtype(config->find("")->dump(), *dtype, file), file);
+}
+
 Error no_price(const std::string& source, const std::string& why) {
   return Error(ErrorCode::kUnsupported, "the passes of the model have no price: " + why)
       .note("model", source);
@@ -44,11 +70,12 @@ Error no_price(const std::string& source, const std::string& why) {
 
 }  // namespace
 
-ServedModel::ServedModel(const std::string& source, const SearchOptions& options)
+ServedModel::ServedModel(const SearchedModel& searched, const SearchOptions& options)
     : options_(options),
-      source_(open_logical({source}, {.mapping = options.plan.mapping})),
+      searched_(searched),
+      source_(opened(searched, options.plan.mapping)),
       choice_(base_choice(source_, options.plan.mapping)),
-      config_(model_config(choice_, source_)),
+      config_(config_of(choice_, source_, searched.dtype)),
       specs_(source_.specs()),
       cut_(mapped(source_, choice_, ExpertsOver::kAsMapped, specs_, config_)),
       over_tp_(mapped(source_, choice_, ExpertsOver::kTp, specs_, config_)),
@@ -70,6 +97,12 @@ SpaceLimits ServedModel::limits_of(const PlacedReplica& replica) const {
     }
   }
   return limits;
+}
+
+bool ServedModel::is_as_stored() const {
+  return !source_.is_dequantized && std::ranges::none_of(source_.tensors, [](const auto& tensor) {
+    return tensor.cast_from.has_value();
+  });
 }
 
 const MappedTensors& ServedModel::mapped_for(const ServingLayout& layout) const {

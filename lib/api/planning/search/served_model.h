@@ -42,9 +42,9 @@ struct MappedTensors {
 /// once.
 class ServedModel {
  public:
-  /// Throws the errors of open_logical and choose_mapping; kUnsupported for a model whose passes
-  /// have no price.
-  ServedModel(const std::string& source, const SearchOptions& options);
+  /// Throws the errors of open_logical, dequantize, cast_values and choose_mapping; kUnsupported
+  /// for a model whose passes have no price.
+  ServedModel(const SearchedModel& searched, const SearchOptions& options);
 
   SpaceLimits limits() const { return limits_; }
   /// The model on one device, whether it fits or not.
@@ -61,6 +61,9 @@ class ServedModel {
   ReplicaMemory memory(const PlacedReplica& replica, const std::string& kv_dtype) const;
   /// Returns the workload of one sequence; its cache is half full of answers.
   model::ReplicaWorkload workload(const PlacedReplica& replica, const std::string& kv_dtype) const;
+  const SearchedModel& searched() const { return searched_; }
+  /// True if the cast of the model changes none of its tensors.
+  bool is_as_stored() const;
   const LogicalCheckpoint& source() const { return source_; }
   const mapping::ModelConfig* config() const { return config_ ? &*config_ : nullptr; }
   std::vector<std::string> warnings() const { return source_.warnings(); }
@@ -70,6 +73,7 @@ class ServedModel {
   SpaceLimits limits_of(const PlacedReplica& replica) const;
 
   const SearchOptions& options_;
+  SearchedModel searched_;
   LogicalCheckpoint source_;
   MappingChoice choice_;
   std::optional<mapping::ModelConfig> config_;

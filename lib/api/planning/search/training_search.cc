@@ -323,7 +323,7 @@ TrainSearchReport search_training(const TrainSearchOptions& options) {
   SearchOptions serving;
   serving.plan = options.plan;
   serving.pinned = options.pinned;
-  const ServedModel model(options.plan.sources.front(), serving);
+  const ServedModel model({options.plan.sources.front()}, serving);
   const auto replicas = replicas_of(layout_space(options.devices, model.limits()));
   std::vector<Found> parts(replicas.size());
   std::atomic<size_t> next = 0;

@@ -1,0 +1,137 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "lib/api/plan_search.h"
+#include "tests/api/planning/searched.h"
+#include "tests/api/planning/stored_model.h"
+#include "tests/support/generators.h"
+
+/// Searches that may cast the weights.
+namespace shardtool::api {
+namespace {
+
+using searched::dense;
+using searched::options_for;
+
+/// Returns the model of dense() with the matrices of its layers in blocks of FP8.
+mapping::TinyModel blocks() {
+  constexpr i64 kBlock = 128;
+  mapping::TinyModel llama = mapping::tiny_llama({.layers = 4, .kv_heads = 4});
+  std::vector<TensorSpec> scales;
+  for (TensorSpec& spec : llama.tensors) {
+    if (!spec.name.ends_with("_proj.weight")) continue;
+    spec.dtype = Dtype::kF8E4M3;
+    scales.push_back({spec.name + "_scale_inv",
+                      Dtype::kF32,
+                      {ceil_div(spec.shape[0], kBlock), ceil_div(spec.shape[1], kBlock)}});
+  }
+  llama.tensors.insert(llama.tensors.end(), scales.begin(), scales.end());
+  llama.config.insert(1, R"("quantization_config": {"quant_method": "fp8",
+                            "weight_block_size": [128, 128]},)");
+  return llama;
+}
+
+const std::string& in_blocks() {
+  static const StoredModel model(blocks());
+  return model.path();
+}
+
+/// Returns the checkpoint that `merge` writes in a type. Asks once.
+const std::string& written(const std::string& source, Dtype dtype) {
+  static test::TempFolder folder;
+  static std::map<std::pair<std::string, Dtype>, std::string> outputs;
+  const auto [found, is_new] = outputs.try_emplace({source, dtype});
+  if (!is_new) return found->second;
+  MergeOptions options;
+  options.sources = {source};
+  options.write.dtype = dtype;
+  options.write.dequantize = source == in_blocks();
+  options.write.output = fmt::format("{}/{}", folder.path(), outputs.size());
+  merge(options);
+  return found->second = options.write.output;
+}
+
+bool is_same_row(const ServingRow& a, const ServingRow& b) {
+  return a.layout == b.layout && a.kv_dtype == b.kv_dtype && a.concurrency == b.concurrency &&
+         a.weights == b.weights && a.total == b.total && a.per_sequence == b.per_sequence &&
+         a.fits == b.fits && a.offer.answer_us == b.offer.answer_us &&
+         a.offer.tokens_per_s == b.offer.tokens_per_s;
+}
+
+std::vector<ServingRow> rows_with(const SearchReport& report, const SearchedModel& model) {
+  std::vector<ServingRow> rows;
+  std::ranges::copy_if(report.rows, std::back_inserter(rows),
+                       [&](const ServingRow& row) { return row.model == model; });
+  return rows;
+}
+
+/// True for a cast that changes nothing. Rotary frequencies of dense() are in F32, all else in
+/// BF16.
+bool is_stored_in(const std::string& source, Dtype dtype) {
+  const bool is_mixed = source == in_blocks() || source == dense();
+  return !is_mixed && dtype == Dtype::kBF16;
+}
+
+TEST_CASE("a search over types is one over the checkpoints that merge writes in them") {
+  CHECK(rc::check("types", [] {
+    const std::string source = *rc::gen::element(dense(), searched::dense_in_bf16(), in_blocks(),
+                                                 searched::with_experts());
+    SearchOptions options = options_for(source);
+    options.objective = *rc::gen::element(plan::Objective::kThroughput, plan::Objective::kLatency);
+    if (*gen::between(0, 1) == 1) options.plan.device.bytes = *gen::between(0, 600'000);
+    SearchOptions of_files = options;
+    for (const Dtype dtype : {Dtype::kBF16, Dtype::kF16, Dtype::kF32}) {
+      if (*gen::between(0, 1) == 0) continue;
+      options.dtypes.push_back(dtype);
+      if (!is_stored_in(source, dtype)) of_files.plan.sources.push_back(written(source, dtype));
+    }
+    const SearchReport cast = search_layouts(options);
+    const SearchReport files = search_layouts(of_files);
+    RC_ASSERT(cast.warnings == files.warnings);
+    RC_ASSERT(cast.rows.size() == files.rows.size());
+    RC_ASSERT(cast.refused.size() == files.refused.size());
+    RC_ASSERT(cast.value == files.value);
+    RC_ASSERT(cast.bound == files.bound);
+    for (const Dtype dtype : options.dtypes) {
+      const auto rows = rows_with(cast, {source, dtype});
+      if (is_stored_in(source, dtype)) {
+        RC_ASSERT(rows.empty());
+        continue;
+      }
+      const auto others = rows_with(files, {written(source, dtype)});
+      RC_ASSERT(std::ranges::equal(rows, others, is_same_row));
+    }
+  }));
+}
+
+TEST_CASE("a smaller type needs less memory and fewer reads, and the search says which it took") {
+  const auto searched_in = [](const std::string& source, Dtype dtype) {
+    SearchOptions options = options_for(source);
+    options.devices = {1};
+    options.dtypes = {dtype};
+    return search_layouts(options);
+  };
+  const std::string& wide = written(searched::dense_in_bf16(), Dtype::kF32);
+  const SearchReport narrowed = searched_in(wide, Dtype::kBF16);
+  REQUIRE(narrowed.rows.size() == 2);
+  CHECK(2 * narrowed.rows[1].weights == narrowed.rows[0].weights);
+  CHECK(narrowed.rows[*narrowed.optimum].model == SearchedModel{wide, Dtype::kBF16});
+  const SearchReport widened = searched_in(searched::dense_in_bf16(), Dtype::kF32);
+  CHECK(widened.rows[*widened.optimum].model == SearchedModel{searched::dense_in_bf16()});
+}
+
+TEST_CASE("a model that cannot be cast is left out in that type with the reason") {
+  static const StoredModel model(blocks(), "model.layers.0.mlp.up_proj.weight_scale_inv");
+  SearchOptions options = options_for(model.path());
+  options.dtypes = {Dtype::kBF16};
+  const SearchReport report = search_layouts(options);
+  CHECK_FALSE(report.rows.empty());
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings.front().find("is left out as BF16: ") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace shardtool::api
