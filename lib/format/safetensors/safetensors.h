@@ -65,7 +65,8 @@ class HeaderJson {
   /// `last`, if given, follows the other entries of the metadata.
   HeaderJson(Sink write, const Metadata& metadata, const LongValue* last = nullptr);
 
-  /// Appends a tensor whose bytes are [begin, end) of the data.
+  /// Appends a tensor whose bytes are [begin, end) of the data. Throws kTensorInvalid for the name
+  /// __metadata__, which the format keeps for itself.
   void add(std::string_view name, Dtype dtype, const Shape& shape, i64 begin, i64 end);
   /// Writes the rest and returns the bytes of the whole JSON.
   i64 finish() &&;

@@ -10,11 +10,18 @@
 #include "lib/format/safetensors/safetensors.h"
 
 namespace shardtool::format::safetensors {
+namespace {
+
+/// Entry of a header that is no tensor.
+constexpr std::string_view kMetadataKey = "__metadata__";
+
+}  // namespace
 
 HeaderJson::HeaderJson(Sink write, const Metadata& metadata, const LongValue* last)
     : write_(std::move(write)), text_("{") {
   if (metadata.empty() && last == nullptr) return;
-  text_ += "\"__metadata__\":{";
+  append_json_quoted(text_, kMetadataKey);
+  text_ += ":{";
   for (const auto& [key, value] : metadata) {
     begin_value(key);
     append_json_quoted(text_, value);
@@ -40,6 +47,11 @@ void HeaderJson::begin_value(std::string_view key) {
 }
 
 void HeaderJson::add(std::string_view name, Dtype dtype, const Shape& shape, i64 begin, i64 end) {
+  if (name == kMetadataKey) {
+    throw Error(ErrorCode::kTensorInvalid, "no tensor of a safetensors file can have this name")
+        .tensor(std::string(name))
+        .help("give it another one with \"store\" in a mapping file, or drop it");
+  }
   if (has_entry_) text_ += ',';
   has_entry_ = true;
   append_json_quoted(text_, name);
