@@ -73,7 +73,7 @@ std::vector<Argument> source_arguments(ValidateArgs& args) {
                    "split",
            .target = &args.axes,
            .advanced = true},
-          {.name = "--config",
+          {.name = "--model-config",
            .value = "FILE",
            .help = "the model's config.json, instead of the one beside the shards",
            .target = &args.config},

@@ -74,13 +74,19 @@ void begin_at_source(const LogicalCheckpoint& source, const PlanOptions& options
   if (ends.to.layout != kPlainLayout)
     throw impossible("a plan that is written is applied in the plain layout",
                      "leave out --layout, and write it with `shardtool reshard --layout`");
-  if (!options.mapping.config.empty() || (ends.from && !is_layout_of(source, *ends.from))) {
+  if (ends.from && !is_layout_of(source, *ends.from)) {
     throw impossible(
-        "a plan that begins at another layout than that of the source, or at another config.json, "
-        "cannot be applied to the source",
+        "a plan that begins at another layout than that of the source cannot be applied to it",
         "plan from the shards as they are, or use --format json for the report alone");
   }
   ends.from.reset();
+}
+
+/// The mapping that shows the source: the layout's, else the destination's.
+MappingChoice reading(const PlanOptions& options) {
+  MappingChoice mapping = options.mapping;
+  if (mapping.path.empty() && options.to && names_file(*options.to)) mapping.path = *options.to;
+  return mapping;
 }
 
 std::string place_name(const AppliedMapping& applied, const MappingChoice& choice) {
@@ -233,7 +239,7 @@ void warn_of_replicas_in_mesh(const TrainingPlan& training, const mapping::Resol
 
 PlanReport make_plan(const PlanOptions& options) {
   check(options);
-  const LogicalCheckpoint source = open_logical(options.sources, {.mapping = options.mapping});
+  const LogicalCheckpoint source = open_logical(options.sources, {.mapping = reading(options)});
   PlanReport report;
   report.source = source.parts.front().path;
   report.warnings = source.warnings();

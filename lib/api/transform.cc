@@ -58,8 +58,8 @@ TransformReport reshard_by_plan(const ReshardOptions& options) {
     throw Error(ErrorCode::kUsage, "a plan is applied to all ranks that it was made for")
         .help("leave out --ranks and --rank");
   }
-  Task task{open_finished(options.sources.empty() ? recipe.sources : options.sources), {}};
-  check_same_input(recipe, task.source, options.plan);
+  const auto& sources = options.sources.empty() ? recipe.sources : options.sources;
+  Task task{open_planned(recipe, sources, options.plan), {}};
   const AppliedMapping applied = apply_recipe(recipe, task.source, options.plan);
   task.target = sharded_target(task.source, applied, {});
   const plan::ReshardPlan counted = recount(recipe, task.source, task.target, options.plan);
@@ -94,7 +94,9 @@ TransformReport merge(const MergeOptions& options) {
 
 TransformReport reshard(const ReshardOptions& options) {
   if (!options.plan.empty()) return reshard_by_plan(options);
-  Task task{open_changed(options.sources, options.write, options.to), {}};
+  MappingChoice reading = options.to;
+  if (reading.path.empty() && names_file(options.to_layout)) reading.path = options.to_layout;
+  Task task{open_changed(options.sources, options.write, reading), {}};
   const AppliedMapping applied = apply_mapping(destination(options, task.source), task.source);
   task.target = sharded_target(task.source, applied, options.ranks);
   return transfer(std::move(task), options.write, options.compare_replicas);

@@ -121,6 +121,7 @@ void Validating::open() {
 void Validating::check_headers() {
   CheckOptions check_options;
   check_options.sources = options_.sources;
+  check_options.mapping.emplace().config = inputs_.mapping.config;
   if (inputs_.foreign) {
     check_options.mapping = inputs_.mapping;
     // These rules guess whole shapes, which are known here.

@@ -22,8 +22,8 @@ using nlohmann::json;
 using test::TempFolder;
 using test::Tensors;
 
-/// A fused tensor: its parts of `sizes` follow each other in each of `groups` along `axis`, of
-/// `outer` rows before it and `inner` columns behind it.
+/// A fused matrix: in each of `groups` along `axis` its parts follow each other, with sizes in
+/// proportion to `shares`.
 struct Fused {
   std::vector<i64> shares;
   i64 unit = 1;  ///< a part has share * groups * unit indices
@@ -131,16 +131,47 @@ TEST_CASE("parts that were fused along any axis and in groups are split, merged 
     diff.a = folder / "fused";
     diff.b = folder / "merged";
     RC_ASSERT(api::diff(diff).equal);
+    api::ReshardOptions reshard;
+    reshard.sources = {folder / "fused"};
+    reshard.to.allow_empty_shards = true;
+    reshard.to_layout = folder / "mapping.json";
+    reshard.write.output = folder / "to";
+    api::reshard(reshard);
+    diff.b = folder / "to";
+    RC_ASSERT(api::diff(diff).equal);
+    diff.b = folder / "merged";
     std::filesystem::remove(folder / "merged/manifest.json");
     RC_ASSERT(!api::diff(diff).equal);  // nothing says how the parts were fused
   }));
 }
 
+TEST_CASE("fused tensors of an output are not taken apart in silence") {
+  const TempFolder folder;
+  test::write_checkpoint(folder / "fused",
+                         {{"all", test::numbered_tensor("all", Dtype::kI16, {4})}});
+  api::MergeOptions merge;
+  merge.sources = {folder / "fused"};
+  merge.write.output = folder / "merged";
+  api::merge(merge);
+  folder.write("mapping.json", R"({"version": 1, "unknown": "replicate",
+    "read": [{"name": "all", "of": ["a", "b"]}]})");
+  api::SplitOptions split;
+  split.source = folder / "merged";
+  split.mapping.path = folder / "mapping.json";
+  split.mapping.mesh = mesh::Mesh({{"tp", 1}});
+  split.write.output = folder / "out";
+  CHECK_ERROR(kUnsupported, api::split(split));
+  split.source = folder / "fused";
+  CHECK_NOTHROW(api::split(split));
+  split.source = folder / "out";
+  split.write.output = folder / "again";
+  CHECK_NOTHROW(api::split(split));
+}
+
 TEST_CASE("tensors that their rule cannot take apart are refused") {
-  const auto code = [](const json& rule, const Shape& shape) {
+  const auto code = [](const json& rule, const Shape& shape, Dtype dtype = Dtype::kI16) {
     const TempFolder folder;
-    test::write_checkpoint(folder / "fused",
-                           {{"all", test::numbered_tensor("all", Dtype::kI16, shape)}});
+    test::write_checkpoint(folder / "fused", {{"all", test::numbered_tensor("all", dtype, shape)}});
     const json mapping = {{"version", 1}, {"read", {rule}}, {"unknown", "replicate"}};
     folder.write("mapping.json", mapping.dump());
     api::SplitOptions split;
@@ -161,13 +192,26 @@ TEST_CASE("tensors that their rule cannot take apart are refused") {
     return rule;
   };
   CHECK(code(with(halves, "axis", 1), {4}) == id(ErrorCode::kShapeMismatch));
+  const i64 huge = i64{1} << 62;
+  CHECK(code(with(halves, "shares", {huge, huge}), {4}) == id(ErrorCode::kSizeExpression));
+  CHECK(code(with(halves, "shares", {huge, 1}), {4}) == id(ErrorCode::kShapeMismatch));
+  const json heads = {{"name", "all"}, {"of", "a"}, {"interleaved", 2}};
+  CHECK(code(heads, {8}) == "none");
+  CHECK(code(heads, {6}) == id(ErrorCode::kShapeMismatch));
+  CHECK(code(heads, {0, 2}) == "none");
+  CHECK(code(heads, {}) == id(ErrorCode::kShapeMismatch));
+  CHECK(code(with(heads, "interleaved", huge), {8}) == id(ErrorCode::kShapeMismatch));
+  CHECK(code({{"name", "all"}, {"of", "__metadata__"}}, {8}) == id(ErrorCode::kTensorInvalid));
   CHECK(code(with(halves, "groups", 4), {4}) == id(ErrorCode::kShapeMismatch));
   CHECK(code(with(halves, "groups", i64{1} << 40), {i64{1} << 41, 0}) == id(ErrorCode::kLimit));
   CHECK(code({{"name", "all"}, {"of", "a"}, {"interleaved", 1}}, {i64{1} << 41, 0}) ==
         id(ErrorCode::kLimit));
-  CHECK(code({{"name", "all"}, {"of", "a.<n>"}, {"stacked", "n"}}, {i64{1} << 41, 0}) ==
-        id(ErrorCode::kLimit));
-  CHECK(code({{"name", "all"}, {"of", "a.<n>"}, {"stacked", "n"}}, {2, 0}) == "none");
+  const json stack = {{"name", "all"}, {"of", "a.<n>"}, {"stacked", "n"}};
+  CHECK(code(stack, {i64{1} << 41, 0}) == id(ErrorCode::kLimit));
+  CHECK(code(stack, {2, 0}) == "none");
+  CHECK(code(stack, {2, 2}, Dtype::kF4) == "none");
+  CHECK(code(stack, {2, 3}, Dtype::kF4) == id(ErrorCode::kSubByteCut));
+  CHECK(code(with(halves, "axis", 1), {1, 2}, Dtype::kF4) == id(ErrorCode::kSubByteCut));
 }
 
 }  // namespace shardtool::layouts

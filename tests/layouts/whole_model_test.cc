@@ -199,6 +199,29 @@ TEST_CASE("every command takes another tool's files as it takes what merge makes
   CHECK(opened.size() == static_cast<size_t>(report.plan.tensors));
 }
 
+TEST_CASE("a plan of another tool's files is applied to them") {
+  const TempFolder folder;
+  TransformReport report;
+  const std::string foreign = write_and_merge(folder, megatron_llama(), llama_config(), report);
+  std::filesystem::rename(folder / "files/config.json", folder / "config.json");
+  PlanOptions plan;
+  plan.sources = {foreign};
+  plan.mapping.config = folder / "config.json";
+  plan.to_mesh = mesh::Mesh({{"tp", 2}});
+  plan.recipe = true;
+  folder.write("plan.json", sealed(R"({"format_version": "1.0", "tool": {"name": "shardtool",
+      "version": ")" SHARDTOOL_VERSION R"("}, "apply": )" +
+                                   make_plan(plan).recipe));
+  ReshardOptions apply;
+  apply.plan = folder / "plan.json";
+  apply.write.output = folder / "planned";
+  CHECK_NOTHROW(reshard(apply));
+  DiffOptions to_whole;
+  to_whole.a = folder / "planned";
+  to_whole.b = folder / "merged";
+  CHECK(diff(to_whole).equal);
+}
+
 TEST_CASE("files of another tool that are opened as they are get advice") {
   const TempFolder folder;
   TransformReport report;

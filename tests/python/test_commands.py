@@ -77,7 +77,7 @@ def test_reports_are_the_documents_of_the_command_line(tmp_path, program):
     ({"ordered": True}, ["--ordered"], {"V0", "V1", "V2", "V3"}),
     ({"native": True, "tokens": 3, "seed": 9}, ["--native", "--tokens", "3", "--seed", "9"], {"V0", "V1", "V2", "V4"}),
     ({"values": True, "require_coverage": 100, "axes": None}, ["--values", "--require-coverage", "100"], {"V0", "V1", "V2"}),
-    ({"model_config": SAMPLE / "config.json"}, ["--config", SAMPLE / "config.json"], {"V0", "V1", "V2"}),
+    ({"model_config": SAMPLE / "config.json"}, ["--model-config", SAMPLE / "config.json"], {"V0", "V1", "V2"}),
 ], ids=str)
 def test_a_validation_proves_what_it_is_asked_for(outputs, program, keywords, flags, tiers):
     report = st.validate(outputs({"tp": 2}), reference=SAMPLE, **keywords)

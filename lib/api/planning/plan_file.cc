@@ -11,6 +11,7 @@
 #include "kernels/xxh3/xxh3.h"
 #include "lib/api/mapping/recorded_mapping.h"
 #include "lib/api/plan.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
 #include "lib/base/strict_json.h"
 #include "lib/base/text.h"
@@ -89,6 +90,7 @@ PlanRecipe recipe_of(const json& apply) {
                             file.at("header_xxh3").get<std::string>()});
   }
   if (apply.contains("values_xxh3")) recipe.values_xxh3 = apply["values_xxh3"].get<std::string>();
+  recipe.config = apply.value("model_config", "");
   recipe.mapping = apply.at("mapping").dump();
   recipe.mesh = apply.at("mesh").get<std::string>();
   recipe.layout = apply.at("layout").get<std::string>();
@@ -147,6 +149,7 @@ PlanRecipe make_recipe(const std::vector<std::string>& typed, const LogicalCheck
                        const plan::ReshardPlan& plan) {
   PlanRecipe recipe;
   recipe.sources = typed;
+  recipe.config = choice.config;
   recipe.files = records_of(source);
   recipe.values_xxh3 = values_hash(source);
   recipe.mapping = mapping_to_json(to.mapping);
@@ -168,19 +171,20 @@ std::string to_json(const PlanRecipe& recipe) {
     files.push_back(
         {{"name", file.name}, {"bytes", file.bytes}, {"header_xxh3", file.header_xxh3}});
   }
-  const json apply{{"sources", recipe.sources},
-                   {"files", files},
-                   {"values_xxh3", recipe.values_xxh3},
-                   {"mapping", json::parse(recipe.mapping)},
-                   {"mesh", recipe.mesh},
-                   {"layout", recipe.layout},
-                   {"require_even", recipe.require_even},
-                   {"allow_empty_shards", recipe.allow_empty_shards},
-                   {"target_xxh3", recipe.target_xxh3},
-                   {"node_size", recipe.node_size},
-                   {"bytes_moved", recipe.bytes_moved},
-                   {"bytes_kept", recipe.bytes_kept},
-                   {"transfers_count", recipe.transfers}};
+  json apply{{"sources", recipe.sources},
+             {"files", files},
+             {"values_xxh3", recipe.values_xxh3},
+             {"mapping", json::parse(recipe.mapping)},
+             {"mesh", recipe.mesh},
+             {"layout", recipe.layout},
+             {"require_even", recipe.require_even},
+             {"allow_empty_shards", recipe.allow_empty_shards},
+             {"target_xxh3", recipe.target_xxh3},
+             {"node_size", recipe.node_size},
+             {"bytes_moved", recipe.bytes_moved},
+             {"bytes_kept", recipe.bytes_kept},
+             {"transfers_count", recipe.transfers}};
+  if (!recipe.config.empty()) apply["model_config"] = recipe.config;
   return apply.dump();
 }
 
@@ -233,6 +237,15 @@ void check_same_input(const PlanRecipe& recipe, const LogicalCheckpoint& source,
       .help("plan again: a plan is applied to the input that it was made for");
 }
 
+LogicalCheckpoint open_planned(const PlanRecipe& recipe, const std::vector<std::string>& sources,
+                               const std::string& plan_path) {
+  MappingChoice choice;
+  choice.config = recipe.config;
+  LogicalCheckpoint source = open_finished(sources, {.mapping = choice});
+  check_same_input(recipe, source, plan_path);
+  return read_by(mapping_from_json(recipe.mapping, plan_path), choice, std::move(source));
+}
+
 AppliedMapping apply_recipe(const PlanRecipe& recipe, const LogicalCheckpoint& source,
                             const std::string& plan_path) {
   mapping::Mapping mapping = mapping_from_json(recipe.mapping, plan_path);
@@ -241,12 +254,13 @@ AppliedMapping apply_recipe(const PlanRecipe& recipe, const LogicalCheckpoint& s
   options.layout = recipe.layout;
   options.require_even = recipe.require_even;
   options.allow_empty_shards = recipe.allow_empty_shards;
-  const auto config = source.config();
+  const auto config =
+      recipe.config.empty() ? source.config() : std::optional(source.load_config(recipe.config));
   std::vector<TensorSpec> specs = source.specs();
   mapping::Resolution resolution =
       mapping::resolve(mapping, specs, config ? &*config : nullptr, options);
-  AppliedMapping applied{std::move(mapping), std::move(resolution), std::move(specs), recipe.layout,
-                         recipe.allow_empty_shards};
+  AppliedMapping applied{std::move(mapping), std::move(resolution),     std::move(specs),
+                         recipe.layout,      recipe.allow_empty_shards, recipe.config};
   if (layout_hash(source, applied) == recipe.target_xxh3) return applied;
   throw refusal(plan_path, "the plan's mapping gives other shards now than when it was made")
       .note("config.json", config ? "is beside the weights" : "is not beside the weights")

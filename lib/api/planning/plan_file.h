@@ -15,6 +15,7 @@ namespace shardtool::api {
 /// The part of a plan that `reshard --plan` executes, and the state of the input that it requires.
 struct PlanRecipe {
   std::vector<std::string> sources;       ///< as typed
+  std::string config;                     ///< path of config.json as typed; empty: the sources' own
   std::vector<format::FileRecord> files;  ///< names, sizes and header hashes, over all sources
   std::string values_xxh3;                ///< values_hash; empty in plans of earlier versions, too
   std::string mapping;                    ///< documents, as a manifest stores them
@@ -56,6 +57,11 @@ PlanRecipe read_plan(const std::string& path);
 /// manifest has digests of other values than the plan's input.
 void check_same_input(const PlanRecipe& recipe, const LogicalCheckpoint& source,
                       const std::string& plan_path);
+
+/// Opens the plan's sources, or others with the same files, as the plan's mapping reads them.
+/// Throws the errors of open_finished and of check_same_input.
+LogicalCheckpoint open_planned(const PlanRecipe& recipe, const std::vector<std::string>& sources,
+                               const std::string& plan_path);
 
 /// Returns the destination of a plan. The source must have passed check_same_input. Throws
 /// kPlanInvalid if any region differs from the plan.

@@ -81,6 +81,9 @@ void open_model(const ValidateOptions& options, std::optional<ForeignFiles> fore
     inputs.reference = read_as_recorded(
         open_logical({options.reference}, {.mapping = std::move(mapping)}), inputs.shards);
   }
+  if (inputs.reference && !inputs.shards.is_sharded()) {
+    inputs.shards = read_as_recorded(std::move(inputs.shards), *inputs.reference);
+  }
   if (inputs.reference && options.compares_values)
     show_as_recorded(*inputs.reference, inputs.shards);
   inputs.config = model_config(inputs.mapping, inputs.shards);

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <string>
 
+#include "lib/base/checked.h"
 #include "lib/base/error.h"
 #include "lib/index/interleave.h"
 
@@ -47,12 +48,12 @@ std::vector<i64> shares_of(const ReadRule& rule, const ModelConfig* config) {
   return shares;
 }
 
-Error uneven_parts(const ReadRule& rule, i64 extent, i64 by) {
+Error uneven_parts(const ReadRule& rule, i64 extent, const std::string& by) {
   return Error(ErrorCode::kShapeMismatch,
                fmt::format("'{}' does not divide into its parts", rule.name.text()))
       .at(rule.place)
       .note("found", fmt::format("an axis of {}", extent))
-      .note("expected", fmt::format("a multiple of {}", by))
+      .note("expected", "a multiple of " + by)
       .help("check that config.json is that of the checkpoint");
 }
 
@@ -65,6 +66,15 @@ void require_few_runs(const ReadRule& rule, i64 runs) {
       .at(rule.place)
       .note("found", fmt::format("{}", runs))
       .note("expected", fmt::format("at most {}", kMostRuns));
+}
+
+i64 sum_of(const std::vector<i64>& shares, const ReadRule& rule) {
+  std::optional<i64> sum = 0;
+  for (const i64 share : shares) sum = sum ? checked_add(*sum, share) : sum;
+  if (sum) return *sum;
+  throw Error(ErrorCode::kSizeExpression,
+              fmt::format("the shares of '{}' add up to more than 2^63", rule.name.text()))
+      .at(rule.place);
 }
 
 /// Indices of a part: in each group, `size` indices from `begin` on.
@@ -80,7 +90,10 @@ AxisMap part_of_groups(i64 extent, i64 groups, i64 begin, i64 size) {
 AxisMap in_halves(const ReadRule& rule, i64 extent, const ModelConfig* config) {
   if (!rule.interleaved) return AxisMap::identity(extent);
   const i64 heads = value_of(*rule.interleaved, rule, config);
-  if (extent % (2 * heads) != 0) throw uneven_parts(rule, extent, 2 * heads);
+  if (extent % heads != 0 || extent / heads % 2 != 0) {
+    throw uneven_parts(rule, extent, fmt::format("twice {} heads", heads));
+  }
+  if (extent == 0) return AxisMap::identity(extent);
   require_few_runs(rule, extent);
   return index::interleaving(extent, extent / heads);
 }
@@ -126,13 +139,13 @@ std::vector<PartPlace> parts_at(const ReadRules::Match& match,
   const std::vector<i64> shares = shares_of(rule, config);
   const i64 groups = rule.groups ? value_of(*rule.groups, rule, config) : 1;
   require_few_runs(rule, groups);
-  const i64 all = std::accumulate(shares.begin(), shares.end(), i64{0});
-  if (extent % all != 0) throw uneven_parts(rule, extent, all);
+  const i64 all = sum_of(shares, rule);
+  if (extent % all != 0) throw uneven_parts(rule, extent, std::to_string(all));
   std::vector<PartPlace> parts;
   i64 begin = 0;
   for (size_t part = 0; part < rule.of.size(); ++part) {
     const i64 whole = extent / all * shares[part];
-    if (whole % groups != 0) throw uneven_parts(rule, whole, groups);
+    if (whole % groups != 0) throw uneven_parts(rule, whole, std::to_string(groups));
     const i64 size = whole / groups;
     parts.push_back(
         {fill(rule.of[part], match, stacked_index), part_of_groups(extent, groups, begin, size)});

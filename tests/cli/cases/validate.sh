@@ -41,7 +41,7 @@ try gone
 try
 try parts --ranks 3
 sed 's/"model_type": "llama"/"model_type": "novel"/' parts/config.json > novel.json
-try parts --config novel.json
+try parts --model-config novel.json
 try parts -r "$model" --engine embedded --require-coverage 100 -q
 # Processes that no known launcher started would each be alone.
 RANK=0 WORLD_SIZE=2 try parts -r "$model" --engine tcp

@@ -35,8 +35,7 @@ void check_same(const std::string& path, const TensorSpec& wanted, const Logical
 PresentLayout::PresentLayout(const std::string& path) : path_(path) {
   if (path.ends_with(".json")) {
     const PlanRecipe recipe = read_plan(path);
-    shards_ = open_logical(recipe.sources);
-    check_same_input(recipe, shards_, path);
+    shards_ = open_planned(recipe, recipe.sources, path);
     planned_ = apply_recipe(recipe, shards_, path);
     holders_ = resolved_holders(planned_->resolution, shards_.tensors.size());
     devices_ = planned_->resolution.mesh.size();

@@ -7,6 +7,7 @@
 #include "lib/api/transfer/sources/unfused_source.h"
 #include "lib/api/transfer/sources/whole_model.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/format/folder_listing.h"
 #include "lib/layouts/recognise.h"
 #include "lib/mapping/resolve/read_parts.h"
@@ -14,14 +15,6 @@
 
 namespace shardtool::api {
 namespace {
-
-/// Shows the tensors that a checkpoint without a manifest has by the mapping's rules of "read".
-LogicalCheckpoint read_by(const mapping::Mapping& mapping, const MappingChoice& choice,
-                          LogicalCheckpoint opened) {
-  if (opened.parts.front().manifest || mapping::ReadRules(mapping).empty()) return opened;
-  const auto config = model_config(choice, opened);
-  return unfused(std::move(opened), mapping, config ? &*config : nullptr, nullptr);
-}
 
 /// Opens what the files say, with advice where only a layout says how they belong together.
 LogicalCheckpoint open_by_files(const std::vector<std::string>& locations) {
@@ -39,6 +32,21 @@ LogicalCheckpoint open_by_files(const std::vector<std::string>& locations) {
   }
 }
 
+/// Throws kUnsupported for an output of ours with a tensor that the mapping would take apart.
+void refuse_fused(const LogicalCheckpoint& output, const mapping::Mapping& mapping,
+                  const std::string& path) {
+  const mapping::ReadRules rules(mapping);
+  if (rules.empty()) return;
+  for (const LogicalTensor& tensor : output.tensors) {
+    if (!rules.find(tensor.spec.name, tensor.spec.shape.size())) continue;
+    throw Error(ErrorCode::kUnsupported,
+                "the tensors of an output of shardtool are not taken apart by \"read\"")
+        .at({path, 0, 0, "/read"})
+        .tensor(quote_for_message(tensor.spec.name))
+        .help("apply the mapping to the checkpoint that the output was made from");
+  }
+}
+
 }  // namespace
 
 LogicalCheckpoint open_logical(const std::vector<std::string>& locations, const Opening& opening) {
@@ -50,9 +58,18 @@ LogicalCheckpoint open_logical(const std::vector<std::string>& locations, const 
   return read_as_chosen(std::move(opened), opening.mapping);
 }
 
+LogicalCheckpoint read_by(const mapping::Mapping& mapping, const MappingChoice& choice,
+                          LogicalCheckpoint opened) {
+  if (opened.parts.front().manifest || mapping::ReadRules(mapping).empty()) return opened;
+  const auto config = model_config(choice, opened);
+  return unfused(std::move(opened), mapping, config ? &*config : nullptr, nullptr);
+}
+
 LogicalCheckpoint read_as_chosen(LogicalCheckpoint opened, const MappingChoice& choice) {
   if (choice.path.empty()) return opened;
-  return read_by(mapping::load_mapping(choice.path), choice, std::move(opened));
+  const mapping::Mapping mapping = mapping::load_mapping(choice.path);
+  if (opened.parts.front().manifest) refuse_fused(opened, mapping, choice.path);
+  return read_by(mapping, choice, std::move(opened));
 }
 
 LogicalCheckpoint read_as_recorded(LogicalCheckpoint opened, const LogicalCheckpoint& other) {

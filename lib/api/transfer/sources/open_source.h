@@ -5,6 +5,7 @@
 
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transform.h"
+#include "lib/mapping/mapping.h"
 
 namespace shardtool::api {
 
@@ -24,9 +25,14 @@ struct Opening {
 LogicalCheckpoint open_logical(const std::vector<std::string>& locations,
                                const Opening& opening = {});
 
+/// Shows the tensors that a checkpoint without a manifest has by a mapping's rules of "read"; the
+/// choice names its config.json. Throws the errors of unfused.
+LogicalCheckpoint read_by(const mapping::Mapping& mapping, const MappingChoice& choice,
+                          LogicalCheckpoint opened);
+
 /// Shows the tensors that a checkpoint has by the rules of "read" of the chosen mapping file, if
-/// any; one with a manifest has its tensors already. Throws the errors of load_mapping and
-/// unfused.
+/// any. One with a manifest has its tensors already: throws kUnsupported if a rule would take one
+/// apart, and the errors of load_mapping and read_by.
 LogicalCheckpoint read_as_chosen(LogicalCheckpoint opened, const MappingChoice& choice);
 
 /// The same with the mapping that the manifest of another checkpoint records, if it has one.

@@ -61,6 +61,8 @@ class Unfusing {
     return Error(ErrorCode::kNoRule,
                  fmt::format("the layout {} has no tensor of this name", layout_->label()))
         .tensor(quote_for_message(tensor))
+        .help(fmt::format("leave out {}: in front of the path if the names are the model's own",
+                          layout_->name))
         .help("FOLDER#PREFIX reads only the tensors below a prefix, such as module of NeMo");
   }
 
@@ -87,7 +89,9 @@ class Unfusing {
     const size_t stacked = match.rule->stacked.size();
     const size_t axis = stacked + match.rule->axis;
     const Shape& shape = tensor.spec.shape;
-    if (shape.size() <= axis && match.rule->of.size() > 1) throw lacks_axis(tensor, axis);
+    const bool only_renames =
+        match.rule->of.size() == 1 && !match.rule->size && !match.rule->interleaved;
+    if (shape.size() <= axis && !only_renames) throw lacks_axis(tensor, axis);
     const i64 extent = shape.size() > axis ? shape[axis] : 0;
     std::vector<i64> at(stacked, 0);
     const Shape leading(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(stacked));
@@ -140,7 +144,12 @@ class Unfusing {
     for (size_t axis = at.size(); axis < region.size(); ++axis) {
       inner.push_back(region[axis].local_size());
     }
-    return number * byte_size(tensor.spec.dtype, inner).value();
+    const auto bytes = byte_size(tensor.spec.dtype, inner);
+    if (bytes) return number * *bytes;
+    throw Error(ErrorCode::kSubByteCut, "a stacked tensor does not begin at a whole byte")
+        .tensor(quote_for_message(tensor.spec.name))
+        .note("found", fmt::format("{} {}", to_string(tensor.spec.dtype),
+                                   shardtool::to_string(tensor.spec.shape)));
   }
 
   const LogicalCheckpoint& stored_;
