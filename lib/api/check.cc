@@ -28,6 +28,7 @@
 #include "lib/format/folder_listing.h"
 #include "lib/format/gguf/model.h"
 #include "lib/format/read_headers.h"
+#include "lib/layouts/recognise.h"
 #include "lib/mapping/resolve/resolve.h"
 #include "lib/store/reader.h"
 
@@ -167,11 +168,21 @@ class Check {
     }
   }
 
+  static std::vector<std::string> names_of(const Surveyed& surveyed) {
+    std::vector<std::string> names;
+    for (const auto& file : surveyed.logical.parts.front().files) names.push_back(file.name);
+    return names;
+  }
+
   void add_unclear(const Surveyed& surveyed) {
     Finding unclear = *surveyed.unclear;
     if (surveyed.foreign) {
       unclear.fix =
           "the names number ranks: say with --mapping, --preset or --mesh how they were cut";
+    }
+    const auto tools = layouts::layouts_with_files(names_of(surveyed));
+    if (!tools.empty()) {
+      unclear.fix = layouts::advice_to_name(tools, surveyed.logical.parts.front().path);
     }
     findings_.add(std::move(unclear));
   }

@@ -140,7 +140,7 @@ Error unsupported_model(const EngineLayout& layout, const std::string& model_typ
                fmt::format("the layout {} has no table of names for the model type '{}'",
                            layout.label(), quote_for_message(model_type, 60)))
       .note("known", fmt::format("{}", fmt::join(known, ", ")))
-      .help("write the plain layout, or give the names in \"store\" of a mapping file");
+      .help("a mapping file can have the names: \"store\" writes them, \"read\" reads them");
 }
 
 /// True if files in this form tell where the model's tensors lie.
@@ -211,7 +211,7 @@ const LayoutModels& models_of(const EngineLayout& layout, const mapping::ModelCo
   if (config == nullptr) {
     throw Error(ErrorCode::kConfig,
                 fmt::format("the layout {} needs config.json for the model's type", layout.label()))
-        .help("give it with --model-config");
+        .help("put it beside the files, or give it with --model-config");
   }
   const std::string type = config->model_type();
   const auto models =

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -142,6 +143,12 @@ class Placing {
 };
 
 }  // namespace
+
+std::string ForeignFiles::config_path() const {
+  const auto found = std::ranges::find_if(
+      parts, [](const format::Checkpoint& part) { return !part.config_path.empty(); });
+  return found == parts.end() ? "" : found->config_path;
+}
 
 std::optional<ForeignFiles> find_foreign_files(const std::vector<std::string>& locations) {
   format::require_locations(locations);

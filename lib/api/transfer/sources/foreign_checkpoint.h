@@ -16,8 +16,8 @@ struct ForeignFiles {
   std::vector<format::Checkpoint> parts;
   check::ForeignShards shards;
 
-  /// The model's config.json in the files' folder, or empty.
-  const std::string& config_path() const { return parts.front().config_path; }
+  /// The model's config.json in the first of the folders that has one, or empty.
+  std::string config_path() const;
 };
 
 /// Returns nullopt if the first location has a manifest or the names do not number ranks. Throws

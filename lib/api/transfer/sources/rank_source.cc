@@ -230,7 +230,7 @@ class Joining {
     const auto groups = config_ == nullptr ? std::nullopt : config_->size(cut.groups);
     if (!groups) {
       throw Error(ErrorCode::kConfig, fmt::format("config.json has no number '{}'", cut.groups))
-          .help("give the model's config.json with --model-config");
+          .help("put the model's config.json beside the files, or give it with --model-config");
     }
     if (*groups % tp_ == 0) return;
     throw Error(ErrorCode::kUnsupported, "several ranks share a group of heads")
