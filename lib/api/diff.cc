@@ -157,8 +157,8 @@ DiffReport diff(const DiffOptions& options) {
   opening.mapping.config = options.config;
   LogicalCheckpoint a = open_logical({options.a}, opening);
   LogicalCheckpoint b = open_logical({options.b}, opening);
-  a = read_as_recorded(std::move(a), b);
-  b = read_as_recorded(std::move(b), a);
+  a = read_as_recorded(std::move(a), b, opening.mapping);
+  b = read_as_recorded(std::move(b), a, opening.mapping);
   DiffReport report;
   if (options.values && !options.metadata_only) {
     show_as_recorded(a, b);

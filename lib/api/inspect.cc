@@ -129,9 +129,14 @@ void add_rank_bytes(InspectReport& report, const std::vector<InspectShard>& shar
 }
 
 /// Adds the cut of every tensor, from the chosen mapping or from the manifest.
+/// True if the options say how to cut, and not only which config.json to read.
+bool shows_cut(const InspectOptions& options) {
+  return options.mapping && says_cut(*options.mapping);
+}
+
 void add_layout(InspectReport& report, const LogicalCheckpoint& source,
                 const InspectOptions& options, std::vector<InspectTensor>& tensors) {
-  if (options.mapping) {
+  if (shows_cut(options)) {
     const AppliedMapping applied = apply_mapping(*options.mapping, source);
     report.mesh = applied.resolution.mesh;
     for (const mapping::ResolvedTensor& resolved : applied.resolution.tensors) {
@@ -150,7 +155,7 @@ void add_layout(InspectReport& report, const LogicalCheckpoint& source,
 /// Adds what pictures show, if the checkpoint has a layout.
 void add_rules(InspectReport& report, const LogicalCheckpoint& source,
                const InspectOptions& options) {
-  if (!options.mapping && !source.is_sharded()) return;
+  if (!shows_cut(options) && !source.is_sharded()) return;
   const MappingChoice choice = options.mapping.value_or(MappingChoice{});
   const AppliedMapping applied = apply_mapping(over_own_mesh(source, choice), source);
   report.rules = drawn_rules(applied.resolution, applied.specs);
@@ -257,7 +262,7 @@ InspectReport inspect(const InspectOptions& options) {
     report.others = other_entries(source);
     keep_matching(report.others, options.filter);
   }
-  if (!options.list_tensors && !options.mapping && !source.is_sharded()) return report;
+  if (!options.list_tensors && !shows_cut(options) && !source.is_sharded()) return report;
   std::vector<InspectTensor> tensors;
   tensors.reserve(source.tensors.size());
   for (const LogicalTensor& tensor : source.tensors)

@@ -15,7 +15,8 @@ namespace shardtool::api {
 
 struct InspectOptions {
   std::string source;
-  /// Mapping whose effect is also shown, if set. Outputs with a manifest show their layout without
+  /// Mapping whose effect is also shown, if it says how to cut; its config.json is that of files of
+  /// another tool. Outputs with a manifest show their layout without
   /// one.
   std::optional<MappingChoice> mapping;
   std::string filter;        ///< a glob over tensor names, or empty

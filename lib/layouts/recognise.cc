@@ -66,6 +66,10 @@ std::vector<std::string> layouts_with_tensors(std::span<const std::string> tenso
   });
 }
 
+std::vector<std::string> layouts_of_ranks() {
+  return read_layouts([](const EngineLayout& layout) { return !layout.ranks.cuts.empty(); });
+}
+
 std::vector<std::string> layouts_with_files(std::span<const std::string> files) {
   return read_layouts([files](const EngineLayout& layout) {
     return std::ranges::any_of(layout.files, [files](const FileNames& names) {

@@ -11,6 +11,9 @@ namespace shardtool::layouts {
 /// tools may give the same names.
 std::vector<std::string> layouts_with_tensors(std::span<const std::string> tensors);
 
+/// Names of the layouts that read a file per rank, joined by a RankForm.
+std::vector<std::string> layouts_of_ranks();
+
 /// Names of the layouts of read_layout_names() that name files so, whatever their
 /// ending is. Empty without files.
 std::vector<std::string> layouts_with_files(std::span<const std::string> files);

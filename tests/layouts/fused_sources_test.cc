@@ -201,6 +201,9 @@ TEST_CASE("tensors that their rule cannot take apart are refused") {
   CHECK(code(heads, {0, 2}) == "none");
   CHECK(code(heads, {}) == id(ErrorCode::kShapeMismatch));
   CHECK(code(with(heads, "interleaved", huge), {8}) == id(ErrorCode::kShapeMismatch));
+  CHECK(code({{"name", "a**"}, {"of", "ab"}}, {8}) == id(ErrorCode::kTensorInvalid));
+  CHECK(code({{"name", "all"}, {"of", "all"}, {"interleaved", 2}}, {8}) ==
+        id(ErrorCode::kTensorInvalid));
   CHECK(code({{"name", "all"}, {"of", "__metadata__"}}, {8}) == id(ErrorCode::kTensorInvalid));
   CHECK(code(with(halves, "groups", 4), {4}) == id(ErrorCode::kShapeMismatch));
   CHECK(code(with(halves, "groups", i64{1} << 40), {i64{1} << 41, 0}) == id(ErrorCode::kLimit));

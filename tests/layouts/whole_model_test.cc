@@ -220,6 +220,13 @@ TEST_CASE("a plan of another tool's files is applied to them") {
   to_whole.a = folder / "planned";
   to_whole.b = folder / "merged";
   CHECK(diff(to_whole).equal);
+  to_whole.a = foreign;
+  to_whole.config = plan.mapping.config;
+  CHECK(diff(to_whole).equal);
+  InspectOptions look;
+  look.source = foreign;
+  look.mapping.emplace().config = plan.mapping.config;
+  CHECK(std::ssize(inspect(look).list) == report.plan.tensors);
 }
 
 TEST_CASE("files of another tool that are opened as they are get advice") {

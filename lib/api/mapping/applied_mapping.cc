@@ -164,8 +164,9 @@ AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoin
   try {
     return with_full_places(choice, [&] { return applied_mapping(choice, source, report); });
   } catch (Error& error) {
-    const auto tools =
-        error.code() == ErrorCode::kNoRule ? layouts_of(source) : std::vector<std::string>();
+    const bool knows_none =
+        error.code() == ErrorCode::kNoRule || error.code() == ErrorCode::kConfig;
+    const auto tools = knows_none ? layouts_of(source) : std::vector<std::string>();
     if (!tools.empty()) error.help(layouts::advice_to_name(tools, source.parts.front().path));
     throw;
   }

@@ -8,6 +8,7 @@
 #include "lib/api/transfer/sources/layout_source.h"
 #include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/text.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -48,6 +49,17 @@ void open_foreign(const ValidateOptions& options, ForeignFiles files, ValidateIn
   inputs.config = model_config(mapping, *inputs.reference);
 }
 
+/// The chosen mapping, with the shards' config.json for files of another tool that have none.
+MappingChoice with_config_for(const std::string& reference, const ValidateInputs& inputs) {
+  MappingChoice mapping = inputs.mapping;
+  const auto foreign = named_layout({reference}, mapping.config);
+  if (!foreign || !mapping.config.empty()) return mapping;
+  if (!store::is_file(parse_source(reference).place + "/config.json")) {
+    mapping.config = inputs.shards.parts.front().config_path;
+  }
+  return mapping;
+}
+
 }  // namespace
 
 std::vector<std::string> ValidateInputs::dropped() const {
@@ -76,13 +88,12 @@ void open_model(const ValidateOptions& options, std::optional<ForeignFiles> fore
   if (foreign) return open_foreign(options, *std::move(foreign), inputs);
   if (!inputs.shards.is_sharded()) require_whole_inputs(options, inputs);
   if (!options.reference.empty()) {
-    MappingChoice mapping = inputs.mapping;
-    if (mapping.config.empty()) mapping.config = inputs.shards.parts.front().config_path;
-    inputs.reference = read_as_recorded(
-        open_logical({options.reference}, {.mapping = std::move(mapping)}), inputs.shards);
+    const Opening opening{.mapping = with_config_for(options.reference, inputs)};
+    inputs.reference =
+        read_as_recorded(open_logical({options.reference}, opening), inputs.shards, inputs.mapping);
   }
   if (inputs.reference && !inputs.shards.is_sharded()) {
-    inputs.shards = read_as_recorded(std::move(inputs.shards), *inputs.reference);
+    inputs.shards = read_as_recorded(std::move(inputs.shards), *inputs.reference, inputs.mapping);
   }
   if (inputs.reference && options.compares_values)
     show_as_recorded(*inputs.reference, inputs.shards);

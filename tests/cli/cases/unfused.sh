@@ -14,3 +14,7 @@ EOF
 shardtool -q split llama -o fused -m fuse.json
 rm fused/manifest.json
 shardtool diff phi3 fused
+# As a Llama, with its config.json: the shards compute what the fused tensors do.
+sed 's/phi3/llama/; s/Phi3ForCausalLM/LlamaForCausalLM/; s/"partial_rotary_factor":0.5,//' phi3/config.json > llama.json
+shardtool -q split phi3 -o as_llama -m "$mapping" --model-config llama.json
+shardtool validate as_llama -r phi3 | grep -o '^pass: [^,]* computes'

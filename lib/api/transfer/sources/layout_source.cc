@@ -333,6 +333,7 @@ std::vector<std::string> layouts_of(const LogicalCheckpoint& opened) {
   const std::vector<std::string> forms = layouts::read_layout_names();
   const format::Checkpoint& part = opened.parts.front();
   if (part.manifest || std::ranges::count(forms, part.format) > 0) return {};
+  if (is_of_ranks(opened)) return layouts::layouts_of_ranks();
   constexpr size_t kEnough = 500;  // names are many times matched with patterns
   const size_t step = opened.tensors.size() / kEnough + 1;
   std::vector<std::string> names;

@@ -72,12 +72,13 @@ LogicalCheckpoint read_as_chosen(LogicalCheckpoint opened, const MappingChoice& 
   return read_by(mapping, choice, std::move(opened));
 }
 
-LogicalCheckpoint read_as_recorded(LogicalCheckpoint opened, const LogicalCheckpoint& other) {
+LogicalCheckpoint read_as_recorded(LogicalCheckpoint opened, const LogicalCheckpoint& other,
+                                   const MappingChoice& choice) {
   const format::Checkpoint& part = other.parts.front();
   if (!part.manifest || part.manifest->mapping.empty()) return opened;
   const auto recorded =
       mapping_from_json(part.manifest->mapping, part.path + "/" + format::kManifestName);
-  return read_by(recorded, {}, std::move(opened));
+  return read_by(recorded, choice, std::move(opened));
 }
 
 LogicalCheckpoint open_finished(const std::vector<std::string>& locations, const Opening& opening) {

@@ -35,8 +35,10 @@ LogicalCheckpoint read_by(const mapping::Mapping& mapping, const MappingChoice& 
 /// apart, and the errors of load_mapping and read_by.
 LogicalCheckpoint read_as_chosen(LogicalCheckpoint opened, const MappingChoice& choice);
 
-/// The same with the mapping that the manifest of another checkpoint records, if it has one.
-LogicalCheckpoint read_as_recorded(LogicalCheckpoint opened, const LogicalCheckpoint& other);
+/// The same with the mapping that the manifest of another checkpoint records, if it has one; the
+/// choice names the config.json.
+LogicalCheckpoint read_as_recorded(LogicalCheckpoint opened, const LogicalCheckpoint& other,
+                                   const MappingChoice& choice);
 
 /// Opens inputs of a run that writes their data. Also throws kManifestInvalid for a manifest with a
 /// tensor that lacks its digest (format::without_digest).

@@ -66,6 +66,17 @@ class Unfusing {
         .help("FOLDER#PREFIX reads only the tensors below a prefix, such as module of NeMo");
   }
 
+  /// Throws for a part that a rule takes for a stored tensor: outputs could not be told from
+  /// checkpoints.
+  void refuse_taken(const mapping::PartPlace& part, const mapping::ReadRules::Match& match,
+                    size_t axes) const {
+    if (!rules_.find(part.name, axes)) return;
+    throw Error(ErrorCode::kTensorInvalid, "a rule of \"read\" would take a part apart again")
+        .at(match.rule->place)
+        .tensor(quote_for_message(part.name))
+        .help("give the parts names that no rule of \"read\" matches");
+  }
+
   static Error lacks_axis(const LogicalTensor& tensor, size_t axis) {
     return Error(ErrorCode::kShapeMismatch, "a stored tensor lacks the axis that holds its parts")
         .tensor(quote_for_message(tensor.spec.name))
@@ -97,6 +108,7 @@ class Unfusing {
     const Shape leading(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(stacked));
     for (i64 count = matrices(tensor, leading); count > 0; --count) {
       for (const mapping::PartPlace& part : mapping::parts_at(match, at, extent, config_)) {
+        if (layout_ == nullptr) refuse_taken(part, match, shape.size() - stacked);
         found_.push_back(tensor_of(tensor, part, match.rule->axis, at));
       }
       for (size_t outer = stacked; outer-- > 0 && ++at[outer] == shape[outer];) at[outer] = 0;
