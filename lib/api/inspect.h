@@ -49,7 +49,7 @@ struct InspectTensor {
   Shape shape;
   i64 bytes = 0;
   std::string file;  ///< for shards, the file of the first one
-  i64 offset = 0;    ///< from the start of the file
+  i64 offset = 0;    ///< of the first element, from the start of the file
   // set with a mapping, or for outputs with a manifest
   std::string rule;
   std::string strategy;    ///< kind tag or "dims"

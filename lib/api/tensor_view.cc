@@ -1,5 +1,6 @@
 #include "lib/api/tensor_view.h"
 
+#include <climits>
 #include <map>
 
 #include "lib/api/transfer/target_layout.h"
@@ -31,6 +32,18 @@ std::string file_of(const exec::Slot& slot, const LogicalCheckpoint& source) {
   return path.substr(path.rfind('/') + 1);
 }
 
+/// Bytes before a tensor's first element in the slot of its first holder: a stored tensor may hold
+/// others in front of it.
+i64 first_element_at(const LogicalTensor& tensor) {
+  i64 element = 0;
+  for (const index::AxisMap& map : tensor.side.holders->region(0)) {
+    const auto local = inverse(map)(0);
+    if (!local) return 0;
+    element = element * map.local_size() + *local;
+  }
+  return element * bits(tensor.stored_dtype()) / CHAR_BIT;
+}
+
 }  // namespace
 
 InspectTensor describe_stored(const LogicalTensor& tensor, const LogicalCheckpoint& source) {
@@ -42,7 +55,7 @@ InspectTensor describe_stored(const LogicalTensor& tensor, const LogicalCheckpoi
   if (!tensor.side.slots.empty()) {
     const exec::Slot& slot = tensor.side.slots.front();
     view.file = file_of(slot, source);
-    view.offset = slot.offset;
+    view.offset = slot.offset + first_element_at(tensor);
   }
   return view;
 }

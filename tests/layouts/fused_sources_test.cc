@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "lib/api/diff.h"
+#include "lib/api/inspect.h"
 #include "lib/api/transform.h"
 #include "tests/layouts/tables.h"
 #include "tests/support/checkpoint_files.h"
@@ -143,6 +144,23 @@ TEST_CASE("parts that were fused along any axis and in groups are split, merged 
     std::filesystem::remove(folder / "merged/manifest.json");
     RC_ASSERT(!api::diff(diff).equal);  // nothing says how the parts were fused
   }));
+}
+
+TEST_CASE("inspect says where a part begins, and which rule takes no tensor") {
+  const TempFolder folder;
+  test::write_checkpoint(folder / "fused",
+                         {{"all", test::numbered_tensor("all", Dtype::kI16, {4, 3})}});
+  folder.write("mapping.json", R"({"version": 1, "unknown": "replicate",
+    "read": [{"name": "all", "of": ["a", "b"]}, {"name": "al", "of": ["c", "d"]}]})");
+  api::InspectOptions options;
+  options.source = folder / "fused";
+  options.mapping.emplace().path = folder / "mapping.json";
+  options.mapping->mesh = mesh::Mesh({{"tp", 1}});
+  const api::InspectReport report = api::inspect(options);
+  REQUIRE(report.list.size() == 2);
+  CHECK(report.list[1].offset == report.list[0].offset + 2 * 3 * 2);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings.front().find("'al'") != std::string::npos);
 }
 
 TEST_CASE("fused tensors of an output are not taken apart in silence") {

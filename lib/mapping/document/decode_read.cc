@@ -57,14 +57,14 @@ ReadRule decode_read_rule(const JsonValue& value) {
   });
   if (rule.of.empty()) value.refuse("a rule with at least one glob in \"of\"");
   if (!rule.shares.empty() && rule.shares.size() != rule.of.size()) {
-    value.refuse("as many \"shares\" as globs in \"of\"");
+    value.refuse("a rule with as many \"shares\" as globs in \"of\"");
   }
   const bool has_parts = rule.of.size() > 1;
   if (has_parts && (rule.size || rule.interleaved)) {
-    value.refuse("\"size\" and \"interleaved\" beside one glob in \"of\"");
+    value.refuse("a rule with one glob in \"of\", since it has \"size\" or \"interleaved\"");
   }
   if (!has_parts && (rule.groups || !rule.shares.empty())) {
-    value.refuse("\"groups\" and \"shares\" beside several globs in \"of\"");
+    value.refuse("a rule with several globs in \"of\", since it has \"groups\" or \"shares\"");
   }
   check_wildcards(value, rule);
   return rule;

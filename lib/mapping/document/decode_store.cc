@@ -89,11 +89,13 @@ StoreRule decode_store_rule(const JsonValue& value) {
   });
   if (rule.of.empty()) value.refuse("a rule with at least one glob in \"of\"");
   if (rule.constant && (rule.of.size() != 1 || !rule.stack.empty())) {
-    value.refuse("a constant beside the tensors of one glob");
+    value.refuse("a rule with one glob in \"of\" and no \"stack\", since it has a constant");
   }
   const bool renames = rule.of.size() == 1 && rule.stack.empty() && !rule.constant;
   if (!renames && (rule.same || !rule.interleave.empty() || rule.join > 0 || !rule.at.empty())) {
-    value.refuse("\"same\", \"interleave\", \"join\" and \"at\" beside the tensors of one glob");
+    value.refuse(
+        "a rule with one glob in \"of\", no \"stack\" and no constant, since it has \"same\", "
+        "\"interleave\", \"join\" or \"at\"");
   }
   check_wildcards(value, rule);
   return rule;

@@ -1,7 +1,11 @@
 #include "lib/api/transfer/sources/open_source.h"
 
+#include <fmt/format.h>
+
+#include <set>
 #include <utility>
 
+#include "lib/api/mapping/full_places.h"
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/mapping/recorded_mapping.h"
 #include "lib/api/transfer/sources/unfused_source.h"
@@ -47,6 +51,25 @@ void refuse_fused(const LogicalCheckpoint& output, const mapping::Mapping& mappi
   }
 }
 
+/// Warns of rules that take no tensor of the checkpoint, of which one is probably misspelt.
+void warn_of_unused(LogicalCheckpoint& opened, const mapping::Mapping& mapping) {
+  const mapping::ReadRules rules(mapping);
+  if (rules.empty()) return;
+  std::set<const mapping::ReadRule*> used;
+  for (const LogicalTensor& tensor : opened.tensors) {
+    const auto match = rules.find(tensor.spec.name, tensor.spec.shape.size());
+    if (match) used.insert(match->rule);
+  }
+  for (const mapping::Document& document : mapping.documents()) {
+    for (const mapping::ReadRule& rule : document.read) {
+      if (used.contains(&rule)) continue;
+      opened.parts.front().warnings.push_back(
+          {fmt::format("no tensor has the name '{}' of a rule of \"read\"", rule.name.text()), "",
+           format::Oddity::kOtherEntry});
+    }
+  }
+}
+
 }  // namespace
 
 LogicalCheckpoint open_logical(const std::vector<std::string>& locations, const Opening& opening) {
@@ -67,9 +90,15 @@ LogicalCheckpoint read_by(const mapping::Mapping& mapping, const MappingChoice& 
 
 LogicalCheckpoint read_as_chosen(LogicalCheckpoint opened, const MappingChoice& choice) {
   if (choice.path.empty()) return opened;
-  const mapping::Mapping mapping = mapping::load_mapping(choice.path);
-  if (opened.parts.front().manifest) refuse_fused(opened, mapping, choice.path);
-  return read_by(mapping, choice, std::move(opened));
+  return with_full_places(choice, [&] {
+    const mapping::Mapping mapping = mapping::load_mapping(choice.path);
+    if (opened.parts.front().manifest) {
+      refuse_fused(opened, mapping, choice.path);
+    } else {
+      warn_of_unused(opened, mapping);
+    }
+    return read_by(mapping, choice, std::move(opened));
+  });
 }
 
 LogicalCheckpoint read_as_recorded(LogicalCheckpoint opened, const LogicalCheckpoint& other,
