@@ -182,14 +182,17 @@ bool has_read_rules(const EngineLayout& layout) {
                              [](const mapping::Document& one) { return !one.read.empty(); });
 }
 
-std::vector<std::string> read_layout_names() {
-  std::vector<std::string> names;
-  for (const EngineLayout& layout : engine_layouts()) {
-    if (!is_read_without_manifest(layout)) continue;
-    if (names.empty() || names.back() != layout.name) names.push_back(layout.name);
-    names.push_back(layout.label());
-  }
-  return names;
+const std::vector<std::string>& read_layout_names() {
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> names;
+    for (const EngineLayout& layout : engine_layouts()) {
+      if (!is_read_without_manifest(layout)) continue;
+      if (names.empty() || names.back() != layout.name) names.push_back(layout.name);
+      names.push_back(layout.label());
+    }
+    return names;
+  }();
+  return all;
 }
 
 const EngineLayout& find_layout(std::string_view label) {

@@ -91,7 +91,7 @@ const EngineLayout& find_layout(std::string_view label);
 
 /// Names and labels of the layouts whose files tell where the model's tensors lie, without a
 /// manifest: by rules of reading, or because every tensor of the files is one of the model's.
-std::vector<std::string> read_layout_names();
+const std::vector<std::string>& read_layout_names();
 
 /// Returns the documents for a model, nearest first, without those whose "when" names other values
 /// of config.json; none for a layout without models, which takes any. Throws kUnsupported for a

@@ -14,22 +14,31 @@
 namespace shardtool::layouts {
 namespace {
 
-using Takes = std::function<bool(std::string_view)>;
-
-/// Tests for the names of tensors that a layout's files may have.
-std::vector<Takes> stored_names(const EngineLayout& layout) {
-  std::vector<Takes> names;
+/// Globs of the names of tensors that a layout's files may have.
+std::vector<mapping::Glob> stored_names(const EngineLayout& layout) {
+  std::vector<mapping::Glob> names;
   const mapping::Mapping tables(layout.documents);
   for (const mapping::Document& document : tables.documents()) {
-    for (const auto& rule : document.read) names.push_back(mapping::glob_filter(rule.name.text()));
-    for (const auto& rule : document.store) names.push_back(mapping::glob_filter(rule.name.text()));
+    for (const mapping::ReadRule& rule : document.read) names.push_back(rule.name);
+    for (const mapping::StoreRule& rule : document.store) names.push_back(rule.name);
   }
-  for (const std::string& glob : layout.left_out) names.push_back(mapping::glob_filter(glob));
+  for (const std::string& glob : layout.left_out) names.emplace_back(glob);
   return names;
 }
 
-bool takes(const std::vector<Takes>& any, const std::string& name) {
-  return std::ranges::any_of(any, [&name](const Takes& one) { return one(name); });
+/// Marks the names that a glob takes. Most globs begin with other words than all names, and are not
+/// compiled.
+void mark(const mapping::Glob& glob, std::span<const std::string> names, std::vector<bool>& known) {
+  const auto tokens = glob.tokens();
+  const bool has_begin =
+      !tokens.empty() && tokens.front().kind == mapping::GlobToken::Kind::kLiteral;
+  const std::string begin = has_begin ? tokens.front().text : "";
+  std::function<bool(std::string_view)> takes;
+  for (size_t n = 0; n < names.size(); ++n) {
+    if (known[n] || !names[n].starts_with(begin)) continue;
+    if (!takes) takes = mapping::glob_filter(glob.text());
+    known[n] = takes(names[n]);
+  }
 }
 
 std::string without_ending(const std::string& name) {
@@ -47,7 +56,7 @@ std::string regex_of(const std::string& name) {
 template <typename Is>
 std::vector<std::string> read_layouts(const Is& is) {
   std::vector<std::string> found;
-  const std::vector<std::string> read = read_layout_names();
+  const std::vector<std::string>& read = read_layout_names();
   for (const EngineLayout& layout : engine_layouts()) {
     if (std::ranges::count(read, layout.name) == 0) continue;
     if (std::ranges::count(found, layout.name) == 0 && is(layout)) found.push_back(layout.name);
@@ -59,10 +68,9 @@ std::vector<std::string> read_layouts(const Is& is) {
 
 std::vector<std::string> layouts_with_tensors(std::span<const std::string> tensors) {
   return read_layouts([tensors](const EngineLayout& layout) {
-    const std::vector<Takes> names = stored_names(layout);
-    const auto known = std::ranges::count_if(
-        tensors, [&names](const std::string& tensor) { return takes(names, tensor); });
-    return 2 * known > std::ssize(tensors);
+    std::vector<bool> known(tensors.size(), false);
+    for (const mapping::Glob& glob : stored_names(layout)) mark(glob, tensors, known);
+    return 2 * std::ranges::count(known, true) > std::ssize(tensors);
   });
 }
 

@@ -330,7 +330,7 @@ std::optional<LayoutSource> named_layout(const std::vector<std::string>& locatio
 }
 
 std::vector<std::string> layouts_of(const LogicalCheckpoint& opened) {
-  const std::vector<std::string> forms = layouts::read_layout_names();
+  const std::vector<std::string>& forms = layouts::read_layout_names();
   const format::Checkpoint& part = opened.parts.front();
   if (part.manifest || std::ranges::count(forms, part.format) > 0) return {};
   if (is_of_ranks(opened)) return layouts::layouts_of_ranks();
