@@ -214,10 +214,15 @@ void Sum::add(const PricedLayer& priced, const Layer& layer, const Phase& all, P
     if (phase.tokens == 0) continue;
     const i64 tokens = last_only ? phase.sequences : phase.tokens;
     add(step, tokens, comm);
-    ops::Pricing pricing{model_,       reads_,
-                         step,         phase,
-                         tokens,       of_step(step, all).tokens,
-                         layer.number, workload_.kv_cache_bits, bits(workload_.activations),
+    ops::Pricing pricing{model_,
+                         reads_,
+                         step,
+                         phase,
+                         tokens,
+                         of_step(step, all).tokens,
+                         layer.number,
+                         workload_.kv_cache_bits,
+                         bits(workload_.activations),
                          price.amounts};
     const Op& op = *step.op->op;
     op.row->price(op, pricing);

@@ -14,7 +14,7 @@ namespace shardtool::mapping {
 
 /// A tensor's place in a stored one.
 struct PartPlace {
-  std::string name;     ///< of the tensor in the model
+  std::string name;      ///< of the tensor in the model
   index::AxisMap along;  ///< from the stored tensor's axis with the parts to its own
 };
 
@@ -46,7 +46,8 @@ class ReadRules {
 /// this extent (0 for a scalar, which is one part). Throws kSizeExpression and kConfig for sizes
 /// that config.json lacks, kShapeMismatch for an extent that does not divide into the parts or
 /// heads, and kLimit for more than 2^24 runs of indices.
-std::vector<PartPlace> parts_at(const ReadRules::Match& match, const std::vector<i64>& stacked_index,
-                                i64 extent, const ModelConfig* config);
+std::vector<PartPlace> parts_at(const ReadRules::Match& match,
+                                const std::vector<i64>& stacked_index, i64 extent,
+                                const ModelConfig* config);
 
 }  // namespace shardtool::mapping
