@@ -250,6 +250,10 @@ TEST_CASE("files of another tool that are opened as they are get advice") {
   CHECK(merge(options).warnings.empty());
 }
 
+TEST_CASE("an empty list of paths is no checkpoint") {
+  CHECK_ERROR(kUsage, open_logical({}));
+}
+
 TEST_CASE("paths in different forms are no checkpoint") {
   const TempFolder folder;
   TransformReport report;

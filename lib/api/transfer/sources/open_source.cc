@@ -25,8 +25,9 @@ LogicalCheckpoint open_by_files(const std::vector<std::string>& locations) {
   try {
     return open_stored(locations);
   } catch (Error& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
     const std::string place = parse_source(locations.front()).place;
-    if (error.code() != ErrorCode::kUnsupported || !store::is_folder(place)) throw;
+    if (!store::is_folder(place)) throw;
     const format::FolderListing listing = format::list_folder(place);
     std::vector<std::string> files = listing.weights;
     files.insert(files.end(), listing.torch_weights.begin(), listing.torch_weights.end());
