@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "lib/api/check.h"
 #include "lib/format/reader.h"
+#include "lib/layouts/engine_layout.h"
 #include "tests/layouts/model_parts.h"
 #include "tests/layouts/tables.h"
 #include "tests/support/temp_folder.h"
