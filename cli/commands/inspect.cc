@@ -118,7 +118,9 @@ Command inspect_command(InspectArgs& args) {
           "without one. SRC#PREFIX, here and in all commands, takes only the tensors whose names "
           "begin with PREFIX and a dot, without them: step-1000#model for a training checkpoint. "
           "FORMAT:SRC insists on a format where a folder has files of several; otherwise the first "
-          "of manifest, dcp, safetensors, torch and gguf counts, and a warning names the others.",
+          "of manifest, dcp, safetensors, torch and gguf counts, and a warning names the others. "
+          "megatron:, torchtitan:, deepseek: and meta:SRC show what another tool wrote as the "
+          "model's tensors.",
       .examples = {"shardtool inspect models/llama-8b",
                    "shardtool inspect models/llama-8b --query name,dtype,shape --format csv",
                    "shardtool inspect models/llama-8b --preset llama --tp 8 --tensors",
