@@ -20,11 +20,7 @@ mirror=${3-$(own_mirror "$suite")}
 ((EUID == 0)) || { echo "error: this makes a root folder and mounts /proc in it: run it as root" >&2; exit "$exit_unavailable"; }
 install_packages debootstrap
 
-base=$bare_cache/$suite-$(dpkg --print-architecture).tar
-mkdir -p "$bare_cache"
-scratch=$(mktemp -d "$bare_cache/run.XXXXXX")
-trap 'rm -rf --one-file-system "$scratch"' EXIT
-bare=$scratch/root
+bare_paths "$suite"
 
 unpack() {
   mkdir -p "$bare"

@@ -15,6 +15,15 @@ own_mirror() {
   apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' "Codename: $1" 'Component: main' | sed -n 1p
 }
 
+# bare_paths SUITE: sets base, the archive of a bare root, scratch, which goes when the script ends, and bare, a root in it.
+bare_paths() {
+  base=$bare_cache/$1-$(dpkg --print-architecture).tar
+  mkdir -p "$bare_cache"
+  scratch=$(mktemp -d "$bare_cache/run.XXXXXX")
+  trap 'rm -rf --one-file-system "$scratch"' EXIT
+  bare=$scratch/root
+}
+
 # make_bare SUITE MIRROR SCRATCH TAR: debootstraps a release, where the archive is not there yet.
 make_bare() {
   [[ ! -f $4 ]] || return 0

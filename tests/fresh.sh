@@ -15,11 +15,7 @@ fi
 install_packages "${fresh_packages[@]}"
 
 suite=$(own_suite)
-base=$bare_cache/$suite-$(dpkg --print-architecture).tar
-mkdir -p "$bare_cache"
-scratch=$(mktemp -d "$bare_cache/run.XXXXXX")
-trap 'rm -rf --one-file-system "$scratch"' EXIT
-bare=$scratch/root
+bare_paths "$suite"
 
 # The bare root with this machine's way to its packages, and the committed tree in /shardtool.
 unpack() {
