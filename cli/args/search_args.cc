@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
-#include <string_view>
 #include <utility>
 
 #include "cli/args/emit_args.h"
 #include "cli/args/html_file.h"
 #include "cli/args/train_search_args.h"
 #include "lib/api/catalogue/graphs.h"
+#include "lib/api/transfer/cast_values.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 
@@ -48,17 +47,15 @@ std::vector<Argument> pinned_arguments(MappingArgs& args) {
 
 /// Parses a list of types to which floats can be cast. Throws kUsage.
 std::vector<Dtype> dtypes_of(const std::string& text) {
-  constexpr std::pair<std::string_view, Dtype> kTypes[] = {
-      {"bf16", Dtype::kBF16}, {"f16", Dtype::kF16}, {"f32", Dtype::kF32}};
   std::vector<Dtype> dtypes;
   for (const std::string& word : words_of_list(text)) {
-    const auto found = std::ranges::find(kTypes, word, &std::pair<std::string_view, Dtype>::first);
-    if (found == std::end(kTypes)) {
+    const auto dtype = api::cast_type(word);
+    if (!dtype) {
       throw Error(ErrorCode::kUsage, fmt::format("--dtype '{}' is not a list of bf16, f16 and f32",
                                                  quote_for_message(word)))
           .help("for example --dtype bf16");
     }
-    dtypes.push_back(found->second);
+    dtypes.push_back(*dtype);
   }
   return dtypes;
 }

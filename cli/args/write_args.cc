@@ -7,18 +7,13 @@
 #include "cli/launch.h"
 #include "cli/size_argument.h"
 #include "lib/api/catalogue/layouts.h"
+#include "lib/api/transfer/cast_values.h"
 
 namespace shardtool::cli {
 namespace {
 
 constexpr i64 kMaxThreads = 1024;
 constexpr i64 kMaxRank = (i64{1} << 31) - 2;
-
-/// Requires one of the flag's choices.
-Dtype to_dtype(const std::string& name) {
-  if (name == "bf16") return Dtype::kBF16;
-  return name == "f16" ? Dtype::kF16 : Dtype::kF32;
-}
 
 /// Arguments that decide what is done, and not what is written.
 std::vector<Argument> run_arguments(WriteArgs& args) {
@@ -137,7 +132,7 @@ api::WriteOptions to_write_options(const WriteArgs& args) {
   options.layout = args.layout;
   if (args.max_file_size)
     options.max_file_size = parse_size("--max-file-size", *args.max_file_size);
-  if (args.dtype) options.dtype = to_dtype(*args.dtype);
+  if (args.dtype) options.dtype = api::cast_type(*args.dtype);
   options.dequantize = args.dequantize;
   set_resources(args.resources, options.resources);
   options.force = args.force;

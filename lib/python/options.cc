@@ -4,11 +4,11 @@
 #include <nanobind/stl/pair.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "cli/args/share_args.h"
 #include "cli/launch.h"
+#include "lib/api/transfer/cast_values.h"
 #include "lib/base/error.h"
 
 namespace nb = nanobind;
@@ -20,15 +20,7 @@ constexpr i64 kMostThreads = 1024;
 constexpr Limits kRank{0, (i64{1} << 31) - 2};  // a mesh has at most 2^31 - 1 devices
 
 Dtype cast_type(const std::string& name) {
-  struct Cast {
-    std::string_view name;
-    Dtype dtype;
-  };
-  static constexpr auto kCasts =
-      std::to_array<Cast>({{"bf16", Dtype::kBF16}, {"f16", Dtype::kF16}, {"f32", Dtype::kF32}});
-  for (const Cast& cast : kCasts) {
-    if (cast.name == name) return cast.dtype;
-  }
+  if (const auto dtype = api::cast_type(name)) return *dtype;
   throw Error(ErrorCode::kUsage, "floats are not cast to '" + name + "'")
       .help("use dtype=\"bf16\", \"f16\" or \"f32\"");
 }

@@ -51,6 +51,13 @@ void refuse_quantised(const LogicalCheckpoint& checkpoint) {
 
 }  // namespace
 
+std::optional<Dtype> cast_type(std::string_view name) {
+  if (name == "bf16") return Dtype::kBF16;
+  if (name == "f16") return Dtype::kF16;
+  if (name == "f32") return Dtype::kF32;
+  return std::nullopt;
+}
+
 void cast_values(LogicalCheckpoint& checkpoint, Dtype to) {
   refuse_quantised(checkpoint);
   for (LogicalTensor& tensor : checkpoint.tensors) {
