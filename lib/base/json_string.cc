@@ -26,7 +26,7 @@ size_t plain_bytes(std::string_view text, size_t at) {
   static_assert(std::endian::native == std::endian::little);
   constexpr Word kOnes = 0x0101010101010101;
   constexpr Word kHigh = 0x80 * kOnes;
-  // The high bit of the first byte below `least` is set, and no one before it.
+  // The high bit of the first byte below `least` is set, and that of none before it.
   const auto below = [](Word bytes, Word least) { return (bytes - least * kOnes) & ~bytes; };
   size_t end = at;
   for (Word word = 0; text.size() - end >= sizeof(word); end += sizeof(word)) {
