@@ -181,9 +181,8 @@ class Check {
           "the names number ranks: say with --mapping, --preset or --mesh how they were cut";
     }
     const auto tools = layouts::layouts_with_files(names_of(surveyed));
-    if (!tools.empty()) {
-      unclear.fix = layouts::advice_to_name(tools, surveyed.logical.parts.front().path);
-    }
+    std::string advice = layouts::advice_to_name(tools, surveyed.logical.parts.front().path);
+    if (!advice.empty()) unclear.fix = std::move(advice);
     findings_.add(std::move(unclear));
   }
 
@@ -301,8 +300,9 @@ class Check {
     const MappingChoice& choice = *mapping_;
     const auto add = [&](const Error& error) { add_mapping_error(error, logical); };
     try {
-      const LogicalCheckpoint read = read_as_chosen(logical, choice);
-      const AppliedMapping applied = apply_mapping(choice, read, add);
+      std::optional<LogicalCheckpoint> read;
+      if (takes_apart(choice)) read = read_as_chosen(logical, choice);
+      const AppliedMapping applied = apply_mapping(choice, read ? *read : logical, add);
       const std::string& file = choice.path.empty() ? logical.parts.front().path : choice.path;
       check::check_resolution(applied.resolution, file, findings_);
       check::check_doubts(applied.doubts, std::filesystem::path(choice.path).parent_path().string(),

@@ -16,7 +16,6 @@
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/format/gguf/model.h"
-#include "lib/layouts/recognise.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/presets.h"
 
@@ -247,13 +246,13 @@ InspectReport inspect(const InspectOptions& options) {
   report.path = source.parts.front().path;
   report.format = source.parts.front().format;
   report.warnings = source.warnings();
-  const std::vector<std::string> tools = layouts_of(source);
-  if (!tools.empty()) report.warnings.push_back(layouts::advice_to_name(tools, report.path));
+  const std::string advice = layout_advice(source);
+  if (!advice.empty()) report.warnings.push_back(advice);
   summarize(report, source);
   const auto config = source.config();
   if (config) {
     add_config(report, *config);
-    if (tools.empty()) {
+    if (advice.empty()) {
       report.preset = mapping::detect_preset(*config, source.specs()).value_or("");
     }
   }

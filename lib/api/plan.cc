@@ -82,13 +82,6 @@ void begin_at_source(const LogicalCheckpoint& source, const PlanOptions& options
   ends.from.reset();
 }
 
-/// The mapping that shows the source: the layout's, else the destination's.
-MappingChoice reading(const PlanOptions& options) {
-  MappingChoice mapping = options.mapping;
-  if (mapping.path.empty() && options.to && names_file(*options.to)) mapping.path = *options.to;
-  return mapping;
-}
-
 std::string place_name(const AppliedMapping& applied, const MappingChoice& choice) {
   const std::string mesh = to_string(applied.resolution.mesh);
   return choice.layout.empty() ? mesh : fmt::format("{} ({})", mesh, choice.layout);
@@ -239,7 +232,8 @@ void warn_of_replicas_in_mesh(const TrainingPlan& training, const mapping::Resol
 
 PlanReport make_plan(const PlanOptions& options) {
   check(options);
-  const LogicalCheckpoint source = open_logical(options.sources, {.mapping = reading(options)});
+  const LogicalCheckpoint source = open_logical(
+      options.sources, {.mapping = reading_choice(options.mapping, options.to.value_or(""))});
   PlanReport report;
   report.source = source.parts.front().path;
   report.warnings = source.warnings();

@@ -35,9 +35,13 @@ std::string file_of(const exec::Slot& slot, const LogicalCheckpoint& source) {
 /// Bytes before a tensor's first element in the slot of its first holder: a stored tensor may hold
 /// others in front of it.
 i64 first_element_at(const LogicalTensor& tensor) {
+  const index::HolderSet& holders = *tensor.side.holders;
+  const auto picked = holders.pick(0);
   i64 element = 0;
-  for (const index::AxisMap& map : tensor.side.holders->region(0)) {
-    const auto local = inverse(map)(0);
+  for (int axis = 0; axis < holders.rank(); ++axis) {
+    const auto a = static_cast<size_t>(axis);
+    const index::AxisMap& map = holders.maps(axis)[static_cast<size_t>(picked[a])];
+    const auto local = map(0) == 0 ? 0 : inverse(map)(0);  // most tensors begin where they lie
     if (!local) return 0;
     element = element * map.local_size() + *local;
   }

@@ -11,7 +11,6 @@
 #include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transfer/transfer.h"
 #include "lib/base/error.h"
-#include "lib/layouts/recognise.h"
 
 namespace shardtool::api {
 namespace {
@@ -27,12 +26,11 @@ LogicalCheckpoint open_changed(const std::vector<std::string>& sources, const Wr
 
 /// Warns of a checkpoint of another tool that would keep its names.
 void warn_of_other_names(LogicalCheckpoint& source) {
-  const std::vector<std::string> tools = layouts_of(source);
-  if (tools.empty()) return;
-  format::Checkpoint& part = source.parts.front();
-  part.warnings.push_back({"the tensors keep the names that they have; " +
-                               layouts::advice_to_name(tools, part.path) + " to get the model's",
-                           "", format::Oddity::kOtherEntry});
+  const std::string advice = layout_advice(source);
+  if (advice.empty()) return;
+  source.parts.front().warnings.push_back(
+      {"the tensors keep the names that they have; " + advice + " to get the model's", "",
+       format::Oddity::kOtherEntry});
 }
 
 /// Returns the destination. A mapping of its own has its own mesh.
@@ -94,9 +92,9 @@ TransformReport merge(const MergeOptions& options) {
 
 TransformReport reshard(const ReshardOptions& options) {
   if (!options.plan.empty()) return reshard_by_plan(options);
-  MappingChoice reading = options.to;
-  if (reading.path.empty() && names_file(options.to_layout)) reading.path = options.to_layout;
-  Task task{open_changed(options.sources, options.write, reading), {}};
+  Task task{
+      open_changed(options.sources, options.write, reading_choice(options.to, options.to_layout)),
+      {}};
   const AppliedMapping applied = apply_mapping(destination(options, task.source), task.source);
   task.target = sharded_target(task.source, applied, options.ranks);
   return transfer(std::move(task), options.write, options.compare_replicas);

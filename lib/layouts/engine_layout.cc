@@ -14,6 +14,7 @@
 #include "lib/mapping/document/document.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
+#include "lib/mapping/resolve/read_parts.h"
 
 namespace shardtool::layouts {
 namespace {
@@ -176,10 +177,7 @@ std::vector<std::string> layout_names() {
 }
 
 bool has_read_rules(const EngineLayout& layout) {
-  if (layout.documents.empty()) return false;
-  const mapping::Mapping tables(layout.documents);
-  return std::ranges::any_of(tables.documents(),
-                             [](const mapping::Document& one) { return !one.read.empty(); });
+  return !layout.documents.empty() && mapping::has_read_rules(mapping::Mapping(layout.documents));
 }
 
 const std::vector<std::string>& read_layout_names() {

@@ -90,6 +90,7 @@ std::vector<std::string> layouts_with_files(std::span<const std::string> files) 
 }
 
 std::string advice_to_name(std::span<const std::string> layouts, std::string_view path) {
+  if (layouts.empty()) return {};
   std::vector<std::string> locations;
   for (const std::string& layout : layouts) locations.push_back(fmt::format("{}:{}", layout, path));
   return fmt::format("the names are those of {}: give {}", fmt::join(layouts, " or "),

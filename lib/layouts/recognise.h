@@ -19,7 +19,7 @@ std::vector<std::string> layouts_of_ranks();
 std::vector<std::string> layouts_with_files(std::span<const std::string> files);
 
 /// Returns the advice to name one of these layouts in front of a path: "the names are those of
-/// meta: give meta:PATH".
+/// meta: give meta:PATH"; empty without layouts.
 std::string advice_to_name(std::span<const std::string> layouts, std::string_view path);
 
 }  // namespace shardtool::layouts

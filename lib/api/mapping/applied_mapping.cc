@@ -11,7 +11,6 @@
 #include "lib/api/mapping/recorded_mapping.h"
 #include "lib/api/transfer/sources/layout_source.h"
 #include "lib/base/error.h"
-#include "lib/layouts/recognise.h"
 #include "lib/mapping/mesh_choice.h"
 #include "lib/mapping/resolve/resolve.h"
 
@@ -166,8 +165,8 @@ AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoin
   } catch (Error& error) {
     const bool knows_none =
         error.code() == ErrorCode::kNoRule || error.code() == ErrorCode::kConfig;
-    const auto tools = knows_none ? layouts_of(source) : std::vector<std::string>();
-    if (!tools.empty()) error.help(layouts::advice_to_name(tools, source.parts.front().path));
+    const std::string advice = knows_none ? layout_advice(source) : "";
+    if (!advice.empty()) error.help(advice);
     throw;
   }
 }

@@ -124,6 +124,12 @@ bool names_file(const std::string& layout) {
   return layout.find('/') != layout.npos || layout.ends_with(".json");
 }
 
+MappingChoice reading_choice(const MappingChoice& base, const std::string& layout) {
+  MappingChoice choice = base;
+  if (choice.path.empty() && names_file(layout)) choice.path = layout;
+  return choice;
+}
+
 MappingChoice at_layout(const MappingChoice& base, const std::string& layout,
                         const LogicalCheckpoint& source) {
   MappingChoice choice = base;

@@ -41,6 +41,10 @@ MappingChoice over_own_mesh(const LogicalCheckpoint& source, const MappingChoice
 /// names are entries of a mapping's "layouts".
 bool names_file(const std::string& layout);
 
+/// Returns the choice by whose rules of "read" a source is shown: `base` or, if it names no file,
+/// the file that `layout` names, if it does.
+MappingChoice reading_choice(const MappingChoice& base, const std::string& layout);
+
 /// Returns `base` with that file as its mapping, or with that entry of its mapping's "layouts".
 /// Throws kUnknownName, and the errors of choose_mapping.
 MappingChoice at_layout(const MappingChoice& base, const std::string& layout,

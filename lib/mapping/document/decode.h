@@ -17,6 +17,8 @@ MeshRef decode_mesh_ref(const JsonValue& value);
 Uneven decode_uneven(const JsonValue& value);
 layout::SmallPolicy decode_small(const JsonValue& value);
 Glob decode_glob(const JsonValue& value);
+/// Decodes one glob or a list of globs.
+std::vector<Glob> decode_globs(const JsonValue& value);
 std::vector<std::string> decode_texts(const JsonValue& value, size_t at_least);
 /// Decodes one string or a list of strings.
 std::vector<JsonValue> decode_names(const JsonValue& value);

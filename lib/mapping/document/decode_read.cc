@@ -37,11 +37,7 @@ ReadRule decode_read_rule(const JsonValue& value) {
   rule.place = value.place();
   value.object({
       {"name", [&](const JsonValue& v) { rule.name = decode_glob(v); }, true},
-      {"of",
-       [&](const JsonValue& v) {
-         for (const JsonValue& name : decode_names(v)) rule.of.push_back(decode_glob(name));
-       },
-       true},
+      {"of", [&](const JsonValue& v) { rule.of = decode_globs(v); }, true},
       {"stacked",
        [&](const JsonValue& v) {
          for (const JsonValue& name : decode_names(v)) rule.stacked.push_back(name.identifier());

@@ -268,6 +268,12 @@ Glob decode_glob(const JsonValue& value) {
   return value.located([&] { return Glob(text); });
 }
 
+std::vector<Glob> decode_globs(const JsonValue& value) {
+  std::vector<Glob> globs;
+  for (const JsonValue& name : decode_names(value)) globs.push_back(decode_glob(name));
+  return globs;
+}
+
 std::vector<JsonValue> decode_names(const JsonValue& value) {
   if (value.is_text()) return {value};
   return value.elements(1);

@@ -68,11 +68,7 @@ StoreRule decode_store_rule(const JsonValue& value) {
   rule.place = value.place();
   value.object({
       {"name", [&](const JsonValue& v) { rule.name = decode_glob(v); }, true},
-      {"of",
-       [&](const JsonValue& v) {
-         for (const JsonValue& name : decode_names(v)) rule.of.push_back(decode_glob(name));
-       },
-       true},
+      {"of", [&](const JsonValue& v) { rule.of = decode_globs(v); }, true},
       {"stack", [&](const JsonValue& v) { rule.stack = v.identifier(); }},
       {"at",
        [&](const JsonValue& v) {

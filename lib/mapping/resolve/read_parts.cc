@@ -112,10 +112,21 @@ AxisMap without_padding(const ReadRule& rule, i64 extent, const ModelConfig* con
 
 }  // namespace
 
+bool has_read_rules(const Mapping& mapping) {
+  return std::ranges::any_of(mapping.documents(),
+                             [](const Document& document) { return !document.read.empty(); });
+}
+
 ReadRules::ReadRules(const Mapping& mapping) {
   for (const Document& document : mapping.documents()) {
     for (const ReadRule& rule : document.read) rules_.push_back({&rule, GlobMatcher(rule.name)});
   }
+}
+
+std::vector<const ReadRule*> ReadRules::all() const {
+  std::vector<const ReadRule*> rules;
+  for (const Entry& entry : rules_) rules.push_back(entry.rule);
+  return rules;
 }
 
 std::optional<ReadRules::Match> ReadRules::find(std::string_view stored, size_t axes) const {

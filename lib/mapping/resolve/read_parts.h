@@ -18,12 +18,16 @@ struct PartPlace {
   index::AxisMap along;  ///< from the stored tensor's axis with the parts to its own
 };
 
+/// True if a document of the mapping has rules of "read".
+bool has_read_rules(const Mapping& mapping);
+
 /// The rules of "read" of a mapping, nearest first. The mapping must outlive it.
 class ReadRules {
  public:
   explicit ReadRules(const Mapping& mapping);
 
-  bool empty() const { return rules_.empty(); }
+  /// All rules, in order.
+  std::vector<const ReadRule*> all() const;
 
   /// A rule, and the texts of the wildcards of its name.
   struct Match {

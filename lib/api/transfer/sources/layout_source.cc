@@ -207,8 +207,8 @@ LogicalCheckpoint open_by_read_rules(const LayoutSource& source,
     stored = joined_ranks(std::move(stored), layout, model);
     refuse_copies(stored);
   }
-  const mapping::Mapping rules(documents_for(layout, model));
-  LogicalCheckpoint read = unfused(std::move(stored), rules, model, &layout);
+  const mapping::Mapping tables(documents_for(layout, model));
+  LogicalCheckpoint read = unfused(std::move(stored), mapping::ReadRules(tables), model, &layout);
   if (config) require_of_config(read, *config, config_file);
   return read;
 }
@@ -310,18 +310,17 @@ std::optional<LayoutSource> named_layout(const std::vector<std::string>& locatio
                                          const std::string& config) {
   const std::vector<std::string> formats = format::format_names();
   LayoutSource source{{}, "", config};
-  std::optional<std::string> first;
   for (const std::string& location : locations) {
     const format::TypedLocation typed = parse_source(location);
     const std::string form = std::ranges::count(formats, typed.format) > 0 ? "" : typed.format;
-    if (first && form != *first) {
+    if (!source.locations.empty() && form != source.layout) {
       throw Error(ErrorCode::kUsage, "the paths are in different forms")
           .note("found", fmt::format("{} and {}", quote_for_message(locations.front()),
                                      quote_for_message(location)))
           .help(fmt::format("put the form of the files in front of every path, {}:PATH",
-                            form.empty() ? *first : form));
+                            form.empty() ? source.layout : form));
     }
-    first = source.layout = form;
+    source.layout = form;
     source.locations.push_back(typed.prefix.empty() ? typed.place
                                                     : typed.place + "#" + typed.prefix);
   }
@@ -329,18 +328,18 @@ std::optional<LayoutSource> named_layout(const std::vector<std::string>& locatio
   return source;
 }
 
-std::vector<std::string> layouts_of(const LogicalCheckpoint& opened) {
+std::string layout_advice(const LogicalCheckpoint& opened) {
   const std::vector<std::string>& forms = layouts::read_layout_names();
   const format::Checkpoint& part = opened.parts.front();
   if (part.manifest || std::ranges::count(forms, part.format) > 0) return {};
-  if (is_of_ranks(opened)) return layouts::layouts_of_ranks();
+  if (is_of_ranks(opened)) return layouts::advice_to_name(layouts::layouts_of_ranks(), part.path);
   constexpr size_t kEnough = 500;  // names are many times matched with patterns
   const size_t step = opened.tensors.size() / kEnough + 1;
   std::vector<std::string> names;
   for (size_t t = 0; t < opened.tensors.size(); t += step) {
     names.push_back(opened.tensors[t].spec.name);
   }
-  return layouts::layouts_with_tensors(names);
+  return layouts::advice_to_name(layouts::layouts_with_tensors(names), part.path);
 }
 
 LogicalCheckpoint open_in_layout(const LayoutSource& source) {

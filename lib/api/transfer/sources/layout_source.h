@@ -25,9 +25,10 @@ format::TypedLocation parse_source(const std::string& location);
 std::optional<LayoutSource> named_layout(const std::vector<std::string>& locations,
                                          const std::string& config);
 
-/// Names of the layouts in whose files the tensors of an opened checkpoint may be; empty for one
-/// with a manifest, or that was opened by such a name.
-std::vector<std::string> layouts_of(const LogicalCheckpoint& opened);
+/// Returns the advice (layouts::advice_to_name) to name the layout in whose files the tensors of an
+/// opened checkpoint may be; empty if there is none, for one with a manifest, and for one that was
+/// opened by such a name.
+std::string layout_advice(const LogicalCheckpoint& opened);
 
 /// Opens files without a manifest: the layout's table gives every tensor its name in the checkpoint
 /// and every rank its part. The whole shapes are those that the layout cuts into the parts; the

@@ -31,44 +31,45 @@ LogicalCheckpoint open_by_files(const std::vector<std::string>& locations) {
     const format::FolderListing listing = format::list_folder(place);
     std::vector<std::string> files = listing.weights;
     files.insert(files.end(), listing.torch_weights.begin(), listing.torch_weights.end());
-    const auto tools = layouts::layouts_with_files(files);
-    if (!tools.empty()) error.help(layouts::advice_to_name(tools, place));
+    const auto advice = layouts::advice_to_name(layouts::layouts_with_files(files), place);
+    if (!advice.empty()) error.help(advice);
     throw;
   }
 }
 
-/// Throws kUnsupported for an output of ours with a tensor that the mapping would take apart.
-void refuse_fused(const LogicalCheckpoint& output, const mapping::Mapping& mapping,
-                  const std::string& path) {
-  const mapping::ReadRules rules(mapping);
-  if (rules.empty()) return;
+/// Throws kUnsupported for an output of ours with a tensor that a rule would take apart.
+void refuse_fused(const LogicalCheckpoint& output, const mapping::ReadRules& rules) {
   for (const LogicalTensor& tensor : output.tensors) {
-    if (!rules.find(tensor.spec.name, tensor.spec.shape.size())) continue;
+    const auto match = rules.find(tensor.spec.name, tensor.spec.shape.size());
+    if (!match) continue;
     throw Error(ErrorCode::kUnsupported,
                 "the tensors of an output of shardtool are not taken apart by \"read\"")
-        .at({path, 0, 0, "/read"})
+        .at(match->rule->place)
         .tensor(quote_for_message(tensor.spec.name))
         .help("apply the mapping to the checkpoint that the output was made from");
   }
 }
 
 /// Warns of rules that take no tensor of the checkpoint, of which one is probably misspelt.
-void warn_of_unused(LogicalCheckpoint& opened, const mapping::Mapping& mapping) {
-  const mapping::ReadRules rules(mapping);
-  if (rules.empty()) return;
+void warn_of_unused(LogicalCheckpoint& opened, const mapping::ReadRules& rules) {
   std::set<const mapping::ReadRule*> used;
   for (const LogicalTensor& tensor : opened.tensors) {
     const auto match = rules.find(tensor.spec.name, tensor.spec.shape.size());
     if (match) used.insert(match->rule);
   }
-  for (const mapping::Document& document : mapping.documents()) {
-    for (const mapping::ReadRule& rule : document.read) {
-      if (used.contains(&rule)) continue;
-      opened.parts.front().warnings.push_back(
-          {fmt::format("no tensor has the name '{}' of a rule of \"read\"", rule.name.text()), "",
-           format::Oddity::kOtherEntry});
-    }
+  for (const mapping::ReadRule* rule : rules.all()) {
+    if (used.contains(rule)) continue;
+    opened.parts.front().warnings.push_back(
+        {fmt::format("no tensor has the name '{}' of a rule of \"read\"", rule->name.text()), "",
+         format::Oddity::kOtherEntry});
   }
+}
+
+/// Shows the tensors of a checkpoint without a manifest; the choice names its config.json.
+LogicalCheckpoint taken_apart(LogicalCheckpoint opened, const mapping::ReadRules& rules,
+                              const MappingChoice& choice) {
+  const auto config = model_config(choice, opened);
+  return unfused(std::move(opened), rules, config ? &*config : nullptr, nullptr);
 }
 
 }  // namespace
@@ -84,21 +85,26 @@ LogicalCheckpoint open_logical(const std::vector<std::string>& locations, const 
 
 LogicalCheckpoint read_by(const mapping::Mapping& mapping, const MappingChoice& choice,
                           LogicalCheckpoint opened) {
-  if (opened.parts.front().manifest || mapping::ReadRules(mapping).empty()) return opened;
-  const auto config = model_config(choice, opened);
-  return unfused(std::move(opened), mapping, config ? &*config : nullptr, nullptr);
+  if (opened.parts.front().manifest || !has_read_rules(mapping)) return opened;
+  return taken_apart(std::move(opened), mapping::ReadRules(mapping), choice);
+}
+
+bool takes_apart(const MappingChoice& choice) {
+  return !choice.path.empty() && has_read_rules(mapping::load_mapping(choice.path));
 }
 
 LogicalCheckpoint read_as_chosen(LogicalCheckpoint opened, const MappingChoice& choice) {
   if (choice.path.empty()) return opened;
   return with_full_places(choice, [&] {
     const mapping::Mapping mapping = mapping::load_mapping(choice.path);
+    if (!has_read_rules(mapping)) return std::move(opened);
+    const mapping::ReadRules rules(mapping);
     if (opened.parts.front().manifest) {
-      refuse_fused(opened, mapping, choice.path);
-    } else {
-      warn_of_unused(opened, mapping);
+      refuse_fused(opened, rules);
+      return std::move(opened);
     }
-    return read_by(mapping, choice, std::move(opened));
+    warn_of_unused(opened, rules);
+    return taken_apart(std::move(opened), rules, choice);
   });
 }
 

@@ -30,6 +30,9 @@ LogicalCheckpoint open_logical(const std::vector<std::string>& locations,
 LogicalCheckpoint read_by(const mapping::Mapping& mapping, const MappingChoice& choice,
                           LogicalCheckpoint opened);
 
+/// True if the chosen mapping file has rules of "read". Throws the errors of load_mapping.
+bool takes_apart(const MappingChoice& choice);
+
 /// Shows the tensors that a checkpoint has by the rules of "read" of the chosen mapping file, if
 /// any. One with a manifest has its tensors already: throws kUnsupported if a rule would take one
 /// apart, and the errors of load_mapping and read_by.

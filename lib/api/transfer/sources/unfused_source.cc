@@ -11,7 +11,6 @@
 #include "lib/base/text.h"
 #include "lib/format/names.h"
 #include "lib/index/holder_set_pool.h"
-#include "lib/mapping/resolve/read_parts.h"
 
 namespace shardtool::api {
 namespace {
@@ -22,9 +21,9 @@ using index::Region;
 
 class Unfusing {
  public:
-  Unfusing(const LogicalCheckpoint& stored, const mapping::Mapping& mapping,
+  Unfusing(const LogicalCheckpoint& stored, const mapping::ReadRules& rules,
            const mapping::ModelConfig* config, const layouts::EngineLayout* layout)
-      : stored_(stored), rules_(mapping), config_(config), layout_(layout) {
+      : stored_(stored), rules_(rules), config_(config), layout_(layout) {
     if (layout == nullptr) return;
     for (const std::string& glob : layout->left_out)
       left_out_.push_back(mapping::glob_filter(glob));
@@ -165,7 +164,7 @@ class Unfusing {
   }
 
   const LogicalCheckpoint& stored_;
-  mapping::ReadRules rules_;
+  const mapping::ReadRules& rules_;
   const mapping::ModelConfig* config_;
   const layouts::EngineLayout* layout_;
   std::vector<std::function<bool(std::string_view)>> left_out_;
@@ -184,10 +183,10 @@ void warn_of_left_out(const std::vector<std::string>& names, LogicalCheckpoint& 
        "", format::Oddity::kOtherEntry});
 }
 
-LogicalCheckpoint unfused(LogicalCheckpoint stored, const mapping::Mapping& mapping,
+LogicalCheckpoint unfused(LogicalCheckpoint stored, const mapping::ReadRules& rules,
                           const mapping::ModelConfig* config, const layouts::EngineLayout* layout) {
   std::vector<std::string> left_out;
-  stored.tensors = Unfusing(stored, mapping, config, layout).run(left_out);
+  stored.tensors = Unfusing(stored, rules, config, layout).run(left_out);
   if (layout == nullptr) return stored;
   std::erase_if(stored.parts.front().side_files, [layout](const std::string& name) {
     return std::ranges::find(layout->own_files, name) != layout->own_files.end();

@@ -5,6 +5,7 @@
 
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/layouts/engine_layout.h"
+#include "lib/mapping/resolve/read_parts.h"
 
 namespace shardtool::api {
 
@@ -13,7 +14,7 @@ namespace shardtool::api {
 /// tensor has a rule, and the tensors that are no weights become a warning of the first part;
 /// without one (null), tensors without a rule are the model's. Throws kNoRule for a tensor that
 /// lacks its rule, kTensorInvalid if two stored tensors hold one, and the errors of parts_at.
-LogicalCheckpoint unfused(LogicalCheckpoint stored, const mapping::Mapping& mapping,
+LogicalCheckpoint unfused(LogicalCheckpoint stored, const mapping::ReadRules& rules,
                           const mapping::ModelConfig* config, const layouts::EngineLayout* layout);
 
 /// Adds a warning to the first part that names stored tensors which are no weights, if there are
