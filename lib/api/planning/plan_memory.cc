@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -319,9 +320,15 @@ void set_gathered(const PlannedModel& model, const mapping::Resolution& resoluti
     report.devices[rank].gathered = training ? plan::times(bytes[rank], 2) : bytes[rank];
 }
 
-/// Excludes weights from the total if training state includes them.
-i64 weights_in_total(const PlanDevice& device) {
-  return device.training > 0 ? 0 : device.weights;
+/// What fills a device's memory, by its names in reports. Training state includes the weights.
+std::array<std::pair<const char*, i64>, 7> parts_of(const PlanDevice& device) {
+  return {{{"weights", device.training > 0 ? 0 : device.weights},
+           {"gathered weights", device.gathered},
+           {"kv cache", device.kv},
+           {"recurrent states", device.states},
+           {"activations", device.activations},
+           {"training state", device.training},
+           {"overhead", device.overhead}}};
 }
 
 void set_totals(const DeviceBudget& budget, MemoryReport& report) {
@@ -330,27 +337,15 @@ void set_totals(const DeviceBudget& budget, MemoryReport& report) {
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
     device.overhead = budget.overhead_bytes;
-    for (const i64 part : {weights_in_total(device), device.gathered, device.kv, device.states,
-                           device.activations, device.training, device.overhead}) {
-      plan::add_bytes(device.total, part);
-    }
+    for (const auto& [name, bytes] : parts_of(device)) plan::add_bytes(device.total, bytes);
     if (report.budget > 0) device.fits = device.total <= report.budget;
     if (device.total > report.devices[report.fullest].total) report.fullest = rank;
   }
   const PlanDevice& fullest = report.devices[report.fullest];
   if (report.budget > 0) report.fits = fullest.fits;
-  const std::pair<const char*, i64> parts[] = {{"weights", weights_in_total(fullest)},
-                                               {"gathered weights", fullest.gathered},
-                                               {"kv cache", fullest.kv},
-                                               {"recurrent states", fullest.states},
-                                               {"activations", fullest.activations},
-                                               {"training state", fullest.training},
-                                               {"overhead", fullest.overhead}};
-  const auto& largest =
-      *std::max_element(std::begin(parts), std::end(parts),
-                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  report.largest_part = largest.first;
-  report.largest_bytes = largest.second;
+  const auto parts = parts_of(fullest);
+  std::tie(report.largest_part, report.largest_bytes) =
+      *std::ranges::max_element(parts, {}, [](const auto& part) { return part.second; });
 }
 
 constexpr const char* kNoLayer = "other";  ///< of tensors that no op reads
@@ -363,11 +358,8 @@ std::string layer_name(const PlannedModel& model, size_t tensor) {
 
 /// Bytes of a rank's part of a tensor; 0 if it has none.
 i64 bytes_on(const layout::Layout& layout, i64 rank, Dtype dtype) {
-  const auto& ranks = layout.ranks();
-  const auto found = std::ranges::find(ranks, rank);
-  if (found == ranks.end()) return 0;
-  const auto holder = static_cast<int>(found - ranks.begin());
-  return byte_size(dtype, layout.holders().local_shape(holder)).value_or(0);
+  const auto region = layout.region(rank);
+  return region ? byte_size(dtype, index::local_shape(*region)).value_or(0) : 0;
 }
 
 /// Adds up the weights of the fullest device by layer and class.
