@@ -28,7 +28,9 @@ bare_paths() {
 make_bare() {
   [[ ! -f $4 ]] || return 0
   [[ $2 ]] || { echo "error: apt has no mirror for '$1' here" >&2; exit "$exit_unavailable"; }
-  debootstrap --variant=minbase "$1" "$3/base" "$2" >"$3/log" || { tail "$3/log" >&2; exit "$exit_unavailable"; }
+  local components=main
+  [[ $2 != *ubuntu* ]] || components=main,universe  # python3-venv
+  debootstrap --variant=minbase --components="$components" "$1" "$3/base" "$2" >"$3/log" || { tail "$3/log" >&2; exit "$exit_unavailable"; }
   tar -C "$3/base" -cf "$3/base.tar" .
   mv "$3/base.tar" "$4"
   rm -rf --one-file-system "$3/base"

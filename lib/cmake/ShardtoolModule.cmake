@@ -17,6 +17,13 @@ function(shardtool_module name)
   set_property(GLOBAL APPEND PROPERTY SHARDTOOL_MODULES ${target})
 endfunction()
 
+# Gives a program or a shared library its own libstdc++, so that it runs where an older one is installed. libgcc stays
+# shared: the archive of a compiler for glibc 2.35 calls _dl_find_object, which older systems lack.
+function(shardtool_own_libstdcxx target)
+  target_link_options(${target} PRIVATE -static-libstdc++)
+  target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/lib/cmake/portable/arc4random.cc)
+endfunction()
+
 # -Wrestrict: g++ 12 reports "literal" + std::string at -O2 by mistake (GCC bug 105651).
 # -Wdeprecated-declarations: clang reports what libstdc++'s own std::stable_sort calls.
 function(shardtool_warnings target)

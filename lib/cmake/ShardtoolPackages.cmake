@@ -11,8 +11,8 @@
 # There is no shardtool-gpu: where the build has nvcc, the program itself has the kernels and the CUDA runtime.
 #
 # Archives have the same parts, and the names shardtool-VERSION-linux-ARCH.tar.gz and so on. With -DSHARDTOOL_STATIC=ON
-# the program in them needs glibc alone; such a build has no -dev. Each file has its SHA-256 beside it, and the program's
-# holds a bill of materials (ShardtoolSbom.cmake), which lies beside an archive, too.
+# the program in them needs glibc and libgcc alone; such a build has no -dev. Each file has its SHA-256 beside it, and the
+# program's holds a bill of materials (ShardtoolSbom.cmake), which lies beside an archive, too.
 #
 # SHARDTOOL_MAINTAINER is the packages' Maintainer field.
 set(SHARDTOOL_MAINTAINER "shardtool maintainers <maintainers@shardtool.invalid>" CACHE STRING

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: archives_test.sh BUILD SAMPLES
 # Makes an archive of the program and one of the plugin for MPI, unpacks them into one folder, does the main job with the
-# program there, and removes the folder. A build with SHARDTOOL_STATIC must need glibc alone.
+# program there, and removes the folder. A build with SHARDTOOL_STATIC must need glibc and libgcc alone.
 set -euo pipefail
 build=$1 samples=$2
 scratch=$(mktemp -d)
@@ -83,10 +83,14 @@ fi
 find "$scratch/home" -mindepth 1 >"$scratch/left"
 [[ ! -s $scratch/left ]] || fail "the program left $(cat "$scratch/left")"
 
+# Both are newer than the rest of what the program needs from the system (shardtool_own_libstdcxx).
+if nm -D --undefined-only "$folder/bin/shardtool" | grep -E ' (arc4random|_dl_find_object)(@|$)'; then
+  fail "the program needs a glibc as new as that of the build"
+fi
 if grep -q '^set(CPACK_SHARDTOOL_STATIC "\?ON"\?)' "$build/CPackConfig.cmake"; then
   ldd "$folder/bin/shardtool" >"$scratch/libraries"
-  if grep -vE '^\s*(linux-vdso|/lib|lib(c|m|dl|rt|pthread)[.]so)' "$scratch/libraries"; then
-    fail "the program needs more than glibc"
+  if grep -vE '^\s*(linux-vdso|/lib|lib(c|m|dl|rt|pthread|gcc_s)[.]so)' "$scratch/libraries"; then
+    fail "the program needs more than glibc and libgcc"
   fi
 else
   grep -q 'DSHARDTOOL_STATIC=ON' "$scratch/log" || fail "cpack did not say that the program needs shared libraries"

@@ -4,6 +4,7 @@ import ast
 import importlib.metadata
 import inspect
 import json
+import platform
 import re
 import shutil
 import subprocess
@@ -23,7 +24,7 @@ def test_the_program_is_no_script_and_has_the_version_of_the_module(program):
     assert printed == f"shardtool {st.__version__}\n"
 
 
-SYSTEM = {"linux-vdso", "libc", "libm", "libdl", "libpthread", "librt", "ld-linux-x86-64", "ld-linux-aarch64"}
+SYSTEM = {"linux-vdso", "libgcc_s", "libc", "libm", "libdl", "libpthread", "librt", "ld-linux-x86-64", "ld-linux-aarch64"}
 
 
 def needed(path):
@@ -34,7 +35,21 @@ def needed(path):
 def test_program_and_module_need_no_library_that_a_bare_system_lacks(program):
     assert needed(program) <= SYSTEM
     # `auditwheel repair` copies RE2 into the wheel.
-    assert {name.split("-")[0] for name in needed(_core.__file__) - SYSTEM} <= {"libstdc++", "libgcc_s", "libre2"}
+    assert {name.split("-")[0] for name in needed(_core.__file__) - SYSTEM} <= {"libstdc++", "libre2"}
+
+
+def needs_newer(path):
+    """The versions of symbols that glibc 2.34 and the libstdc++ of GCC 11 do not have."""
+    listed = subprocess.run(["objdump", "-p", path], capture_output=True, text=True, check=True).stdout
+    versions = re.findall(r" (GLIBC|GLIBCXX)_([0-9.]+)$", listed, re.MULTILINE)
+    had = {"GLIBC": (2, 34), "GLIBCXX": (3, 4, 29)}
+    return re.findall("GLIBC_ABI_DT_RELR", listed) + [
+        f"{library}_{version}" for library, version in versions if tuple(map(int, version.split("."))) > had[library]]
+
+
+@pytest.mark.skipif(platform.libc_ver()[1] > "2.36", reason="the headers of a newer glibc name its functions")
+def test_a_build_on_debian_12_fits_systems_with_glibc_2_34(program):
+    assert needs_newer(program) == [] and needs_newer(_core.__file__) == []
 
 
 def test_the_wheel_lists_the_libraries_that_it_holds_and_those_that_it_opens():

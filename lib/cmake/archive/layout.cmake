@@ -6,5 +6,5 @@ set(CPACK_PACKAGING_INSTALL_PREFIX "")
 set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY ON)
 if(NOT CPACK_SHARDTOOL_STATIC)
   message(WARNING "The program in this archive needs shared libraries of this system, such as libfmt; that of a build "
-                  "with -DSHARDTOOL_STATIC=ON needs glibc alone.")
+                  "with -DSHARDTOOL_STATIC=ON needs glibc and libgcc alone.")
 endif()
