@@ -1,11 +1,14 @@
 #include "lib/format/checkpoint.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "lib/base/error.h"
 #include "lib/format/reader.h"
 #include "lib/format/subset.h"
 #include "lib/format/typed_location.h"
+#include "lib/store/local/output_claim.h"
 
 namespace shardtool::format {
 namespace {
@@ -34,6 +37,21 @@ void add_side_files(Checkpoint& checkpoint, const Location& location) {
   }
 }
 
+/// Throws kFileMissing for the hidden folder of a run that has not written its manifest: files have
+/// their headers and sizes long before their bytes.
+void require_finished(const std::string& folder) {
+  if (store::is_remote(folder)) return;  // list_folder looks for the mark of a run
+  const auto run = store::run_of_folder(folder);
+  if (!run || manifest_text(folder)) return;
+  throw Error(ErrorCode::kFileMissing,
+              "the output is not finished: this is the hidden folder of its run")
+      .at({folder, 0, 0, ""})
+      .note("output", run->place.path())
+      .help(fmt::format("run the command that writes it again; `shardtool resume --list '{}'` "
+                        "shows how it goes on",
+                        run->place.path()));
+}
+
 /// A folder, or a file that stands for its folder, is listed; its manifest is read if it decides.
 Location look_at(const TypedLocation& typed) {
   const std::string& path = typed.place;
@@ -41,6 +59,7 @@ Location look_at(const TypedLocation& typed) {
   location.format = typed.format;
   if (store::is_folder(path)) {
     location.folder = path;
+    require_finished(path);
     location.listing = list_folder(path);
     if (has_name(location.listing.others, kManifestName)) location.manifest = manifest_text(path);
     return location;
@@ -49,6 +68,7 @@ Location look_at(const TypedLocation& typed) {
   const fs::path parent = fs::path(path).parent_path();
   location.folder = parent.empty() ? "." : parent.string();
   store::open_reader(path);
+  require_finished(location.folder);
   if (!is_entry_of_folder(location.file)) return location;
   location.listing = list_folder(location.folder);
   if (location.file == kManifestName) {

@@ -8,7 +8,9 @@
 #include <filesystem>
 
 #include "lib/api/transfer/run_note.h"
+#include "lib/format/checkpoint.h"
 #include "lib/store/local/output_claim.h"
+#include "lib/store/local/tree.h"
 #include "tests/api/disturbed_jobs.h"
 #include "tests/support/dying_syscalls.h"
 #include "tests/support/faulty_syscalls.h"
@@ -61,6 +63,36 @@ TEST_CASE("a run that is killed anywhere is listed as a resume finds it") {
     CHECK(interrupted_runs(jobs.folder.path()).runs.empty());
   }
   CHECK(listed > 10);
+}
+
+/// Opens a hidden folder, and its only file by name: neither shows a checkpoint before the manifest
+/// is there.
+void check_refused(const fs::path& hidden) {
+  if (fs::exists(hidden / format::kManifestName)) return;
+  CHECK_ERROR(kFileMissing, format::open_checkpoint(hidden.string()));
+  const fs::path file = hidden / "model.safetensors";
+  if (fs::exists(file)) CHECK_ERROR(kFileMissing, format::open_checkpoint(file.string()));
+}
+
+TEST_CASE("the folder of a run that is killed anywhere is no checkpoint") {
+  const Jobs jobs;
+  const std::string link = jobs.folder / "link";
+  int left = 0;
+  for (int n = 1;; n += 7) {
+    CAPTURE(n);
+    jobs.clear();
+    const auto work = [&] { jobs.run(Verb::kMerge, jobs.careful(false)); };
+    if (!testing::dies_at(n, Death::kKilled, 1, work)) break;
+    for (const std::string& name : store::names_in(jobs.folder.path())) {
+      if (!name.starts_with('.') || !name.ends_with(".tmp")) continue;
+      check_refused(jobs.folder / name);
+      fs::create_directory_symlink(jobs.folder / name, link);
+      check_refused(link);
+      fs::remove(link);
+      ++left;
+    }
+  }
+  CHECK(left > 10);
 }
 
 TEST_CASE("discarding a run that is killed anywhere leaves everything else") {

@@ -7,8 +7,10 @@
 #include <cerrno>
 #include <compare>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "lib/store/local/syscalls.h"
 #include "lib/store/local/tree.h"
@@ -149,6 +151,16 @@ std::vector<HiddenRun> hidden_runs(const std::string& folder) {
     runs.push_back({{.parent = folder, .name = hidden.output}, hidden.id});
   }
   return runs;
+}
+
+std::optional<HiddenRun> run_of_folder(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::canonical(path, error);
+  const std::string name = folder.filename().string();
+  auto hidden = parse_hidden(name);
+  if (error || !hidden || !name.ends_with(kFolderSuffix)) return std::nullopt;
+  return HiddenRun{{.parent = folder.parent_path().string(), .name = std::move(hidden->output)},
+                   std::move(hidden->id)};
 }
 
 OutputClaim::OutputClaim(const std::string& path, Existing existing, LockKind kind)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,8 @@ struct HiddenRun {
 };
 /// Every run that left hidden files in a folder, by output and id. Throws kWriteFailed.
 std::vector<HiddenRun> hidden_runs(const std::string& folder);
+/// Run whose hidden folder this is, also by another path to it; nullopt for any other folder.
+std::optional<HiddenRun> run_of_folder(const std::string& path);
 
 /// Right to write one output, held by one run at a time, or by shares of one run together.
 class OutputClaim {
