@@ -44,6 +44,21 @@ TEST_CASE("an edited file is refused, also when its time of modification was put
   CHECK_ERROR(kInputChanged, SourceFile(surveyed.file));
 }
 
+TEST_CASE("new links and another mode are no change of the content, an edit beside them is") {
+  const Surveyed surveyed;
+  const SourceFile opened(surveyed.file);
+  fs::create_hard_link(surveyed.path, surveyed.folder / "link");
+  CHECK_NOTHROW(opened.check_unchanged());
+  CHECK_NOTHROW(SourceFile(surveyed.file).check_unchanged());
+  fs::permissions(surveyed.path, fs::perms::owner_read, fs::perm_options::replace);
+  CHECK_NOTHROW(opened.check_unchanged());
+  CHECK_NOTHROW(SourceFile(surveyed.file).check_unchanged());
+  fs::permissions(surveyed.path, fs::perms::owner_all, fs::perm_options::replace);
+  std::ofstream(surveyed.path, std::ios::app) << "more";
+  CHECK_ERROR(kInputChanged, (opened.check_unchanged(), 0));
+  CHECK_ERROR(kInputChanged, SourceFile(surveyed.file));
+}
+
 TEST_CASE("more files than the soft limit allows are opened, up to the hard one") {
   const Surveyed surveyed;
   rlimit before{};

@@ -54,7 +54,7 @@ bool SourceFile::wants_direct(i64 offset, i64 bytes) const {
 
 SourceFile::SourceFile(const SurveyedFile& surveyed, IoMode mode)
     : SourceFile(surveyed.path, mode) {
-  if (identity_ == surveyed.identity) return;
+  if (identity_.has_same_content(surveyed.identity)) return;
   const bool is_same = identity_.is_of_same_file(surveyed.identity);
   throw Error(ErrorCode::kInputChanged, is_same ? "the file changed after its header was read"
                                                 : "the file was replaced after its header was read")
@@ -114,7 +114,7 @@ std::byte* SourceFile::read_pages(std::byte* buffer, i64 bytes, i64 offset) cons
 
 void SourceFile::check_unchanged() const {
   if (object_) return object_->check_unchanged();
-  if (identity(file_) == identity_) return;
+  if (identity(file_).has_same_content(identity_)) return;
   throw Error(ErrorCode::kInputChanged, "the file changed while it was read")
       .at({file_.path(), 0, 0, {}});
 }

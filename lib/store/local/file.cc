@@ -93,7 +93,15 @@ i64 to_ns(const timespec& time) {
 }
 
 FileIdentity identity_of(const struct stat& found) {
-  return {found.st_size, to_ns(found.st_mtim), to_ns(found.st_ctim), found.st_dev, found.st_ino};
+  return {.size = found.st_size,
+          .mtime_ns = to_ns(found.st_mtim),
+          .ctime_ns = to_ns(found.st_ctim),
+          .device = found.st_dev,
+          .inode = found.st_ino,
+          .mode = found.st_mode,
+          .owner = found.st_uid,
+          .group = found.st_gid,
+          .links = found.st_nlink};
 }
 
 /// Owner that the file system gives to new files in the folder of `path`: a network file system may

@@ -34,7 +34,7 @@ class File {
   std::string path_;
 };
 
-/// Identifies a file's content for one run: a change of any field means that the content changed.
+/// Identifies a file and its content for one run.
 struct FileIdentity {
   i64 size = 0;
   i64 mtime_ns = 0;
@@ -42,8 +42,20 @@ struct FileIdentity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
   std::string version = {};  ///< ETag of an object, whose times and numbers are 0; else empty
+  std::uint32_t mode = 0;
+  std::uint32_t owner = 0;
+  std::uint32_t group = 0;
+  std::uint64_t links = 0;
 
   bool operator==(const FileIdentity&) const = default;
+  /// True unless the content may have changed in between. The change time tells of writes whose
+  /// mtime was put back; a new link, mode or owner sets it, too, and then says nothing of them.
+  bool has_same_content(const FileIdentity& other) const {
+    const bool has_new_attributes =
+        mode != other.mode || owner != other.owner || group != other.group || links != other.links;
+    return size == other.size && mtime_ns == other.mtime_ns && version == other.version &&
+           is_of_same_file(other) && (ctime_ns == other.ctime_ns || has_new_attributes);
+  }
   /// True if both describe the same file, even if it was written in between.
   bool is_of_same_file(const FileIdentity& other) const {
     return device == other.device && inode == other.inode;
