@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +14,7 @@
 #include <set>
 #include <utility>
 
+#include "lib/store/local/failure.h"
 #include "lib/store/local/syscalls.h"
 #include "lib/store/local/tree.h"
 
@@ -43,6 +46,28 @@ OutputPlace checked_place(const std::string& path, Existing existing) {
     throw output_exists(place.path());
   }
   return place;
+}
+
+/// True if an overlay file system shows the folder from a lower layer, such as an image's: it
+/// cannot rename such a folder. It is asked to rename it onto a folder that is not empty, which it
+/// refuses for any other reason only after that.
+bool is_of_lower_layer(const OutputPlace& place) {
+  constexpr long kOverlayMagic = 0x794c7630;  // linux/magic.h
+  const Syscalls& call = syscalls();
+  struct statfs system {};
+  const bool is_overlay =
+      call.statfs(place.parent.c_str(), &system) == 0 && system.f_type == kOverlayMagic;
+  if (!is_overlay) return false;
+  // The name is that of a run's folder, so that the next run deletes what a killed one left.
+  const std::string full = hidden_folder(place, fmt::format("{:032x}", ::getpid()));
+  if (call.mkdir(full.c_str(), 0700) != 0 && errno != EEXIST)
+    throw write_failure("create the folder", full, errno);
+  create_anew(full + "/file");
+  const bool moved = call.rename(place.path().c_str(), full.c_str()) == 0;
+  const int reason = errno;
+  if (moved) call.rename(full.c_str(), place.path().c_str());
+  if (!moved) remove_tree(full);
+  return !moved && reason == EXDEV;
 }
 
 bool is_id(std::string_view text) {
@@ -166,6 +191,14 @@ std::optional<HiddenRun> run_of_folder(const std::string& path) {
 OutputClaim::OutputClaim(const std::string& path, Existing existing, LockKind kind)
     : place_(checked_place(path, existing)), lock_(hidden_lock(place_), kind) {
   place_ = checked_place(path, existing);  // another run may have published meanwhile
+}
+
+void OutputClaim::require_exchangeable() const {
+  if (place_.found != OutputPlace::Found::kContent || !is_of_lower_layer(place_)) return;
+  throw Error(ErrorCode::kWriteFailed,
+              "the output is in a lower layer of an overlay file system, which cannot replace it")
+      .at({place_.path(), 0, 0, {}})
+      .help(fmt::format("delete it first: rm -r '{}'", place_.path()));
 }
 
 bool OutputClaim::discard_journals(const std::string& id) const noexcept {

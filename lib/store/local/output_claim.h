@@ -60,6 +60,8 @@ class OutputClaim {
   const OutputPlace& place() const { return place_; }
   /// hidden_ids() of earlier runs.
   std::vector<std::string> leftovers() const { return hidden_ids(place_); }
+  /// Throws kWriteFailed for content that an overlay file system cannot exchange with a new folder.
+  void require_exchangeable() const;
   /// Deletes the remains of a run. Returns false if some remain, or cannot be listed.
   bool discard(const std::string& id) const noexcept;
   /// Deletes the journals and records of a run.

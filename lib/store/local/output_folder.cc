@@ -21,6 +21,7 @@ constexpr mode_t kFolderMode = 0777;  // less the umask
 
 OutputFolder::OutputFolder(OutputClaim claim, const std::string& id, Leftover leftover)
     : claim_(std::move(claim)), id_(id), files_(hidden_folder(claim_.place(), id)) {
+  claim_.require_exchangeable();
   for (const std::string& other : claim_.leftovers()) {
     if (other != id || leftover == Leftover::kDiscard) claim_.discard(other);
   }

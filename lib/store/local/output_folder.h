@@ -27,8 +27,8 @@ enum class Leftover { kDiscard, kContinue };
 /// O2 the destructor deletes all hidden files unless keep() was called
 class OutputFolder {
  public:
-  /// Deletes the remains of runs with other ids. Throws kNoSpace, kWriteFailed, and kOtherRun if
-  /// the folder to continue is not a folder of this user.
+  /// Deletes the remains of runs with other ids. Throws kNoSpace, kWriteFailed, the errors of
+  /// require_exchangeable, and kOtherRun if the folder to continue is not a folder of this user.
   OutputFolder(OutputClaim claim, const std::string& id, Leftover leftover);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;

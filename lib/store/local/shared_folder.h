@@ -20,7 +20,8 @@ class SharedFolder {
  public:
   /// Creates the folder of the run `id`, unless another process has, and deletes what journals and
   /// records say of a folder that no longer exists. Requires a shared claim.
-  /// Throws kOtherRun if it is not a folder of this user, and kWriteFailed.
+  /// Throws kOtherRun if it is not a folder of this user, kWriteFailed, and the errors of
+  /// require_exchangeable.
   SharedFolder(OutputClaim claim, const std::string& id);
 
   SharedFolder(SharedFolder&&) = default;

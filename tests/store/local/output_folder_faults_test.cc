@@ -1,9 +1,12 @@
 #include <doctest/doctest.h>
+#include <sys/vfs.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <string_view>
 
 #include "lib/store/local/output_folder.h"
+#include "lib/store/local/syscalls.h"
 #include "lib/store/local/tree.h"
 #include "tests/support/faulty_syscalls.h"
 #include "tests/support/temp_folder.h"
@@ -168,6 +171,57 @@ TEST_CASE("a file system without sync of folders is no reason to fail") {
   faults.fail(Call::kFsync, kFiles + 1, EINVAL);
   CHECK(!run(folder));
   CHECK(is_new(folder));
+}
+
+/// Has the system show every folder from an overlay, which gives this answer to a rename of one
+/// onto a hidden folder, during its lifetime; 0: that of the file system.
+class Overlay {
+ public:
+  explicit Overlay(int answer) : scope_(table()) { given() = answer; }
+
+ private:
+  static int& given() {
+    static int answer = 0;
+    return answer;
+  }
+  static int statfs(const char* path, struct statfs* found) {
+    const int result = real_syscalls().statfs(path, found);
+    found->f_type = 0x794c7630;  // linux/magic.h
+    return result;
+  }
+  static int rename(const char* from, const char* to) {
+    const bool is_hidden = fs::path(to).filename().string().starts_with('.');
+    if (given() == 0 || !is_hidden) return real_syscalls().rename(from, to);
+    errno = given();
+    return -1;
+  }
+  static Syscalls table() {
+    Syscalls calls = real_syscalls();
+    calls.statfs = statfs;
+    calls.rename = rename;
+    return calls;
+  }
+
+  ScopedSyscalls scope_;
+};
+
+TEST_CASE("content in a lower layer of an overlay is refused before any work, other is replaced") {
+  const TempFolder folder;
+  prepare(folder, Before::kContent);
+  const Names names{"out"};
+  {
+    const Overlay lower(EXDEV);
+    const auto error = run(folder);
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kWriteFailed);
+    CHECK(error->message().find("overlay") != std::string::npos);
+    CHECK(names_in(folder.path()) == names);
+  }
+  const Overlay upper(0);
+  CHECK(names_in(folder / "out") == Names{"old"});
+  CHECK_FALSE(run(folder));
+  CHECK(names_in(folder / "out").size() == kFiles);
+  CHECK(names_in(folder.path()) == names);
 }
 
 }  // namespace
