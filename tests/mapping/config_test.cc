@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "lib/mapping/quantization.h"
 #include "tests/mapping/fixtures.h"
 #include "tests/support/temp_folder.h"
 
@@ -24,6 +25,31 @@ TEST_CASE("a path finds keys and elements, and nothing where one is missing") {
   CHECK(config.find("a.b.c") == nullptr);
   CHECK(config.size("n") == std::nullopt);
   CHECK(config.size("a.b[0]") == 1);
+}
+
+TEST_CASE("a config without quantization_config has that of ModelOpt's file beside it") {
+  const test::TempFolder folder;
+  const std::string config = folder.write("config.json", R"({"hidden_size": 64})");
+  folder.write("hf_quant_config.json", R"({"producer": {"name": "modelopt", "version": "0.19.0"},
+      "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "INT8", "exclude_modules": []}})");
+  const ModelConfig quantised = load_config(config);
+  CHECK(quantization_tag(quantised) == "modelopt/FP8");
+  CHECK(quantised.text("quantization_config.kv_cache_quant_algo") == "INT8");
+  CHECK(quantised.size("hidden_size") == 64);
+  CHECK(quantised.file() == "config.json and hf_quant_config.json");
+  folder.write("hf_quant_config.json",
+               R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})");
+  CHECK(quantization_tag(load_config(config)) == std::nullopt);
+  CHECK(load_config(config).text("quantization_config.kv_cache_quant_algo") == "FP8");
+  folder.write("config.json", R"({"quantization_config": {"quant_method": "gptq"}})");
+  CHECK(quantization_tag(load_config(config)) == "gptq");
+  CHECK(load_config(config).file() == "config.json");
+  folder.write("config.json", "{}");
+  folder.write("hf_quant_config.json", "[");
+  const auto broken = error_of([&] { load_config(config); });
+  REQUIRE(broken);
+  CHECK(broken->code() == ErrorCode::kConfig);
+  CHECK(broken->place()->file == folder / "hf_quant_config.json");
 }
 
 TEST_CASE("an integer beyond 64 bits is an error only where it is read as a size") {

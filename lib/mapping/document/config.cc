@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "lib/base/error.h"
@@ -15,9 +16,14 @@ namespace shardtool::mapping {
 namespace {
 
 using nlohmann::json;
+namespace fs = std::filesystem;
 
 constexpr i64 kMaxConfigBytes = 64 << 20;
 constexpr int kMaxDepth = 64;
+constexpr const char* kQuantization = "quantization_config";
+/// NVIDIA's ModelOpt wrote the quantisation into a file of its own before it also wrote it into
+/// config.json: {"producer": {...}, "quantization": {"quant_algo": "FP8", ...}}.
+constexpr const char* kModelOptName = "hf_quant_config.json";
 
 /// Removes a dot from the front. Returns false if no key follows it.
 bool go_on(std::string_view& path) {
@@ -132,6 +138,40 @@ bool is_list_of_words(const json& value) {
          std::all_of(value.begin(), value.end(), [](const json& one) { return one.is_string(); });
 }
 
+json parse_object(std::string_view text, const std::string& file) {
+  JsonDocument document =
+      parse_strict_json(text, file, ErrorCode::kConfig, kMaxDepth, JsonNumbers::kPython);
+  if (document.value.is_object()) return std::move(document.value);
+  throw Error(ErrorCode::kConfig, fmt::format("{} is not a JSON object", file))
+      .at(document.place(""));
+}
+
+/// Messages name the file without its folder, and places of errors with it.
+json load_object(const std::string& path) {
+  const std::string text = store::read_source_text(path, kMaxConfigBytes);
+  try {
+    return parse_object(text, fs::path(path).filename().string());
+  } catch (Error& error) {
+    if (!error.place()) throw;
+    Place place = *error.place();
+    place.file = path;
+    throw error.at(std::move(place));
+  }
+}
+
+bool is_null(const json& object, const char* key) {
+  return !object.contains(key) || object[key].is_null();
+}
+
+/// Returns "quantization" of ModelOpt's file as config.json has it. Weights are quantised where
+/// "quant_algo" names an algorithm; it is null where only the cache is.
+json as_quantization_config(json said) {
+  const bool has_weights =
+      said.is_object() && said.contains("quant_algo") && said["quant_algo"].is_string();
+  if (has_weights) said["quant_method"] = "modelopt";
+  return said;
+}
+
 }  // namespace
 
 ModelConfig::ModelConfig(std::shared_ptr<const json> value, std::string file)
@@ -179,26 +219,22 @@ std::vector<std::string> ModelConfig::size_paths() const {
 }
 
 ModelConfig parse_config(std::string_view text, const std::string& file) {
-  JsonDocument document =
-      parse_strict_json(text, file, ErrorCode::kConfig, kMaxDepth, JsonNumbers::kPython);
-  if (!document.value.is_object()) {
-    throw Error(ErrorCode::kConfig, fmt::format("{} is not a JSON object", file))
-        .at(document.place(""));
-  }
-  return ModelConfig(std::make_shared<const json>(std::move(document.value)), file);
+  return ModelConfig(std::make_shared<const json>(parse_object(text, file)), file);
 }
 
 ModelConfig load_config(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string text = store::read_source_text(path, kMaxConfigBytes);
-  try {
-    return parse_config(text, slash == path.npos ? path : path.substr(slash + 1));
-  } catch (Error& error) {
-    if (!error.place()) throw;
-    Place place = *error.place();
-    place.file = path;
-    throw error.at(std::move(place));
+  const fs::path at(path);
+  std::string file = at.filename().string();
+  json config = load_object(path);
+  const std::string beside = (at.parent_path() / kModelOptName).string();
+  if (is_null(config, kQuantization) && store::is_file(beside)) {
+    const json said = load_object(beside);
+    if (!is_null(said, "quantization")) {
+      config[kQuantization] = as_quantization_config(said["quantization"]);
+      file += fmt::format(" and {}", kModelOptName);
+    }
   }
+  return ModelConfig(std::make_shared<const json>(std::move(config)), std::move(file));
 }
 
 }  // namespace shardtool::mapping

@@ -43,8 +43,8 @@ class ModelConfig {
 /// Parses strictly: duplicate keys, comments, a byte order mark, and anything but one object throw
 /// kConfig. NaN and Infinity as Python writes them are accepted as by parse_strict_json.
 ModelConfig parse_config(std::string_view text, const std::string& file);
-/// Parses a file, which messages name without its folder, and places of errors with it. Throws what
-/// parse_config and store::read_text throw.
+/// Parses a file, which messages name without its folder, and places of errors with it. One without
+/// quantization_config takes that of hf_quant_config.json beside it. Throws as parse_config does.
 ModelConfig load_config(const std::string& path);
 
 }  // namespace shardtool::mapping
