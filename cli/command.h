@@ -27,11 +27,16 @@ struct Argument {
   std::string help = {};        ///< one line
   Target target = {};
   bool required = false;
-  std::vector<std::string> choices = {};  ///< accepted values; empty: any
-  std::string environment = {};           ///< environment variable for the default
-  bool advanced = false;                  ///< omitted from the short help
-  bool of_process = false;                ///< may differ between the processes of a launch
+  std::vector<std::string> choices = {};  ///< values that are offered; empty: any
+  std::vector<std::string> refused = {};  ///< further values, which the command refuses with advice
+  /// Values that completion offers where any are accepted.
+  std::function<std::vector<std::string>()> offers = {};
+  std::string environment = {};  ///< environment variable for the default
+  bool advanced = false;         ///< omitted from the short help
+  bool of_process = false;       ///< may differ between the processes of a launch
 
+  std::vector<std::string> completions() const { return offers ? offers() : choices; }
+  bool takes_file() const { return value.find("FILE") != std::string::npos; }
   bool positional() const { return !name.starts_with('-'); }
   bool repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }
   bool takes_value() const { return !std::holds_alternative<bool*>(target); }

@@ -196,7 +196,8 @@ class Parser {
 
 void check_choice(const Argument& argument, const std::string& value) {
   const auto& choices = argument.choices;
-  if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+  const auto is_in = [&value](const auto& list) { return std::ranges::count(list, value) > 0; };
+  if (choices.empty() || is_in(choices) || is_in(argument.refused)) return;
   Error error(ErrorCode::kUsage, fmt::format("{} '{}' is not one of {}", argument.name,
                                              quote_for_message(value), fmt::join(choices, ", ")));
   if (const auto hint = did_you_mean(value, choices); !hint.empty()) {

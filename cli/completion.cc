@@ -44,14 +44,14 @@ std::vector<std::string> second_words(const std::string& first, const CommandTre
   return words;
 }
 
-/// Completions of the first positional argument: its choices, second words of commands, or command
+/// Completions of the first positional argument: its values, second words of commands, or command
 /// names for `help`.
 std::vector<std::string> first_words(const Command& command, const CommandTree& tree) {
   if (command.name == "help") return command_names(tree);
   if (auto words = second_words(command.name, tree); !words.empty()) return words;
   const auto first = std::find_if(command.arguments.begin(), command.arguments.end(),
                                   [](const Argument& argument) { return argument.positional(); });
-  return first == command.arguments.end() ? std::vector<std::string>{} : first->choices;
+  return first == command.arguments.end() ? std::vector<std::string>{} : first->completions();
 }
 
 // ---- bash
@@ -59,9 +59,9 @@ std::vector<std::string> first_words(const Command& command, const CommandTree& 
 std::string bash_values(const std::string& command, const std::vector<Argument>& arguments) {
   std::string out;
   for (const auto& argument : arguments) {
-    if (argument.positional() || argument.choices.empty()) continue;
-    out += fmt::format("    {}{}) words=\"{}\" ;;\n", command, argument.name,
-                       fmt::join(argument.choices, " "));
+    const auto values = fmt::format("{}", fmt::join(argument.completions(), " "));
+    if (argument.positional() || values.empty()) continue;
+    out += fmt::format("    {}{}) words=\"{}\" ;;\n", command, argument.name, values);
   }
   return out;
 }
@@ -121,8 +121,10 @@ std::string zsh_text(std::string_view text) {
 }
 
 std::string zsh_action(const Argument& argument) {
-  return argument.choices.empty() ? "_files"
-                                  : fmt::format("({})", fmt::join(argument.choices, " "));
+  const auto words = fmt::format("{}", fmt::join(argument.completions(), " "));
+  if (words.empty()) return "_files";
+  return argument.takes_file() ? fmt::format("{{compadd {}; _files}}", words)
+                               : fmt::format("({})", words);
 }
 
 std::string zsh_arguments(const std::vector<Argument>& arguments) {
@@ -201,10 +203,9 @@ std::string fish_flag(std::string_view condition, const Argument& argument) {
     line += " -s " + argument.name.substr(1);
   if (!argument.short_name.empty()) line += " -s " + argument.short_name.substr(1);
   if (argument.takes_value()) line += " -r";
-  if (!argument.choices.empty()) {
-    line +=
-        fmt::format(" -f -a {}", fish_quoted(fmt::format("{}", fmt::join(argument.choices, " "))));
-  }
+  const auto words = fmt::format("{}", fmt::join(argument.completions(), " "));
+  if (!words.empty() && !argument.takes_file()) line += " -f";
+  if (!words.empty()) line += " -a " + fish_quoted(words);
   return fmt::format("{} -d {}\n", line, fish_quoted(argument.help));
 }
 

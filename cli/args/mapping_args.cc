@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/size_argument.h"
+#include "lib/api/catalogue/presets.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 
@@ -41,7 +42,8 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
       {.name = std::string(flags.preset),
        .value = "NAME",
        .help = "a built-in mapping, see `shardtool presets`",
-       .target = &args.preset},
+       .target = &args.preset,
+       .offers = api::preset_names},
       {.name = std::string(flags.mesh),
        .value = "AXIS=N,...",
        .help = "the devices, first axis slowest (dp=2,tp=2), also with the ranks of the cells "

@@ -7,9 +7,11 @@
 #include "cli/size_argument.h"
 #include "lib/api/catalogue/graphs.h"
 #include "lib/api/catalogue/layouts.h"
+#include "lib/api/catalogue/presets.h"
 #include "lib/api/catalogue/profiles.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/plan/collective/profile_list.h"
 
 namespace shardtool::cli {
 namespace {
@@ -61,6 +63,7 @@ std::vector<Argument> reshard_arguments(PlanArgs& args) {
        .value = "NAME",
        .help = "plan a reshard to a built-in mapping",
        .target = &args.to_preset,
+       .offers = api::preset_names,
        .advanced = true},
       {.name = "--to-mesh",
        .value = "AXIS=N,...",
@@ -70,7 +73,8 @@ std::vector<Argument> reshard_arguments(PlanArgs& args) {
        .value = "NAME",
        .help = "of the files that are planned: cuts and padding of the engine that loads them",
        .target = &args.layout,
-       .choices = api::layout_names(),
+       .choices = api::written_layouts(),
+       .refused = api::read_only_layouts(),
        .advanced = true},
       {.name = "--from",
        .value = "LAYOUT",
@@ -154,7 +158,8 @@ std::vector<Argument> report_arguments(PlanArgs& args) {
       {.name = "--profile",
        .value = "NAME|FILE",
        .help = "the hardware: its memory is the budget, and a forward pass has a time",
-       .target = &args.profile},
+       .target = &args.profile,
+       .offers = plan::profile_names},
       {.name = "--graph",
        .value = "FILE",
        .help = "what the model computes, instead of its family's graph",

@@ -12,6 +12,7 @@
 #include "lib/api/transfer/cast_values.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/plan/collective/profile_list.h"
 
 namespace shardtool::cli {
 namespace {
@@ -176,7 +177,8 @@ std::vector<Argument> search_arguments(SearchArgs& args) {
       {.name = "--profile",
        .value = "NAME|FILE",
        .help = "the hardware, see `shardtool plan profile list`",
-       .target = &args.profile},
+       .target = &args.profile,
+       .offers = plan::profile_names},
       {.name = "--devices",
        .value = "N,N,...",
        .help = "numbers of devices to choose from",

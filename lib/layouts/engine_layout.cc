@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "lib/base/error.h"
+#include "lib/base/json_reader.h"
 #include "lib/base/text.h"
 #include "lib/layouts/embedded.h"
 #include "lib/mapping/document/document.h"
@@ -156,6 +157,21 @@ bool is_read_without_manifest(const EngineLayout& layout) {
   });
 }
 
+/// Use of a layout by its "files".
+LayoutUse use_of(std::string_view text) {
+  JsonReader in(text, {}, 16);
+  in.begin_object();
+  for (std::string key; in.next_key(key) && key != "files";) in.skip();
+  in.begin_array();
+  return in.next_element() ? LayoutUse::kWritten : LayoutUse::kOnlyRead;
+}
+
+std::string all_labels() {
+  std::vector<std::string> labels;
+  for (const EngineLayout& layout : engine_layouts()) labels.push_back(layout.label());
+  return fmt::format("{}", fmt::join(labels, ", "));
+}
+
 }  // namespace
 
 std::span<const EngineLayout> engine_layouts() {
@@ -163,13 +179,14 @@ std::span<const EngineLayout> engine_layouts() {
   return decoded;
 }
 
-std::vector<std::string> layout_names() {
-  std::vector<std::string> names{"plain"};
+std::vector<std::string> layout_names(LayoutUse use) {
+  std::vector<std::string> names;
   for (const EmbeddedFile& file : embedded_layouts()) {
+    if (use_of(file.text) != use) continue;
     std::string label(file.name);  // "vllm-0.32"
     const size_t dash = label.rfind('-');
     const std::string name = label.substr(0, dash);
-    if (names.back() != name) names.push_back(name);
+    if (names.empty() || names.back() != name) names.push_back(name);
     label[dash] = '@';
     names.push_back(std::move(label));
   }
@@ -199,7 +216,7 @@ const EngineLayout& find_layout(std::string_view label) {
   }
   throw Error(ErrorCode::kUsage,
               fmt::format("there is no layout '{}'", quote_for_message(std::string(label), 60)))
-      .note("known", fmt::format("{}", fmt::join(layout_names(), ", ")))
+      .note("known", all_labels())
       .help("a layout without a version, such as vllm, is the newest known one");
 }
 
@@ -300,7 +317,10 @@ std::vector<std::string> experimental_reasons(const EngineLayout& layout,
 const FileNames& names_for(const EngineLayout& layout, const mesh::Mesh& mesh) {
   if (layout.files.empty()) {
     throw Error(ErrorCode::kUnsupported, fmt::format("the layout {} is only read", layout.label()))
-        .help(fmt::format("shardtool merge {}:FOLDER -o OUTPUT", layout.name));
+        .help(
+            fmt::format("every command reads such files as {0}:PATH, for example `shardtool merge "
+                        "{0}:PATH -o OUTPUT`",
+                        layout.name));
   }
   std::string missing;
   for (const FileNames& names : layout.files) {

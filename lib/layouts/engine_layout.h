@@ -82,8 +82,11 @@ struct EngineLayout {
 /// All layouts, sorted by name; of one name, the newest version first.
 std::span<const EngineLayout> engine_layouts();
 
-/// Values of --layout: "plain", every name, and every label. Reads only the names of the files.
-std::vector<std::string> layout_names();
+/// Use of a layout: its files are written, or they are only read.
+enum class LayoutUse { kWritten, kOnlyRead };
+/// Names and labels of the layouts of one use, sorted by name. Reads only the beginnings of their
+/// texts.
+std::vector<std::string> layout_names(LayoutUse use);
 
 /// Returns the layout "vllm@0.32", or the newest known version of "vllm". Throws kUsage with the
 /// known labels.

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "cli/commands/commands.h"
 
 namespace shardtool::cli {
@@ -21,10 +23,43 @@ TEST_CASE("every shell's script knows every command, long flag and choice") {
         const bool bare = std::string(shell) == "fish";  // fish: -l name, without the dashes
         CHECK(script.find(bare ? "-l " + argument.name.substr(2) : argument.name) !=
               std::string::npos);
-        for (const auto& choice : argument.choices) CHECK(script.find(choice) != std::string::npos);
+        for (const auto& value : argument.completions())
+          CHECK(script.find(value) != std::string::npos);
       }
     }
   }
+}
+
+TEST_CASE("values of an argument that takes any are offered, and files beside them if it does") {
+  CommandTree tree;
+  std::string given;
+  const auto words = [] { return std::vector<std::string>{"alpha", "beta"}; };
+  tree.commands = {
+      {.name = "cut",
+       .arguments = {
+           {.name = "--kind", .value = "NAME", .target = &given, .offers = words},
+           {.name = "--shape", .value = "NAME|FILE", .target = &given, .offers = words}}}};
+  const auto has = [&](const char* shell, const char* text) {
+    return completion_script(shell, tree).find(text) != std::string::npos;
+  };
+  CHECK(has("bash", R"("cut":--kind) words="alpha beta")"));
+  CHECK(has("bash", R"("cut":--shape) words="alpha beta")"));
+  CHECK(has("zsh", ":NAME:(alpha beta)"));
+  CHECK(has("zsh", ":NAME|FILE:{compadd alpha beta; _files}"));
+  CHECK(has("fish", "-l kind -r -f -a 'alpha beta'"));
+  CHECK(has("fish", "-l shape -r -a 'alpha beta'"));
+}
+
+TEST_CASE("built-in mappings, profiles and written layouts are offered") {
+  const Commands commands;
+  const auto offered = [&](const char* command, std::string_view flag) {
+    const auto& all = commands.tree().find(command)->arguments;
+    return std::ranges::find(all, flag, &Argument::name)->completions();
+  };
+  CHECK(std::ranges::count(offered("split", "--preset"), "llama") == 1);
+  CHECK(std::ranges::count(offered("plan", "--profile"), "h100-sxm") == 1);
+  CHECK(std::ranges::count(offered("split", "--layout"), "vllm") == 1);
+  CHECK(std::ranges::count(offered("split", "--layout"), "megatron") == 0);
 }
 
 }  // namespace

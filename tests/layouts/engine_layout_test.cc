@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "lib/mesh/mesh.h"
@@ -24,17 +25,20 @@ mapping::ModelConfig config(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a layout is found by its name and by its label, which are the values of --layout") {
+TEST_CASE("a layout is found by its name and by its label, which are listed by their use") {
   CHECK(find_layout("vllm").label() == find_layout("vllm@0.32").label());
-  std::set<std::string> names{"plain"};
+  std::map<LayoutUse, std::set<std::string>> names;
   for (const EngineLayout& layout : engine_layouts()) {
-    names.insert(layout.name);
-    names.insert(layout.label());
+    const LayoutUse use = layout.files.empty() ? LayoutUse::kOnlyRead : LayoutUse::kWritten;
+    names[use].insert(layout.name);
+    names[use].insert(layout.label());
     CHECK(&find_layout(layout.label()) == &layout);
   }
-  const std::vector<std::string> listed = layout_names();
-  CHECK(std::set<std::string>(listed.begin(), listed.end()) == names);
-  CHECK(listed.size() == names.size());
+  for (const LayoutUse use : {LayoutUse::kWritten, LayoutUse::kOnlyRead}) {
+    const std::vector<std::string> listed = layout_names(use);
+    CHECK(std::set<std::string>(listed.begin(), listed.end()) == names[use]);
+    CHECK(listed.size() == names[use].size());
+  }
   const auto unknown = error_of([] { find_layout("vllm@0.1"); });
   REQUIRE(unknown);
   CHECK(unknown->code() == ErrorCode::kUsage);

@@ -8,7 +8,8 @@ Command layouts_command(ShowArgs& args) {
   return {.name = "layouts",
           .summary = "list the forms of files that engines load, or show one",
           .description =
-              "split and reshard write them with --layout. A layout belongs to one version of an "
+              "split and reshard write them with --layout; those that are only read stand in front "
+              "of a path, megatron:PATH. A layout belongs to one version of an "
               "engine: it has the names of the files, and which tensors they hold under which "
               "names. The list says with which models and meshes the engine's own loader took "
               "the files and found the parameters that it makes of the whole checkpoint.",

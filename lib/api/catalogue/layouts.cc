@@ -1,6 +1,7 @@
 #include "lib/api/catalogue/layouts.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "lib/layouts/engine_layout.h"
 
@@ -59,8 +60,14 @@ std::string layout_text(const std::string& label) {
   return std::string(layouts::find_layout(label).text);
 }
 
-std::vector<std::string> layout_names() {
-  return layouts::layout_names();
+std::vector<std::string> written_layouts() {
+  std::vector<std::string> names{"plain"};
+  std::ranges::move(layouts::layout_names(layouts::LayoutUse::kWritten), std::back_inserter(names));
+  return names;
+}
+
+std::vector<std::string> read_only_layouts() {
+  return layouts::layout_names(layouts::LayoutUse::kOnlyRead);
 }
 
 }  // namespace shardtool::api

@@ -13,7 +13,7 @@ struct LayoutModelsInfo {
 
 /// A form of files that an engine loads, or that is read.
 struct LayoutInfo {
-  std::string label;  ///< "vllm@0.32", for --layout
+  std::string label;  ///< "vllm@0.32", for --layout if it is written
   std::string description;
   std::vector<std::string> files;  ///< patterns of the files' names
   std::vector<LayoutModelsInfo> models;
@@ -26,7 +26,9 @@ struct LayoutInfo {
 std::vector<LayoutInfo> list_layouts();
 /// Returns the JSON text of a layout. Throws kUsage with the known labels.
 std::string layout_text(const std::string& label);
-/// Returns the values of --layout, without decoding any layout.
-std::vector<std::string> layout_names();
+/// Returns the values of --layout: plain, and names and labels of the layouts that are written.
+std::vector<std::string> written_layouts();
+/// Returns the names and labels of the layouts that stand in front of a path only.
+std::vector<std::string> read_only_layouts();
 
 }  // namespace shardtool::api

@@ -20,6 +20,12 @@ PresetList list_presets() {
   return list;
 }
 
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const mapping::Preset& preset : mapping::presets()) names.push_back(preset.name);
+  return names;
+}
+
 std::string preset_text(const std::string& name) {
   return std::string(mapping::preset_text(name));
 }

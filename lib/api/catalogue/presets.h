@@ -29,6 +29,8 @@ struct PresetList {
   std::vector<FamilyInfo> families;
 };
 PresetList list_presets();
+/// Returns the names of the presets, sorted.
+std::vector<std::string> preset_names();
 /// Returns the JSON text of a preset or family. Throws kUnknownName with suggestions.
 std::string preset_text(const std::string& name);
 /// Returns the JSON Schema (draft-07) of mapping files.

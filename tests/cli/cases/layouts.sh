@@ -16,6 +16,7 @@ shardtool check parts --read-data | sed 's/ in [0-9.]* s/ in [..] s/'
 try() { shardtool "$@"; echo "-> $?"; }
 try split model -o other --mesh dp=2,tp=2 --layout vllm
 try split model -o other --tp 2 --layout vlm
+try split model -o other --tp 2 --layout megatron
 try merge parts -o other --layout vllm
 sed -i 's/"model_type": "llama"/"model_type": "novel"/' model/config.json
 try split model -o other --preset llama --tp 2 --layout vllm
