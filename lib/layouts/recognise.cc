@@ -52,6 +52,16 @@ std::string regex_of(const std::string& name) {
   return pattern;
 }
 
+/// True if a layout names all of these files so, whatever their formats.
+bool names_all(const EngineLayout& layout, std::span<const std::string> files) {
+  return std::ranges::any_of(layout.files, [files](const FileNames& names) {
+    const RE2 pattern(regex_of(names.pattern));
+    return !files.empty() && std::ranges::all_of(files, [&pattern](const std::string& file) {
+      return RE2::FullMatch(without_ending(file), pattern);
+    });
+  });
+}
+
 /// Newest layouts of each name that are read without a manifest.
 template <typename Is>
 std::vector<std::string> read_layouts(const Is& is) {
@@ -66,8 +76,10 @@ std::vector<std::string> read_layouts(const Is& is) {
 
 }  // namespace
 
-std::vector<std::string> layouts_with_tensors(std::span<const std::string> tensors) {
-  return read_layouts([tensors](const EngineLayout& layout) {
+std::vector<std::string> layouts_with_tensors(std::span<const std::string> tensors,
+                                              std::span<const std::string> files) {
+  return read_layouts([tensors, files](const EngineLayout& layout) {
+    if (!layout.files.empty() && !names_all(layout, files)) return false;
     std::vector<bool> known(tensors.size(), false);
     for (const mapping::Glob& glob : stored_names(layout)) mark(glob, tensors, known);
     return 2 * std::ranges::count(known, true) > std::ssize(tensors);
@@ -79,14 +91,7 @@ std::vector<std::string> layouts_of_ranks() {
 }
 
 std::vector<std::string> layouts_with_files(std::span<const std::string> files) {
-  return read_layouts([files](const EngineLayout& layout) {
-    return std::ranges::any_of(layout.files, [files](const FileNames& names) {
-      const RE2 pattern(regex_of(names.pattern));
-      return !files.empty() && std::ranges::all_of(files, [&pattern](const std::string& file) {
-        return RE2::FullMatch(without_ending(file), pattern);
-      });
-    });
-  });
+  return read_layouts([files](const EngineLayout& layout) { return names_all(layout, files); });
 }
 
 std::string advice_to_name(std::span<const std::string> layouts, std::string_view path) {

@@ -7,9 +7,10 @@
 
 namespace shardtool::layouts {
 
-/// Names of the layouts of read_layout_names() in whose files most of these tensors may be. Several
-/// tools may give the same names.
-std::vector<std::string> layouts_with_tensors(std::span<const std::string> tensors);
+/// Names of the layouts of read_layout_names() in whose files most of these tensors may be, and
+/// which name these files so if they have names for them. Several tools may give the same names.
+std::vector<std::string> layouts_with_tensors(std::span<const std::string> tensors,
+                                              std::span<const std::string> files);
 
 /// Names of the layouts that read a file per rank, joined by a RankForm.
 std::vector<std::string> layouts_of_ranks();

@@ -1,6 +1,7 @@
 #include "lib/api/transfer/sources/layout_source.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -95,6 +96,40 @@ TEST_CASE("files that are no complete parts of the layout are refused") {
   CHECK_NOTHROW(merge_parts(folder, "deepseek"));
   fs::remove(last);
   CHECK_ERROR(kCoverage, merge_parts(folder, "deepseek"));
+}
+
+TEST_CASE("all missing ranks are named, also those behind the last file") {
+  const TempFolder folder;
+  const std::string source = std::string(SHARDTOOL_SOURCE_DIR) + "/samples/tiny-llama";
+  const auto error_without = [&](const std::vector<int>& ranks) {
+    api::SplitOptions options;
+    options.source = source;
+    options.mapping.mesh = mesh::Mesh({{"tp", 8}});
+    options.write.output = folder / "parts";
+    options.write.layout = "meta";
+    fs::remove_all(folder / "parts");
+    api::split(options);
+    fs::remove(folder / "parts/manifest.json");
+    for (const int rank : ranks) {
+      fs::remove(folder / fmt::format("parts/consolidated.{:02}.safetensors", rank));
+    }
+    return testing::error_of([&] { merge_parts(folder, "meta"); });
+  };
+  CHECK_FALSE(error_without({}));
+  for (const std::vector<int>& ranks : {std::vector{2, 5}, {7}, {0}, {1, 2, 3, 4, 5, 6, 7}}) {
+    CAPTURE(ranks.size());
+    const auto error = error_without(ranks);
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kCoverage);
+    CHECK(error->message() == fmt::format("the files of {} of 8 ranks are missing", ranks.size()));
+    REQUIRE(!error->notes().empty());
+    for (const int rank : ranks) {
+      if (ranks.size() < 5) {
+        CHECK(error->notes().front().second.find(
+                  fmt::format("consolidated.{:02}.safetensors", rank)) != std::string::npos);
+      }
+    }
+  }
 }
 
 TEST_CASE("Meta's own .pth files are read, without their table of rotations") {

@@ -27,20 +27,29 @@ Names keys(const json& object) {
 TEST_CASE("the names of a trainer's tensors are told from the model's") {
   for (const fs::path& path : test::tables("torchtitan@0.3", "read")) {
     CAPTURE(path.string());
-    const Names found = layouts_with_tensors(keys(json::parse(std::ifstream(path)).at("tensors")));
-    CHECK(std::ranges::count(found, "torchtitan") == 1);
+    const Names names = keys(json::parse(std::ifstream(path)).at("tensors"));
+    CHECK(layouts_with_tensors(names, Names{"__0_0.distcp", "__1_0.distcp"}) ==
+          Names{"torchtitan"});
+    const Names of_rank = layouts_with_tensors(names, Names{"consolidated.00.pth"});
+    CHECK(std::ranges::count(of_rank, "torchtitan") == 1);
   }
   for (const std::string layout : {"meta@3", "deepseek@3.2", "vllm@0.32"}) {
     for (const fs::path& path : test::tables(layout)) {
       CAPTURE(path.string());
-      CHECK(layouts_with_tensors(keys(json::parse(std::ifstream(path)).at("tensors"))).empty());
+      const Names names = keys(json::parse(std::ifstream(path)).at("tensors"));
+      CHECK(layouts_with_tensors(names, Names{"model.safetensors"}).empty());
     }
   }
   const Names megatron = {"decoder.layers.self_attention.linear_qkv.weight",
                           "embedding.word_embeddings.weight", "rng_state/shard_0_1", "other"};
-  CHECK(layouts_with_tensors(megatron) == Names{"megatron"});
-  CHECK(layouts_with_tensors(Names{"other", "embedding.word_embeddings.weight"}).empty());
-  CHECK(layouts_with_tensors({}).empty());
+  const Names files = {"__0_0.distcp"};
+  CHECK(layouts_with_tensors(megatron, files) == Names{"megatron"});
+  CHECK(layouts_with_tensors(Names{"other", "embedding.word_embeddings.weight"}, files).empty());
+  CHECK(layouts_with_tensors({}, files).empty());
+  const Names meta = {"tok_embeddings.weight", "layers.0.attention.wq.weight", "norm.weight"};
+  const Names of_rank = layouts_with_tensors(meta, Names{"consolidated.00.pth"});
+  CHECK(std::ranges::count(of_rank, "meta") == 1);
+  CHECK(std::ranges::count(layouts_with_tensors(meta, files), "meta") == 0);
 }
 
 TEST_CASE("file names say whose code cut the files") {

@@ -11,6 +11,7 @@
 
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/transfer/sources/foreign_checkpoint.h"
+#include "lib/api/transfer/sources/missing_ranks.h"
 #include "lib/api/transfer/sources/rank_source.h"
 #include "lib/api/transfer/sources/stored_data.h"
 #include "lib/api/transfer/sources/unfused_source.h"
@@ -83,12 +84,8 @@ void rename(check::ForeignShards& shards, const mapping::StoredNames& names) {
   shards.tensors = std::move(renamed);
 }
 
-/// Mesh of as many devices as the files' names have ranks.
-mesh::Mesh mesh_of(const layouts::EngineLayout& layout, const check::ForeignShards& shards) {
-  i64 devices = 0;
-  for (const check::RankFile& file : shards.files) {
-    devices = std::max({devices, file.name.rank + 1, file.name.ranks.value_or(0)});
-  }
+/// Mesh of the ranks that the files' names number.
+mesh::Mesh mesh_of(const layouts::EngineLayout& layout, i64 devices) {
   const auto names = std::find_if(layout.files.begin(), layout.files.end(),
                                   [](const auto& pattern) { return pattern.axes.size() == 1; });
   if (names != layout.files.end()) return mesh::Mesh({{names->axes.front(), devices}});
@@ -247,6 +244,28 @@ Fitted fit(const check::ForeignShards& shards, const mapping::Mapping& mapping,
   return fitted;
 }
 
+/// True if the parts, and those of missing ranks, are what one of the ways makes of whole tensors.
+bool fits_any(const check::ForeignShards& shards, const mapping::Mapping& mapping,
+              const mapping::ModelConfig* model, mapping::ResolveOptions options,
+              const std::vector<std::string>& ways) {
+  using enum check::CheckRule;
+  return std::ranges::any_of(ways, [&](const std::string& way) {
+    options.layout = way;
+    check::Findings findings{check::Profile("")};
+    const auto resolve = [&](std::span<const TensorSpec> specs) {
+      return mapping::resolve(mapping, specs, model, options);
+    };
+    try {
+      check::check_foreign_shards(shards, resolve, findings);
+    } catch (const Error&) {
+      return false;
+    }
+    return std::ranges::all_of(findings.all(), [](const check::Finding& finding) {
+      return finding.rule == kMissingRank || finding.severity != check::Severity::kError;
+    });
+  });
+}
+
 /// Takes the first of the ways that makes the shapes of the parts. Throws the error of the first
 /// way if none does.
 Fitted fit_any(const check::ForeignShards& shards, const mapping::Mapping& mapping,
@@ -278,7 +297,8 @@ LogicalCheckpoint open_by_ranks(const LayoutSource& source, const layouts::Engin
   const std::set<std::string> left_out = take_out(files.shards, layout);
   rename(files.shards, mapping::StoredNames(of_layout, model));
   mapping::ResolveOptions options;
-  options.mesh = mesh_of(layout, files.shards);
+  options.mesh = mesh_of(layout, ranks_by_names(files.shards));
+  require_all_ranks(files.shards, layout, *options.mesh, source.locations.front());
   options.require_even = true;
   options.report = [](const Error&) {};
   check::ForeignShards shards = files.shards;
@@ -286,7 +306,19 @@ LogicalCheckpoint open_by_ranks(const LayoutSource& source, const layouts::Engin
   LogicalCheckpoint opened = without_shapes(files);
   warn_of_left_out({left_out.begin(), left_out.end()}, opened);
   const mapping::Mapping mapping = with_layout(choose_mapping(choice, opened), documents);
-  const Fitted fitted = fit_any(shards, mapping, model, options, ways_to_cut(of_layout));
+  const std::vector<std::string> ways = ways_to_cut(of_layout);
+  Fitted fitted;
+  try {
+    fitted = fit_any(shards, mapping, model, options, ways);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kShapeMismatch) throw;
+    const auto ranks = ranks_by_shapes(shards, [&](i64 devices) {
+      options.mesh = mesh_of(layout, devices);
+      return fits_any(shards, mapping, model, options, ways);
+    });
+    if (ranks) require_all_ranks(shards, layout, *options.mesh, source.locations.front());
+    throw;
+  }
   opened.tensors.clear();
   for (const check::DataTensor& tensor : fitted.data) {
     opened.tensors.push_back({tensor.spec, tensor.side, tensor.ranks, {}, {}, {}});
@@ -335,11 +367,15 @@ std::string layout_advice(const LogicalCheckpoint& opened) {
   if (is_of_ranks(opened)) return layouts::advice_to_name(layouts::layouts_of_ranks(), part.path);
   constexpr size_t kEnough = 500;  // names are many times matched with patterns
   const size_t step = opened.tensors.size() / kEnough + 1;
+  std::vector<std::string> files;
+  for (const exec::SurveyedFile& file : opened.files) {
+    files.push_back(file.path.substr(file.path.rfind('/') + 1));
+  }
   std::vector<std::string> names;
   for (size_t t = 0; t < opened.tensors.size(); t += step) {
     names.push_back(opened.tensors[t].spec.name);
   }
-  return layouts::advice_to_name(layouts::layouts_with_tensors(names), part.path);
+  return layouts::advice_to_name(layouts::layouts_with_tensors(names, files), part.path);
 }
 
 LogicalCheckpoint open_in_layout(const LayoutSource& source) {

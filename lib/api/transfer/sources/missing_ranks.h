@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "lib/base/error.h"
+#include "lib/check/foreign_shards.h"
+#include "lib/layouts/engine_layout.h"
+#include "lib/mesh/mesh.h"
+
+namespace shardtool::api {
+
+/// Number of ranks of which the files' names tell: one more than the highest, or as many as a name
+/// counts.
+i64 ranks_by_names(const check::ForeignShards& shards);
+
+/// Number of ranks that the shapes of the parts tell where files of the last ranks are missing: the
+/// smallest above ranks_by_names that divides an extent of config.json's model into one of a part
+/// and that `fits`. Returns nullopt if there is none.
+std::optional<i64> ranks_by_shapes(const check::ForeignShards& shards,
+                                   const std::function<bool(i64 ranks)>& fits);
+
+/// Throws kCoverage with the names of the missing files unless every device of the mesh has a file.
+void require_all_ranks(const check::ForeignShards& shards, const layouts::EngineLayout& layout,
+                       const mesh::Mesh& mesh, const std::string& location);
+
+}  // namespace shardtool::api
