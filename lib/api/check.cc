@@ -238,10 +238,12 @@ class Check {
       const auto data = check::check_foreign_shards(shards, resolve, findings_);
       options.report = [&](const Error& error) { add_rule_error(error, logical); };
       std::vector<TensorSpec> specs;
+      check::StoredBytes bytes;
       for (const check::DataTensor& tensor : data) {
-        report_.bytes += check::stored_bytes(tensor);
+        bytes.add(tensor);
         if (specs.empty() || specs.back().name != tensor.spec.name) specs.push_back(tensor.spec);
       }
+      report_.bytes += bytes.total();
       resolve(specs);
       add_copied_file(surveyed, data);
       read_data(surveyed, data);
@@ -330,13 +332,14 @@ class Check {
   /// with an unreadable part has no digest. Counts the bytes of all holders.
   std::vector<check::DataTensor> readable(const Surveyed& surveyed) {
     std::vector<check::DataTensor> tensors;
+    check::StoredBytes bytes;
     for (const LogicalConstant& constant : surveyed.logical.constants) {
       tensors.push_back(stored_data(constant));
-      report_.bytes += check::stored_bytes(tensors.back());
+      bytes.add(tensors.back());
     }
     for (const LogicalTensor& tensor : surveyed.logical.tensors) {
       check::DataTensor data = stored_data(tensor);
-      report_.bytes += check::stored_bytes(data);
+      bytes.add(data);
       std::vector<int> holders;
       for (int h = 0; h < data.side.holders->size(); ++h) {
         if (is_readable(surveyed, data, h)) holders.push_back(h);
@@ -344,6 +347,7 @@ class Check {
       if (holders.size() != data.side.slots.size()) data = part_of(data, holders);
       if (!holders.empty()) tensors.push_back(std::move(data));
     }
+    report_.bytes += bytes.total();
     return tensors;
   }
 

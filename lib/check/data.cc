@@ -425,6 +425,15 @@ i64 stored_bytes(const DataTensor& tensor) {
   return bytes;
 }
 
+void StoredBytes::add(const DataTensor& tensor) {
+  for (int h = 0; h < tensor.side.holders->size(); ++h) {
+    const exec::Slot& slot = tensor.side.slots[static_cast<size_t>(h)];
+    i64& bytes = slots_[{slot.file, slot.offset}];
+    const i64 longest = std::max(bytes, holder_bytes(tensor, h));
+    total_ += longest - std::exchange(bytes, longest);
+  }
+}
+
 i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
                const exec::Resources& resources, Findings& findings) {
   RecordSums sums(files, findings);
@@ -440,12 +449,12 @@ i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> fi
     seen[s.tensor][static_cast<size_t>(s.holder)] = &reader.seen()[i];
   }
   compare_overlaps(tensors, files, resources, findings);
-  i64 bytes = 0;
+  StoredBytes bytes;
   for (size_t t = 0; t < tensors.size(); ++t) {
     Judge(tensors[t], std::move(seen[t]), files, findings).run();
-    bytes += stored_bytes(tensors[t]);
+    bytes.add(tensors[t]);
   }
-  return bytes;
+  return bytes.total();
 }
 
 }  // namespace shardtool::check

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/xxh3/xxh3.h"
@@ -34,13 +36,26 @@ struct DataFile {
 
 /// ST07: reads every holder's bytes once, in file order, within the memory budget of the options,
 /// and counts NaN, infinities and zeros; compares hashes and digests with the manifest and replicas
-/// with each other, and the records of torch's zip archives with their CRC-32. Returns the bytes of
-/// the holders. Throws the errors of exec::stream.
+/// with each other, and the records of torch's zip archives with their CRC-32. Returns StoredBytes
+/// of the tensors. Throws the errors of exec::stream.
 i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
                const exec::Resources& resources, Findings& findings);
 
 /// Bytes of one holder of a tensor, and of all holders.
 i64 holder_bytes(const DataTensor& tensor, int holder);
 i64 stored_bytes(const DataTensor& tensor);
+
+/// Counts the bytes of tensors in their files. A place that several of them have, such as parts of
+/// a fused tensor, is counted once.
+class StoredBytes {
+ public:
+  /// Adds the holders of a tensor.
+  void add(const DataTensor& tensor);
+  i64 total() const { return total_; }
+
+ private:
+  std::map<std::pair<int, i64>, i64> slots_;  ///< bytes at a file's offset
+  i64 total_ = 0;
+};
 
 }  // namespace shardtool::check

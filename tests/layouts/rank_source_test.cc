@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "lib/api/transfer/sources/layout_source.h"
+#include "lib/api/transfer/sources/stored_data.h"
 #include "lib/format/checkpoint.h"
 #include "lib/format/torch/megatron_ranks.h"
 #include "tests/layouts/model_parts.h"
@@ -143,6 +144,21 @@ TEST_CASE("inspect shows what every rank has, and nothing of the optimizer") {
     CHECK(tensor.name.starts_with("mp_rank_0"));
   }
   CHECK(format::open_checkpoint("torch:" + (folder / "iter")).tensors.size() == 28);
+}
+
+TEST_CASE("the bytes of a tensor that holds several of the model's are counted once") {
+  const TempFolder folder;
+  const RankedModel model = two_by_two();
+  write_ranks(folder, whole_model(model), model);
+  i64 stored = 0;
+  for (const auto& tensor : format::open_checkpoint(folder / "iter").tensors) {
+    stored += *byte_size(tensor.dtype, tensor.shape);
+  }
+  check::StoredBytes counted;
+  for (const LogicalTensor& tensor : open_in_layout({{folder / "iter"}, "megatron", ""}).tensors) {
+    counted.add(stored_data(tensor));
+  }
+  CHECK(counted.total() == stored);
 }
 
 TEST_CASE("ranks that are missing, damaged, too many or too old are refused") {
