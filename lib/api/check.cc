@@ -10,6 +10,7 @@
 
 #include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/mapping/mapping_choice.h"
+#include "lib/api/transfer/sources/foreign_source.h"
 #include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transfer/sources/recorded_names.h"
 #include "lib/api/transfer/sources/replicas.h"
@@ -227,6 +228,7 @@ class Check {
     try {
       const mapping::Mapping mapping =
           with_typed_documents(choose_mapping(*mapping_, logical), *mapping_);
+      refuse_fused(*surveyed.foreign, mapping);
       mapping::ResolveOptions options = resolve_options(*mapping_);
       options.report = [](const Error&) {};
       const auto resolve = [&](std::span<const TensorSpec> specs) {

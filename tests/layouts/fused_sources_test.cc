@@ -7,8 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "lib/api/check.h"
 #include "lib/api/diff.h"
 #include "lib/api/inspect.h"
+#include "lib/api/transfer/sources/foreign_checkpoint.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transform.h"
 #include "tests/layouts/tables.h"
 #include "tests/support/checkpoint_files.h"
@@ -184,6 +187,30 @@ TEST_CASE("fused tensors of an output are not taken apart in silence") {
   split.source = folder / "out";
   split.write.output = folder / "again";
   CHECK_NOTHROW(api::split(split));
+}
+
+TEST_CASE("fused tensors of files of ranks are refused, and not said to lack a rule") {
+  const TempFolder folder;
+  const Tensors ranks = {{"all", test::numbered_tensor("all", Dtype::kI16, {4, 3})}};
+  for (const std::string rank : {"0", "1"}) {
+    test::write_checkpoint(folder / "one", ranks);
+    std::filesystem::create_directories(folder / "ranks");
+    std::filesystem::rename(folder / "one/model.safetensors",
+                            folder / "ranks/model-rank-" + rank + "-part-0.safetensors");
+  }
+  const std::string mapping = R"({"version": 1, "mesh": [{"axis": "tp", "size": 2}],
+    "rules": [{"match": "*", "strategy": "rowwise"}])";
+  api::CheckOptions options;
+  options.sources = {folder / "ranks"};
+  options.mapping.emplace().path = folder.write("mapping.json", mapping + "}");
+  CHECK(api::check(options).errors == 0);
+  folder.write("mapping.json", mapping + R"(, "read": [{"name": "all", "of": ["a", "b"]}]})");
+  CHECK_ERROR(kUnsupported, api::check(options));
+  test::write_checkpoint(folder / "whole",
+                         {{"all", test::numbered_tensor("all", Dtype::kI16, {8, 3})}});
+  const api::LogicalCheckpoint whole = api::open_logical({folder / "whole"});
+  CHECK_ERROR(kUnsupported, api::place_foreign_files(*api::find_foreign_files(options.sources),
+                                                     *options.mapping, whole));
 }
 
 TEST_CASE("tensors that their rule cannot take apart are refused") {

@@ -167,6 +167,7 @@ std::optional<ForeignFiles> find_foreign_files(const std::vector<std::string>& l
 ForeignCheckpoint place_foreign_files(ForeignFiles files, const MappingChoice& choice,
                                       const LogicalCheckpoint& whole) {
   AppliedMapping applied = apply_mapping(choice, whole);
+  refuse_fused(files.shards, applied.mapping);
   ForeignCheckpoint result;
   result.resolution = std::move(applied.resolution);
   std::vector<mapping::ResolvedTensor> placed;

@@ -36,7 +36,7 @@ struct ForeignCheckpoint {
 };
 
 /// Places the files' tensors as the mapping cuts the whole model. Shapes are verified; which rows
-/// and columns a part has is taken from the mapping. Throws the errors of applying the mapping.
+/// and columns a part has is taken from the mapping. Throws what apply_mapping and refuse_fused do.
 ForeignCheckpoint place_foreign_files(ForeignFiles files, const MappingChoice& choice,
                                       const LogicalCheckpoint& whole);
 

@@ -2,8 +2,11 @@
 
 #include <filesystem>
 
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/check/container.h"
 #include "lib/format/folder_listing.h"
+#include "lib/mapping/resolve/read_parts.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::api {
@@ -31,6 +34,21 @@ std::vector<std::string> with_rank_folders(const std::vector<std::string>& locat
     }
   }
   return all;
+}
+
+void refuse_fused(const check::ForeignShards& shards, const mapping::Mapping& mapping) {
+  const mapping::ReadRules rules(mapping);
+  for (const check::RankTensor& tensor : shards.tensors) {
+    const auto match = rules.find(tensor.spec.name, tensor.spec.shape.size());
+    if (!match) continue;
+    throw Error(ErrorCode::kUnsupported,
+                "the tensors of files of ranks are not taken apart by \"read\"")
+        .at(match->rule->place)
+        .tensor(quote_for_message(tensor.spec.name))
+        .help(
+            "give a mapping without \"read\" whose rules say how the ranks cut this tensor; "
+            "sections side by side are \"dims\": [\"heads*head_dim + kv_heads*head_dim\", null]");
+  }
 }
 
 std::optional<check::RankName> rank_of_folder(const format::Checkpoint& part) {
