@@ -250,11 +250,11 @@ PlanReport make_plan(const PlanOptions& options) {
   if (options.draws) report.drawings = drawings(applied, options, report);
   std::vector<std::string> notes;
   report.memory = memory_report(source, applied, ends.to, options, notes);
-  add(report.warnings, notes);
   const auto config = model_config(ends.to, source);
   const mapping::ModelConfig* model = config ? &*config : nullptr;
+  if (options.training) report.training_comm = training_comm(model, applied, options, notes);
+  add(report.warnings, notes);
   if (options.training) {
-    report.training_comm = training_comm(model, applied, options);
     report.is_timed = options.hardware.has_value();
     report.replicas = replicas_of(*options.training, report.memory);
     warn_of_replicas_in_mesh(*options.training, applied.resolution, report.warnings);

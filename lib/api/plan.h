@@ -206,7 +206,7 @@ struct PlanReport {
   std::string to;
   std::optional<CostReport> cost;           ///< forward pass; not set for training
   std::optional<PlannedReplicas> replicas;  ///< in training
-  /// Collectives of weights and gradients in a step of training with one micro-batch.
+  /// Collectives in a step of training with one micro-batch (planning/plan_forward.h).
   std::vector<model::CommRow> training_comm;
   bool is_timed = false;                 ///< training_comm has times
   double price_per_hour = 0;             ///< all devices, those of all replicas in training

@@ -12,6 +12,7 @@
 #include "lib/api/planning/plan_cost.h"
 #include "lib/api/planning/planned_model.h"
 #include "lib/api/planning/trained_parameters.h"
+#include "lib/api/transfer/placed_tensors.h"
 #include "lib/base/error.h"
 #include "lib/plan/byte_count.h"
 #include "lib/plan/collective/collective_time.h"
@@ -85,11 +86,41 @@ void add_replica_comm(const mesh::Mesh& mesh, const PlacedParameters& parameters
   for (auto& [key, row] : found) rows.push_back(std::move(row));
 }
 
+/// Adds the collectives of activations: those of a forward pass, as many in the backward pass, and
+/// again those that a full recomputation repeats. What stages hand over is kept.
+void add_activation_comm(const PlannedModel& model, const mapping::Resolution& resolution,
+                         const PlanOptions& options, std::vector<std::string>& notes,
+                         std::vector<model::CommRow>& rows) {
+  const TrainingPlan& training = *options.training;
+  const model::LayoutOf layouts = model.layouts();
+  model::ReplicaWorkload workload;
+  workload.prompt_len = training.sequence;
+  workload.sequence_parallel = options.workload.sequence_parallel;
+  workload.every_logit = true;
+  try {
+    // Along axes that cut nothing while it computes, every device has its own sequences.
+    const model::ForwardPass pass(*model.bound, trained_specs(model), {{}, layouts, layouts},
+                                  resolution.mesh);
+    workload.batch = plan::times(training.micro_batch, pass.token_groups());
+    const auto price = pass.prefill(workload, options.hardware ? &*options.hardware : nullptr);
+    for (model::CommRow row : price.comm) {
+      const bool is_kept = row.collective.op == plan::CollectiveOp::kPermute;
+      const bool is_repeated = training.recompute == plan::Recompute::kFull && !is_kept;
+      row.count *= is_repeated ? 3 : 2;
+      rows.push_back(std::move(row));
+    }
+  } catch (const Error& error) {
+    const auto why_not = why_not_this_model(error);
+    if (!why_not) throw;
+    notes.push_back("collectives of activations are not counted: " + *why_not);
+  }
+}
+
 }  // namespace
 
 std::vector<model::CommRow> training_comm(const mapping::ModelConfig* config,
-                                          const AppliedMapping& applied,
-                                          const PlanOptions& options) {
+                                          const AppliedMapping& applied, const PlanOptions& options,
+                                          std::vector<std::string>& notes) {
   const mapping::Resolution& resolution = applied.resolution;
   const PlannedModel model = planned_model(config, options.graph, applied);
   if (!model.bound) return {};
@@ -101,6 +132,7 @@ std::vector<model::CommRow> training_comm(const mapping::ModelConfig* config,
   if (plan::times(options.training->data_parallel, groups) > 1)
     add_replica_comm(resolution.mesh, count_parameters(model, resolution, token_axes), token_axes,
                      options, rows);
+  if (options.training->sequence > 0) add_activation_comm(model, resolution, options, notes, rows);
   std::ranges::sort(rows, {}, [](const model::CommRow& row) {
     return std::tuple(row.axis, row.collective.op, row.collective.payload_bytes);
   });

@@ -11,14 +11,15 @@ namespace shardtool::api {
 CostReport planned_cost(const mapping::ModelConfig* config, const AppliedMapping& applied,
                         const PlanOptions& options);
 
-/// Returns the collectives of weights and gradients in one step of training with one micro-batch
-/// and 16-bit weights and gradients, sorted as those of a phase: along axes of role "fsdp"
-/// (model::training_comm), and of each layer among the devices that have the same weights, by ZeRO
-/// stage (plan::layer_step). Replicas are along an axis "dp" outside of the mesh, called
-/// "replicas" if the mesh has a "dp". Empty if the model is unknown. Requires
+/// Returns the collectives in one step of training with one micro-batch and 16-bit weights,
+/// gradients and activations, sorted as those of a phase. Those of weights and gradients are along
+/// axes of role "fsdp" (model::training_comm), and of each layer among the devices that have the
+/// same weights, by ZeRO stage (plan::layer_step). Replicas are along an axis "dp" outside of the
+/// mesh, called "replicas" if the mesh has a "dp". With the length of a sequence, those of
+/// activations are counted, too, or a note says why not. Empty if the model is unknown. Requires
 /// PlanOptions::training.
 std::vector<model::CommRow> training_comm(const mapping::ModelConfig* config,
-                                          const AppliedMapping& applied,
-                                          const PlanOptions& options);
+                                          const AppliedMapping& applied, const PlanOptions& options,
+                                          std::vector<std::string>& notes);
 
 }  // namespace shardtool::api

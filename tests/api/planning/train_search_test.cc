@@ -72,6 +72,52 @@ TEST_CASE("a way to train takes the memory that plan --train reports") {
   }
 }
 
+/// Microseconds of the collectives of `plan --train`, of one kind or of all others.
+double planned_us(const PlanReport& report, bool of_handing_over) {
+  double us = 0;
+  for (const model::CommRow& row : report.training_comm) {
+    const bool hands_over = row.collective.op == plan::CollectiveOp::kPermute;
+    if (hands_over == of_handing_over) us += static_cast<double>(row.count) * row.time.us;
+  }
+  return us;
+}
+
+TEST_CASE("plan --train has the collectives of activations that a way to train takes") {
+  const TrainSearchOptions options = train_options(trained_model());
+  SearchOptions serving;
+  serving.plan = options.plan;
+  const ServedModel model({trained_model()}, serving);
+  for (const ServingLayout layout : {ServingLayout{1, 1, 1, 1}, ServingLayout{1, 1, 1, 2},
+                                     ServingLayout{1, 2, 1, 2}, ServingLayout{1, 4, 1, 1}}) {
+    for (const bool sequence_parallel : {false, true}) {
+      CAPTURE(layout.pp);
+      CAPTURE(layout.tp);
+      const TrainingWay way{layout, 0, 2, sequence_parallel};
+      double forward_us = 0;
+      for (const plan::ForwardTimes& layer : TrainedReplica(model, layout).forward(options, way))
+        forward_us += layer.collectives;
+      PlanOptions plan;
+      plan.sources = options.plan.sources;
+      plan.hardware = options.plan.hardware;
+      plan.mapping.mesh = mesh::parse_mesh(fmt::format("pp={},tp={}", layout.pp, layout.tp));
+      plan.workload.sequence_parallel = sequence_parallel;
+      plan.training = TrainingPlan{};
+      CHECK(make_plan(plan).training_comm.empty());  // of a step without sequences
+      plan.training->sequence = options.sequence;
+      plan.training->micro_batch = way.micro_batch;
+      const PlanReport kept = make_plan(plan);
+      const double handed_on = planned_us(kept, true);
+      const double inside = planned_us(kept, false);
+      CHECK((handed_on > 0) == (layout.pp > 1));
+      CHECK((inside > 0) == (layout.tp > 1));
+      CHECK(handed_on + inside == doctest::Approx(2 * forward_us));
+      plan.training->recompute = plan::Recompute::kFull;
+      CHECK(planned_us(make_plan(plan), true) == doctest::Approx(handed_on));
+      CHECK(planned_us(make_plan(plan), false) == doctest::Approx(1.5 * inside));
+    }
+  }
+}
+
 /// Time of a step of one stage, by trying what every layer recomputes; infinity if nothing fits.
 class EveryChoice {
  public:
