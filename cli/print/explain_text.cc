@@ -111,6 +111,21 @@ Table shards_table(const api::InspectTensor& tensor, const std::vector<api::Expl
   return table;
 }
 
+/// Formats as "'qkv.weight', [0, 16) [48, 64) of axis 0"; of a stack "'experts' at 3, ...".
+std::string part_text(const api::StoredPart& part) {
+  constexpr size_t kMostRanges = 4;
+  std::string text = fmt::format("'{}'", quote_for_message(part.tensor));
+  if (!part.at.empty()) text += fmt::format(" at {}", fmt::join(part.at, ", "));
+  const auto pieces = part.along.pieces();
+  for (size_t i = 0; i < std::min(pieces.size(), kMostRanges); ++i) {
+    text += fmt::format("{} [{}, {})", i == 0 ? "," : "", pieces[i].local, pieces[i].local_end());
+  }
+  if (pieces.size() > kMostRanges) {
+    text += fmt::format(" and {} more", format_count(std::ssize(pieces) - i64{kMostRanges}));
+  }
+  return pieces.empty() ? text : fmt::format("{} of axis {}", text, part.axis);
+}
+
 }  // namespace
 
 void print_text(Session& session, const api::ExplainReport& report) {
@@ -119,6 +134,7 @@ void print_text(Session& session, const api::ExplainReport& report) {
   auto& out = session.out();
   out.write(fmt::format("{}  {} {}  {}\n", style.bold(quote_for_message(tensor.name)), tensor.dtype,
                         to_string(tensor.shape), format_bytes(tensor.bytes)));
+  if (report.part_of) out.write(labelled(style, "part of", part_text(*report.part_of)));
   out.write(labelled(style, "mesh", to_string(report.mesh)));
   out.write(labelled(
       style, "rule",

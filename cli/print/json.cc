@@ -273,6 +273,15 @@ void write_axis(JsonWriter& json, const api::ExplainAxis& axis) {
   json.field("physical_size", axis.physical_size).field("rounded", axis.rounded).end_object();
 }
 
+void write_part(JsonWriter& json, const api::StoredPart& part) {
+  json.key("part_of").begin_object().field("tensor", part.tensor).list("at", part.at);
+  json.field("axis", static_cast<i64>(part.axis)).key("ranges").begin_array();
+  for (const index::Piece& piece : part.along.pieces()) {
+    json.begin_array().value(piece.local).value(piece.local_end()).end_array();
+  }
+  json.end_array().end_object();
+}
+
 }  // namespace
 
 void write_fields(JsonWriter& json, const api::AxisReport& report) {
@@ -284,6 +293,7 @@ void write_fields(JsonWriter& json, const api::AxisReport& report) {
 
 void write_fields(JsonWriter& json, const api::ExplainReport& report) {
   write_mesh(json, report.mesh);
+  if (report.part_of) write_part(json, *report.part_of);
   json.key("tensor");
   write_tensor(json, report.tensor, true);
   json.field("rule", report.rule).field("rule_place", report.rule_place).field("why", report.why);

@@ -55,6 +55,7 @@ ExplainReport explain(const ExplainOptions& options) {
   const AppliedMapping applied = apply_mapping(over_own_mesh(source, options.mapping), source);
   ExplainReport report;
   report.tensor = describe_stored(source.tensors[wanted], source);
+  report.part_of = source.tensors[wanted].part_of;
   report.mesh = applied.resolution.mesh;
   const auto& all = applied.resolution.tensors;
   const auto resolved = std::find_if(all.begin(), all.end(),

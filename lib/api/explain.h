@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "lib/api/inspect.h"
+#include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/layout/axis_expr.h"
 
 namespace shardtool::api {
@@ -38,7 +40,8 @@ struct ExplainReport {
   std::string rule_place;  ///< "mapping.json:12:5 /rules/3"
   std::string why;         ///< one sentence
   std::vector<ExplainAxis> axes;
-  std::vector<std::string> alterations;  ///< padding, refined or shared blocks
+  std::shared_ptr<const StoredPart> part_of;  ///< null: the tensor is stored by itself
+  std::vector<std::string> alterations;       ///< padding, refined or shared blocks
 };
 
 /// Explains one tensor: its rule, its expression per axis, every device's slices, and the reason.

@@ -2,6 +2,9 @@
 "$golden_model" phi3 phi3 > out
 mapping=$samples/mappings/phi3-as-llama-tp2.json
 shardtool inspect phi3 -m "$mapping" --filter '**.layers.0.**proj.weight' --query name,shape,rule
+shardtool explain phi3 model.layers.1.self_attn.k_proj.weight -m "$mapping" | head -2
+shardtool explain phi3 model.layers.1.mlp.up_proj.weight -m "$mapping" --json | grep -o '"part_of": {[^}]*}'
+shardtool explain phi3 model.norm.weight -m "$mapping" --json | grep -c '"part_of"'
 shardtool -q split phi3 -o parts -m "$mapping"
 shardtool diff phi3 parts
 shardtool -q merge parts -o llama

@@ -13,11 +13,20 @@
 #include "lib/exec/move.h"
 #include "lib/exec/shifted.h"
 #include "lib/format/checkpoint.h"
+#include "lib/index/axis_map.h"
 #include "lib/mapping/document/config.h"
 
 namespace shardtool::api {
 
 class UnpackedTensor;
+
+/// Place of a tensor in a stored one that a rule of "read" takes apart.
+struct StoredPart {
+  std::string tensor;    ///< name of the stored one
+  std::vector<i64> at;   ///< index along its first axes, which stack matrices
+  size_t axis = 0;       ///< of the stored tensor; it holds the parts
+  index::AxisMap along;  ///< from the indices of that axis to the tensor's own
+};
 
 /// A tensor independent of its storage, with its holders: one for a whole checkpoint, one per shard
 /// for our outputs, one per chunk for checkpoints in chunks.
@@ -30,6 +39,7 @@ struct LogicalTensor {
   std::vector<const format::TensorRecord*> records = {};
   std::vector<index::ValueShift> shifts;  ///< per holder; empty: plain values
   std::optional<Dtype> cast_from = {};    ///< type in the files if `spec` shows another one
+  std::shared_ptr<const StoredPart> part_of = {};  ///< null: stored by itself
   /// Not null: computed from tensors in LogicalCheckpoint::stored; `side` is one whole holder.
   std::shared_ptr<const UnpackedTensor> unpacked = {};
 

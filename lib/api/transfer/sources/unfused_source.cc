@@ -138,6 +138,8 @@ class Unfusing {
       found.side.slots.push_back(slot);
     }
     found.side.holders = pool_.of(shape, regions);
+    found.part_of = std::make_shared<const StoredPart>(
+        StoredPart{tensor.spec.name, at, at.size() + axis, part.along});
     return found;
   }
 
