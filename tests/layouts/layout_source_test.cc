@@ -116,7 +116,8 @@ TEST_CASE("all missing ranks are named, also those behind the last file") {
     return testing::error_of([&] { merge_parts(folder, "meta"); });
   };
   CHECK_FALSE(error_without({}));
-  for (const std::vector<int>& ranks : {std::vector{2, 5}, {7}, {0}, {1, 2, 3, 4, 5, 6, 7}}) {
+  for (const std::vector<int>& ranks :
+       {std::vector{2, 5}, {7}, {0}, {2, 5, 7}, {1, 2, 3, 4, 5, 6, 7}}) {
     CAPTURE(ranks.size());
     const auto error = error_without(ranks);
     REQUIRE(error);

@@ -298,7 +298,6 @@ LogicalCheckpoint open_by_ranks(const LayoutSource& source, const layouts::Engin
   rename(files.shards, mapping::StoredNames(of_layout, model));
   mapping::ResolveOptions options;
   options.mesh = mesh_of(layout, ranks_by_names(files.shards));
-  require_all_ranks(files.shards, layout, *options.mesh, source.locations.front());
   options.require_even = true;
   options.report = [](const Error&) {};
   check::ForeignShards shards = files.shards;
@@ -311,12 +310,12 @@ LogicalCheckpoint open_by_ranks(const LayoutSource& source, const layouts::Engin
   try {
     fitted = fit_any(shards, mapping, model, options, ways);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kShapeMismatch) throw;
-    const auto ranks = ranks_by_shapes(shards, [&](i64 devices) {
+    if (error.code() != ErrorCode::kShapeMismatch && error.code() != ErrorCode::kCoverage) throw;
+    const i64 ranks = ranks_of(shards, [&](i64 devices) {
       options.mesh = mesh_of(layout, devices);
       return fits_any(shards, mapping, model, options, ways);
     });
-    if (ranks) require_all_ranks(shards, layout, *options.mesh, source.locations.front());
+    require_all_ranks(shards, layout, mesh_of(layout, ranks), source.locations.front());
     throw;
   }
   opened.tensors.clear();

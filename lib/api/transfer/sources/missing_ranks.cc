@@ -32,14 +32,13 @@ i64 ranks_by_names(const check::ForeignShards& shards) {
   return ranks;
 }
 
-std::optional<i64> ranks_by_shapes(const check::ForeignShards& shards,
-                                   const std::function<bool(i64 ranks)>& fits) {
+i64 ranks_of(const check::ForeignShards& shards, const std::function<bool(i64 ranks)>& fits) {
   const i64 by_names = ranks_by_names(shards);
   std::set<i64> parts;
   for (const check::RankTensor& tensor : shards.tensors) {
     parts.insert(tensor.spec.shape.begin(), tensor.spec.shape.end());
   }
-  std::set<i64> possible;
+  std::set<i64> possible{by_names};
   for (const i64 extent : shards.extents) {
     for (const i64 part : parts) {
       const i64 ranks = part > 0 && extent % part == 0 ? extent / part : 0;
@@ -47,7 +46,7 @@ std::optional<i64> ranks_by_shapes(const check::ForeignShards& shards,
     }
   }
   const auto found = std::ranges::find_if(possible, fits);
-  return found == possible.end() ? std::nullopt : std::optional(*found);
+  return found == possible.end() ? by_names : *found;
 }
 
 void require_all_ranks(const check::ForeignShards& shards, const layouts::EngineLayout& layout,

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "lib/base/error.h"
@@ -15,11 +14,10 @@ namespace shardtool::api {
 /// counts.
 i64 ranks_by_names(const check::ForeignShards& shards);
 
-/// Number of ranks that the shapes of the parts tell where files of the last ranks are missing: the
-/// smallest above ranks_by_names that divides an extent of config.json's model into one of a part
-/// and that `fits`. Returns nullopt if there is none.
-std::optional<i64> ranks_by_shapes(const check::ForeignShards& shards,
-                                   const std::function<bool(i64 ranks)>& fits);
+/// Number of ranks where files of the last ones may be missing: ranks_by_names if it `fits` the
+/// shapes of the parts, else the smallest above it that divides an extent of config.json's model
+/// into one of a part and that fits. Returns ranks_by_names if none does.
+i64 ranks_of(const check::ForeignShards& shards, const std::function<bool(i64 ranks)>& fits);
 
 /// Throws kCoverage with the names of the missing files unless every device of the mesh has a file.
 void require_all_ranks(const check::ForeignShards& shards, const layouts::EngineLayout& layout,
