@@ -26,6 +26,21 @@ api::OwnClass own_class(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+/// Throws kUsage for a flag of the load of a server.
+void require_no_load(const WorkloadArgs& args) {
+  const std::pair<const char*, bool> kGiven[] = {
+      {"--batch", args.batch.has_value()},       {"--prompt-len", args.prompt_len.has_value()},
+      {"--context", args.context.has_value()},   {"--prefix-hit", args.prefix_hit.has_value()},
+      {"--kv-dtype", args.kv_dtype.has_value()}, {"--block-tokens", args.block_tokens.has_value()}};
+  for (const auto& [flag, is_given] : kGiven) {
+    if (!is_given) continue;
+    throw Error(ErrorCode::kUsage, fmt::format("{} describes the load of a server, and --train is "
+                                               "about a training",
+                                               flag))
+        .help("a training has --sequence and --micro-batch");
+  }
+}
+
 std::optional<api::TrainingPlan> to_training(const TrainingArgs& args) {
   if (!args.train) {
     const std::pair<const char*, bool> kGiven[] = {{"--zero", args.zero.has_value()},
@@ -240,6 +255,12 @@ api::PlanOptions to_options(const PlanArgs& args) {
     throw Error(ErrorCode::kUsage, "--from and --explain are about a reshard, and there is none")
         .help("say where it goes with --to, --to-preset or --to-mesh");
   }
+  if (!options.is_reshard() && args.detailed_exitcode) {
+    throw Error(ErrorCode::kUsage,
+                "--detailed-exitcode says what a reshard moves, and there is none")
+        .help("say where it goes with --to, --to-preset or --to-mesh");
+  }
+  if (args.training.train) require_no_load(args.workload);
   options.workload = to_workload(args.workload);
   options.workload.sequence_parallel = args.training.sequence_parallel;
   options.device = to_budget(args.workload);

@@ -49,7 +49,7 @@ std::vector<Argument> pinned_arguments(MappingArgs& args) {
 /// Parses a list of types to which floats can be cast. Throws kUsage.
 std::vector<Dtype> dtypes_of(const std::string& text) {
   std::vector<Dtype> dtypes;
-  for (const std::string& word : words_of_list(text)) {
+  for (const std::string& word : words_of_list("--dtype", text)) {
     const auto dtype = api::cast_type(word);
     if (!dtype) {
       throw Error(ErrorCode::kUsage, fmt::format("--dtype '{}' is not a list of bf16, f16 and f32",
@@ -119,16 +119,6 @@ std::vector<Argument> goal_arguments(SearchArgs& args) {
 
 }  // namespace
 
-std::vector<std::string> words_of_list(const std::string& text) {
-  std::vector<std::string> words;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
-
 api::SearchOptions to_common_options(const SearchArgs& args) {
   api::SearchOptions options;
   options.plan.sources = args.sources;
@@ -153,9 +143,10 @@ api::SearchOptions to_search_options(const SearchArgs& args) {
   options.answer_len = count_or("--output-len", args.output_len, 1024);
   if (args.concurrency) options.concurrency = counts_of("--concurrency", *args.concurrency);
   if (args.request_rate) options.request_rate = number_or("--request-rate", args.request_rate, 0);
-  options.prefix_hit = number_or("--prefix-hit", args.workload.prefix_hit, 0);
+  options.prefix_hit = number_or("--prefix-hit", args.workload.prefix_hit, 0, 1);
   if (args.dtype) options.dtypes = dtypes_of(*args.dtype);
-  if (args.workload.kv_dtype) options.kv_dtypes = words_of_list(*args.workload.kv_dtype);
+  if (args.workload.kv_dtype)
+    options.kv_dtypes = words_of_list("--kv-dtype", *args.workload.kv_dtype);
   options.objective = *plan::objective_named(args.objective.value_or("throughput"));
   options.from = args.from;
   options.survive = count_or("--survive", args.survive, 0, 0);

@@ -48,8 +48,6 @@ struct SearchArgs {
   bool exit_zero = false;
 };
 
-/// Splits a list at its commas.
-std::vector<std::string> words_of_list(const std::string& text);
 /// Converts what searches of servers and of training have in common: the plan, the sizes that are
 /// kept, and the numbers of devices. Throws as to_search_options does.
 api::SearchOptions to_common_options(const SearchArgs& args);

@@ -68,12 +68,12 @@ api::TrainSearchOptions to_train_search_options(const SearchArgs& args) {
   if (args.training.zero) {
     options.zero_stages.clear();
     constexpr i64 kLastStage = 3;
-    for (const std::string& word : words_of_list(*args.training.zero))
+    for (const std::string& word : words_of_list("--zero", *args.training.zero))
       options.zero_stages.push_back(parse_count("--zero", word, 0, kLastStage));
   }
   if (args.training.recompute) {
     options.recomputes.clear();
-    for (const std::string& word : words_of_list(*args.training.recompute))
+    for (const std::string& word : words_of_list("--recompute", *args.training.recompute))
       options.recomputes.push_back(recompute_of(word));
   }
   if (args.training.optimizer == "momentum") options.state = plan::kMomentum;

@@ -15,7 +15,6 @@ namespace shardtool::cli {
 namespace {
 
 constexpr i64 kMany = (i64{1} << 31) - 1;
-constexpr i64 kLargestAmount = 1'000'000'000;
 
 }  // namespace
 
@@ -23,27 +22,39 @@ i64 count_or(const char* flag, const std::optional<std::string>& typed, i64 othe
   return typed ? parse_count(flag, *typed, least, kMany) : otherwise;
 }
 
-double number_or(const char* flag, const std::optional<std::string>& typed, double otherwise) {
+double number_or(const char* flag, const std::optional<std::string>& typed, double otherwise,
+                 i64 most) {
   if (!typed) return otherwise;
   char* end = nullptr;
   const double value = std::strtod(typed->c_str(), &end);
   const bool is_plain = !typed->empty() && *end == '\0' && std::isfinite(value) && value >= 0 &&
-                        value <= static_cast<double>(kLargestAmount) &&
+                        value <= static_cast<double>(most) &&
                         typed->find_first_not_of("0123456789.eE+-") == std::string::npos;
   if (is_plain) return value;
-  throw Error(ErrorCode::kUsage,
-              fmt::format("{} '{}' is not a number from 0 to {}", flag, quote_for_message(*typed),
-                          format_count(kLargestAmount)))
-      .help("for example 2.49");
+  throw Error(ErrorCode::kUsage, fmt::format("{} '{}' is not a number from 0 to {}", flag,
+                                             quote_for_message(*typed), format_count(most)))
+      .help(most > 2 ? "for example 2.49" : "for example 0.9");
+}
+
+std::string filled(const char* flag, std::string word) {
+  if (!word.empty()) return word;
+  throw Error(ErrorCode::kUsage, fmt::format("{} has an empty entry", flag));
+}
+
+std::vector<std::string> words_of_list(const char* flag, const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(filled(flag, text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return words;
 }
 
 std::vector<i64> counts_of(const char* flag, const std::string& text) {
   std::vector<i64> counts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    counts.push_back(parse_count(flag, text.substr(begin, end - begin), 1, api::kMostDevices));
-    begin = end + 1;
-  }
+  for (const std::string& word : words_of_list(flag, text))
+    counts.push_back(parse_count(flag, word, 1, api::kMostDevices));
   return counts;
 }
 
@@ -52,8 +63,8 @@ api::Workload to_workload(const WorkloadArgs& args) {
   workload.batch = count_or("--batch", args.batch, workload.batch);
   workload.prompt_len = count_or("--prompt-len", args.prompt_len, 0);
   workload.context = count_or("--context", args.context, workload.prompt_len);
-  workload.prefix_hit = number_or("--prefix-hit", args.prefix_hit, 0);
-  workload.kv_dtype = args.kv_dtype.value_or("");
+  workload.prefix_hit = number_or("--prefix-hit", args.prefix_hit, 0, 1);
+  if (args.kv_dtype) workload.kv_dtype = filled("--kv-dtype", *args.kv_dtype);
   workload.block_tokens = count_or("--block-tokens", args.block_tokens, workload.block_tokens);
   return workload;
 }
@@ -61,7 +72,7 @@ api::Workload to_workload(const WorkloadArgs& args) {
 api::DeviceBudget to_budget(const WorkloadArgs& args) {
   api::DeviceBudget device;
   if (args.budget) device.bytes = parse_size("--budget", *args.budget);
-  device.fraction = number_or("--memory-fraction", args.memory_fraction, device.fraction);
+  device.fraction = number_or("--memory-fraction", args.memory_fraction, device.fraction, 1);
   if (args.overhead) device.overhead_bytes = parse_size("--overhead", *args.overhead, 0);
   device.price_per_hour = number_or("--price", args.price, 0);
   return device;

@@ -26,8 +26,14 @@ struct WorkloadArgs {
 /// Parses a whole number in [least, 2^31 - 1]; `otherwise` if none was typed. Throws kUsage.
 i64 count_or(const char* flag, const std::optional<std::string>& typed, i64 otherwise,
              i64 least = 1);
-/// Parses a plain non-negative decimal number; `otherwise` if none was typed. Throws kUsage.
-double number_or(const char* flag, const std::optional<std::string>& typed, double otherwise);
+inline constexpr i64 kLargestAmount = 1'000'000'000;
+/// Parses a plain decimal number in [0, most]; `otherwise` if none was typed. Throws kUsage.
+double number_or(const char* flag, const std::optional<std::string>& typed, double otherwise,
+                 i64 most = kLargestAmount);
+/// Returns a word that is not empty. Throws kUsage.
+std::string filled(const char* flag, std::string word);
+/// Returns the words between commas. Throws kUsage for an empty one.
+std::vector<std::string> words_of_list(const char* flag, const std::string& text);
 /// Parses "1,2,4", numbers of devices. Throws kUsage.
 std::vector<i64> counts_of(const char* flag, const std::string& text);
 

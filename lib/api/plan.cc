@@ -30,21 +30,12 @@ Error impossible(const std::string& what, const std::string& help) {
 }
 
 void check(const PlanOptions& options) {
-  const DeviceBudget& device = options.device;
+  options.device.check();
   for (const auto& mesh : {options.mapping.mesh, options.to_mesh}) {
     if (!mesh || mesh->size() <= kMostDevices) continue;
     throw impossible(fmt::format("{} has {} devices, and a plan is made for at most {}",
                                  to_string(*mesh), mesh->size(), kMostDevices),
                      "is a size of the mesh mistyped?");
-  }
-  if (device.bytes > 0 && device.overhead_bytes >= device.bytes) {
-    throw impossible("the overhead of a device takes its whole budget",
-                     "give a larger --budget or a smaller --overhead");
-  }
-  if (device.fraction <= 0 || device.fraction > 1) {
-    throw impossible(
-        fmt::format("a memory fraction of {} is not above 0 and at most 1", device.fraction),
-        "engines use 0.85 to 0.95");
   }
 }
 
@@ -229,6 +220,18 @@ void warn_of_replicas_in_mesh(const TrainingPlan& training, const mapping::Resol
 }
 
 }  // namespace
+
+void DeviceBudget::check() const {
+  if (!(fraction > 0 && fraction <= 1)) {
+    throw impossible(fmt::format("a memory fraction of {} is not above 0 and at most 1", fraction),
+                     "engines use 0.85 to 0.95");
+  }
+  if (bytes > 0 && overhead_bytes >= usable_bytes()) {
+    throw impossible(fmt::format("the overhead of a device is {}, and {} of its memory may be used",
+                                 format_bytes(overhead_bytes), format_bytes(usable_bytes())),
+                     "give a larger --budget or --memory-fraction, or a smaller --overhead");
+  }
+}
 
 PlanReport make_plan(const PlanOptions& options) {
   check(options);

@@ -46,7 +46,12 @@ struct DeviceBudget {
   i64 overhead_bytes = 0;     ///< contexts, communicators, graphs; subtracted first
   double price_per_hour = 0;  ///< per device; 0: not given
 
-  i64 usable_bytes() const { return static_cast<i64>(static_cast<double>(bytes) * fraction); }
+  i64 usable_bytes() const {
+    return fraction < 1 ? static_cast<i64>(static_cast<double>(bytes) * fraction) : bytes;
+  }
+  /// Throws kUsage for a fraction that is not above 0 and at most 1, and for an overhead that
+  /// leaves nothing of the usable bytes.
+  void check() const;
 };
 
 /// Training instead of serving: 16-bit weights and gradients, and an optimizer.

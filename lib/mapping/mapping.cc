@@ -166,6 +166,7 @@ Mapping load_mapping(const std::string& path) {
 }
 
 Mapping load_preset(std::string_view name) {
+  if (name.starts_with(kPresetPrefix)) name.remove_prefix(kPresetPrefix.size());
   find_preset(name);
   return load({}, std::string(kPresetPrefix) + std::string(name));
 }

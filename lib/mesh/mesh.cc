@@ -32,7 +32,8 @@ MeshAxis parse_axis(std::string_view text) {
   i64 size = 0;
   if (!parse_number(digits, size) || name.empty() || size < 1) {
     throw Error(ErrorCode::kUsage,
-                fmt::format("'{}' is not a mesh axis, expected name=size", quote_for_message(text)))
+                fmt::format("'{}' is not a mesh axis, expected name=size with a size of at least 1",
+                            quote_for_message(text)))
         .help("write a mesh as tp=4 or ep=2,tp=4, the slowest axis first");
   }
   return {std::string(name), size};

@@ -57,6 +57,11 @@ TEST_CASE("a file that is no bare axis mapping is refused") {
   CHECK(fault(R"({"mlp": 3})")->code() == ErrorCode::kMappingSchema);
 }
 
+TEST_CASE("a preset is also found under the name that documents give it") {
+  CHECK(names(load_preset("preset:mixtral")) == names(load_preset("mixtral")));
+  CHECK_ERROR(kUnknownName, load_preset("preset:preset:llama"));
+}
+
 TEST_CASE("a manifest's documents give back the same mapping without any file") {
   const Mapping loaded = load_preset("mixtral");
   const Mapping again = mapping_from_documents(documents(loaded));

@@ -25,6 +25,8 @@ constexpr auto kNamedBits = std::to_array<NamedBits>({
     {"fp4", 4},
     {"int4", 4},
     {"fp32", 32},
+    {"f16", 16},
+    {"f32", 32},
     {"bfloat16", 16},
     {"float16", 16},
     {"float32", 32},

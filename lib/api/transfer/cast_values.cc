@@ -53,8 +53,8 @@ void refuse_quantised(const LogicalCheckpoint& checkpoint) {
 
 std::optional<Dtype> cast_type(std::string_view name) {
   if (name == "bf16") return Dtype::kBF16;
-  if (name == "f16") return Dtype::kF16;
-  if (name == "f32") return Dtype::kF32;
+  if (name == "f16" || name == "fp16") return Dtype::kF16;
+  if (name == "f32" || name == "fp32") return Dtype::kF32;
   return std::nullopt;
 }
 

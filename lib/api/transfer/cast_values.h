@@ -7,8 +7,8 @@
 
 namespace shardtool::api {
 
-/// Returns the type to which floats can be cast under this name: "bf16", "f16" or "f32"; nullopt
-/// for another name.
+/// Returns the type to which floats can be cast under this name: "bf16", "f16" or "fp16",
+/// "f32" or "fp32"; nullopt for another name.
 std::optional<Dtype> cast_type(std::string_view name);
 
 /// Shows the floats of a checkpoint in another type: every tensor that kernels::is_castable takes

@@ -1,12 +1,18 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
+#include <limits>
+#include <optional>
 
 #include "lib/api/plan_search.h"
+#include "lib/api/planning/search/training_search.h"
+#include "lib/base/error.h"
 #include "tests/api/planning/searched.h"
 #include "tests/support/generators.h"
+#include "tests/support/throws.h"
 
 /// Searches in little memory, and with devices that are lost.
 namespace shardtool::api {
@@ -41,6 +47,43 @@ TEST_CASE("the gain of memory is that of the same search without its limit") {
     RC_ASSERT(memory->layout == to_string(best.rows[*best.optimum].layout));
     RC_ASSERT(!memory->reason.empty());
   }));
+}
+
+/// Plans a model, and searches for layouts and ways to train, in the same memory.
+std::array<std::optional<Error>, 3> errors_in(const DeviceBudget& device) {
+  SearchOptions serving = options_for(dense());
+  serving.plan.device = device;
+  TrainSearchOptions training;
+  training.plan = serving.plan;
+  training.devices = {1};
+  training.sequence = training.batch = 8;
+  return {testing::error_of([&] { make_plan(serving.plan); }),
+          testing::error_of([&] { search_layouts(serving); }),
+          testing::error_of([&] { search_training(training); })};
+}
+
+TEST_CASE(
+    "plan and searches take the same budgets, and no other leaves a device less than nothing") {
+  constexpr i64 kMost = std::numeric_limits<i64>::max();
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  for (const double fraction : {kNone, -0.5, 0.0, 0.01, 0.5, 1.0, 1.5}) {
+    for (const i64 bytes : {i64{1} << 30, kMost - 1, kMost}) {
+      for (const i64 overhead : {i64{0}, i64{1} << 29, kMost}) {
+        CAPTURE(fraction);
+        CAPTURE(bytes);
+        CAPTURE(overhead);
+        const DeviceBudget device{bytes, fraction, overhead};
+        const bool is_fraction = fraction > 0 && fraction <= 1;
+        if (is_fraction) CHECK(device.usable_bytes() > 0);
+        if (is_fraction) CHECK(device.usable_bytes() <= bytes);
+        const bool is_possible = is_fraction && overhead < device.usable_bytes();
+        for (const auto& error : errors_in(device)) {
+          CHECK(error.has_value() != is_possible);
+          if (error) CHECK(error->code() == ErrorCode::kUsage);
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("a layout falls back to its other replicas, or to a smaller layout that fits") {

@@ -10,12 +10,14 @@
 #include "tests/api/planning/stored_model.h"
 #include "tests/mapping/models.h"
 #include "tests/support/checkpoint_files.h"
+#include "tests/support/generators.h"
 #include "tests/support/throws.h"
 
 namespace shardtool::api {
 namespace {
 
 using searched::dense;
+using searched::dense_in_bf16;
 using searched::options_for;
 using searched::with_experts;
 
@@ -130,13 +132,12 @@ TEST_CASE("a plan's layout is one to move from, and other tensors are not") {
   for (const ServingRow& row : search_layouts(options).rows)
     CHECK((row.move->bytes_moved == 0) == (row.layout == ServingLayout{1, 1, 1, 4}));
 
-  const StoredModel other(mapping::tiny_llama({.layers = 4, .kv_heads = 4, .mlp = 48}));
-  options.plan.sources = {other.path(), dense()};
+  options.plan.sources = {dense_in_bf16(), dense()};
   const SearchReport both = search_layouts(options);
   for (const ServingRow& row : both.rows)
     CHECK(row.move.has_value() == (row.model.source == dense()));
   REQUIRE_FALSE(both.warnings.empty());
-  options.plan.sources = {other.path()};
+  options.plan.sources = {dense_in_bf16()};
   options.from = split_over(dense(), folder, 4);
   CHECK_ERROR(kCoverage, search_layouts(options));
   options.from = dense();
@@ -209,6 +210,60 @@ TEST_CASE("the space has every factorisation once") {
   CHECK(names ==
         std::vector<std::string>{"tp=4", "pp=2 tp=2", "dp=2 tp=2", "dp=2 pp=2 tp=1", "dp=4 tp=1"});
   CHECK(layout_space({2}, {.layers = 1, .experts = 8}).size() == 4);
+}
+
+/// The reason for which no layout is in the space.
+std::string exclusion(const std::vector<i64>& devices, const SpaceLimits& limits) {
+  const auto error = testing::error_of([&] { layouts_of_search(devices, limits); });
+  if (error) CHECK(error->code() == ErrorCode::kUsage);
+  return error ? error->what() : "";
+}
+
+TEST_CASE("an empty space says which of devices, layers and experts exclude every layout") {
+  CHECK(exclusion({1, 2}, {.layers = 4, .pinned = {{}, {}, 3, false}}) ==
+        "no number of --devices is a multiple of tp=3");
+  CHECK(exclusion({4, 6}, {.layers = 4, .pinned = {4, {}, 2, false}}) ==
+        "no number of --devices is a multiple of pp=4 x tp=2");
+  CHECK(exclusion({64}, {.layers = 32, .pinned = {64, {}, {}, false}}) ==
+        "the model has 32 layers, and every stage of pp=64 needs one");
+  const std::string none = "the model has no experts, which --ep and --expert-parallel place";
+  CHECK(exclusion({2}, {.layers = 4, .pinned = {{}, 2, {}, false}}) == none);
+  CHECK(exclusion({2}, {.layers = 4, .pinned = {{}, {}, {}, true}}) == none);
+  CHECK(exclusion({16}, {.layers = 4, .experts = 8, .pinned = {{}, 16, {}, false}}) ==
+        "the model has 8 experts, fewer than the devices that would share them");
+  CHECK(exclusion({8}, {.layers = 4, .experts = 8, .pinned = {{}, {}, 1, true}}) ==
+        "whole experts need at least two devices along tp");
+}
+
+TEST_CASE("a space has a layout or says why not") {
+  CHECK(rc::check("space", [] {
+    const auto any_size = [] {
+      const i64 size = *gen::between(0, 6);
+      return size == 0 ? std::nullopt : std::optional(size == 6 ? i64{1} << 31 : size);
+    };
+    const SpaceLimits limits{*gen::between(1, 4),
+                             *gen::between(0, 4),
+                             {any_size(), any_size(), any_size(), *gen::between(0, 1) == 1}};
+    const std::vector<i64> devices{*gen::between(1, 12), *gen::between(1, 12)};
+    RC_ASSERT(layout_space(devices, limits).empty() == !exclusion(devices, limits).empty());
+  }));
+}
+
+TEST_CASE("a search of different models names them and what differs") {
+  const StoredModel other(mapping::tiny_llama({.layers = 4, .kv_heads = 4, .mlp = 48}));
+  const StoredModel shallow(mapping::tiny_llama({.layers = 3, .kv_heads = 4}));
+  const auto error_with = [](const std::string& path) {
+    SearchOptions options = options_for(dense());
+    options.plan.sources.push_back(path);
+    const auto error = testing::error_of([&] { search_layouts(options); });
+    if (error) CHECK(error->code() == ErrorCode::kUsage);
+    return error ? std::string(error->what()) : "";
+  };
+  CHECK(error_with(dense_in_bf16()).empty());
+  CHECK(error_with(other.path()).ends_with("are not the same model: mlp is 96 and 48"));
+  CHECK(error_with(other.path()).starts_with(fmt::format("'{}' and '{}'", dense(), other.path())));
+  CHECK(error_with(shallow.path()).ends_with("are not the same model: layers is 4 and 3"));
+  CHECK(error_with(with_experts()).ends_with("are not the same model: llama and mixtral"));
 }
 
 TEST_CASE("a model that lacks a tensor of its graph has no price, whichever tensor it is") {

@@ -44,4 +44,15 @@ shardtool explain mixtral model.layers.0.block_sparse_moe.experts.3.w1.weight --
 shardtool plan model --tp 2 --concurrency 4
 shardtool plan search model
 shardtool plan search model --profile h100-sxm --devices 2 --concurrency 4 --mesh tp=2
+# Flags that exclude every layout, each for another reason; budgets and types that are none.
+search --devices 1,2 --concurrency 4 --tp 3
+search --devices 64 --concurrency 4 --pp 64
+search --devices 2 --concurrency 4 --expert-parallel
+search --devices 1 --concurrency 4 --memory-fraction 1.5
+search --devices 1 --concurrency 4 --memory-fraction 0
+search --devices 1 --concurrency 4 --memory-fraction 0.001
+search --devices 1 --concurrency 4 --kv-dtype bf16,
+search --devices 1 --concurrency 4 --max-price 3
+search --devices 1 --concurrency 4 --objective cost --price 0
+shardtool plan search model mixtral --profile h100-sxm --devices 1 --concurrency 4
 shardtool plan search -h

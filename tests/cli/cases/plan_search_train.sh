@@ -15,6 +15,8 @@ shardtool plan search mixtral --train --profile h100-sxm --devices 4 --ep 4 --ze
 # Nothing fits: a finding.
 train --devices 1 --sequence 64 --batch 4 --budget 1MiB
 echo $?
+train --devices 3 --sequence 64 --batch 4 --tp 2
+train --devices 1 --sequence 64 --batch 4 --memory-fraction 2
 train --devices 2 --sequence 64
 train --devices 2 --sequence 64 --batch 4 --recompute all
 train --devices 2 --sequence 64 --batch 4 --tpot 3

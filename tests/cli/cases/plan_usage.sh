@@ -5,14 +5,21 @@ plan --budget lots
 plan --overhead -1
 shardtool plan "$samples/tiny-llama" --tp 2 --profile h100-sxm --overhead 0 --json | grep -o '"overhead_bytes": [0-9]*'
 plan --memory-fraction 1.2
+plan --memory-fraction 0
+plan --prefix-hit 5e9
 plan --price 2,49
 plan --what-if 1,x
 plan --class router
 plan --class 'other=**.x'
 plan --kv-dtype bf17
+plan --kv-dtype f16 -q
+plan --kv-dtype ''
 plan --from x
 plan --zero 2
 plan --train --zero 4
+plan --train --context 64
+plan --detailed-exitcode
+plan --compare preset:llama -q
 plan --compare no-such-preset
 plan --to-mesh tp=4 --explain lm_head.weights
 plan --to-mesh tp=0

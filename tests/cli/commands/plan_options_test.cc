@@ -2,6 +2,7 @@
 
 #include "cli/commands/plan.h"
 #include "lib/base/error.h"
+#include "tests/support/throws.h"
 
 namespace shardtool::cli {
 namespace {
@@ -13,10 +14,6 @@ TEST_CASE("everything that was typed for plan reaches the library") {
   args.from = "param";
   args.to = "compute";
   args.to_mesh = "tp=8";
-  args.workload.batch = "4";
-  args.workload.prompt_len = "100";
-  args.workload.kv_dtype = "fp8";
-  args.workload.block_tokens = "32";
   args.workload.budget = "80GB";
   args.workload.memory_fraction = "0.9";
   args.workload.overhead = "2GiB";
@@ -43,11 +40,6 @@ TEST_CASE("everything that was typed for plan reaches the library") {
   CHECK(options.to == "compute");
   CHECK(to_string(*options.to_mesh) == "tp=8");
   CHECK(options.is_reshard());
-  CHECK(options.workload.batch == 4);
-  CHECK(options.workload.prompt_len == 100);
-  CHECK(options.workload.context == 100);
-  CHECK(options.workload.kv_dtype == "fp8");
-  CHECK(options.workload.block_tokens == 32);
   CHECK(options.device.bytes == 80'000'000'000);
   CHECK(options.device.fraction == 0.9);
   CHECK(options.device.overhead_bytes == i64{2} << 30);
@@ -68,6 +60,33 @@ TEST_CASE("everything that was typed for plan reaches the library") {
   CHECK(options.node_size == 4);
   CHECK(options.explain == "lm_head.weight");
   CHECK(options.recipe);
+}
+
+TEST_CASE("the load of a server reaches the library, and is refused for a training") {
+  PlanArgs args;
+  args.sources = {"a"};
+  args.workload.batch = "4";
+  args.workload.prompt_len = "100";
+  args.workload.prefix_hit = "0.5";
+  args.workload.kv_dtype = "fp8";
+  args.workload.block_tokens = "32";
+  const auto options = to_options(args);
+  CHECK(options.workload.batch == 4);
+  CHECK(options.workload.prompt_len == 100);
+  CHECK(options.workload.context == 100);
+  CHECK(options.workload.prefix_hit == 0.5);
+  CHECK(options.workload.kv_dtype == "fp8");
+  CHECK(options.workload.block_tokens == 32);
+  for (const auto flag :
+       {&WorkloadArgs::batch, &WorkloadArgs::prompt_len, &WorkloadArgs::context,
+        &WorkloadArgs::prefix_hit, &WorkloadArgs::kv_dtype, &WorkloadArgs::block_tokens}) {
+    PlanArgs training;
+    training.sources = {"a"};
+    training.training.train = true;
+    to_options(training);
+    training.workload.*flag = "0.5";
+    CHECK_ERROR(kUsage, to_options(training));
+  }
 }
 
 TEST_CASE("with a source alone, plan has no budget, no workload, no training and no reshard") {

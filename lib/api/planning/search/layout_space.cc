@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <thread>
 #include <tuple>
 #include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::api {
 namespace {
@@ -39,6 +43,42 @@ void add_groups(ServingLayout layout, i64 group, i64 experts, std::vector<Servin
   }
 }
 
+/// "pp=2 x tp=3", the sizes that a search keeps.
+std::string pinned_text(const PinnedSizes& pinned) {
+  std::string text;
+  const std::pair<const char*, std::optional<i64>> sizes[] = {
+      {"pp", pinned.pp}, {"ep", pinned.ep}, {"tp", pinned.tp}};
+  for (const auto& [axis, size] : sizes) {
+    if (size) text += fmt::format("{}{}={}", text.empty() ? "" : " x ", axis, *size);
+  }
+  return text;
+}
+
+/// Says which numbers of devices, layers or experts exclude every layout.
+std::string exclusion(const std::vector<i64>& devices, const SpaceLimits& limits) {
+  constexpr i64 kEndless = std::numeric_limits<i64>::max();
+  const PinnedSizes& pinned = limits.pinned;
+  if (layout_space(devices, {kEndless, kEndless, pinned}).empty()) {
+    const auto is_multiple = [&](i64 n) {
+      for (const auto& size : {pinned.pp, pinned.ep, pinned.tp}) {
+        if (n % size.value_or(1) != 0) return false;
+        n /= size.value_or(1);
+      }
+      return true;
+    };
+    if (std::ranges::none_of(devices, is_multiple))
+      return fmt::format("no number of --devices is a multiple of {}", pinned_text(pinned));
+    return "whole experts need at least two devices along tp";
+  }
+  if (layout_space(devices, {limits.layers, kEndless, pinned}).empty())
+    return fmt::format("the model has {}, and every stage of pp={} needs one",
+                       plural(limits.layers, "layer"), pinned.pp.value_or(1));
+  if (limits.experts == 0)
+    return "the model has no experts, which --ep and --expert-parallel place";
+  return fmt::format("the model has {}, fewer than the devices that would share them",
+                     plural(limits.experts, "expert"));
+}
+
 }  // namespace
 
 std::string to_string(const ServingLayout& layout) {
@@ -67,6 +107,14 @@ std::vector<ServingLayout> layout_space(const std::vector<i64>& devices,
   }
   std::erase_if(all, [&](const ServingLayout& layout) { return !keeps(limits.pinned, layout); });
   return all;
+}
+
+std::vector<ServingLayout> layouts_of_search(const std::vector<i64>& devices,
+                                             const SpaceLimits& limits) {
+  std::vector<ServingLayout> all = layout_space(devices, limits);
+  if (!all.empty()) return all;
+  throw Error(ErrorCode::kUsage, exclusion(devices, limits))
+      .help("give other --devices, or leave out --pp, --ep, --tp or --expert-parallel");
 }
 
 std::vector<std::vector<ServingLayout>> replicas_of(const std::vector<ServingLayout>& layouts) {

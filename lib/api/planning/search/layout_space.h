@@ -18,6 +18,11 @@ struct SpaceLimits {
 /// devices, dp, pp, ep, tp.
 std::vector<ServingLayout> layout_space(const std::vector<i64>& devices, const SpaceLimits& limits);
 
+/// Returns the layouts of layout_space. Throws kUsage if there are none, with what excludes them:
+/// the numbers of devices, the layers or the experts.
+std::vector<ServingLayout> layouts_of_search(const std::vector<i64>& devices,
+                                             const SpaceLimits& limits);
+
 /// Groups layouts by what one replica is; those of a group differ in dp alone.
 std::vector<std::vector<ServingLayout>> replicas_of(const std::vector<ServingLayout>& layouts);
 

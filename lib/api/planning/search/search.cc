@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <map>
 #include <optional>
 
 #include "lib/api/planning/emit/emit.h"
@@ -24,6 +25,7 @@ Error impossible(const std::string& what, const std::string& help) {
 }
 
 void check(const SearchOptions& options) {
+  options.plan.device.check();
   if (!options.plan.hardware) {
     throw impossible("a search needs hardware", "give --profile; `plan profile list` lists them");
   }
@@ -35,10 +37,11 @@ void check(const SearchOptions& options) {
     throw impossible("a rate of requests is above 0, and has no number of clients",
                      "give either --request-rate or --concurrency");
   }
-  const bool needs_price =
-      options.objective == plan::Objective::kCost || options.limits.price_per_s;
-  if (needs_price && options.plan.device.price_per_hour <= 0) {
-    throw impossible("a search by cost needs the price of a device", "give --price");
+  const bool is_by_cost = options.objective == plan::Objective::kCost;
+  if ((is_by_cost || options.limits.price_per_s) && options.plan.device.price_per_hour <= 0) {
+    throw impossible(fmt::format("{} needs a price of a device that is above 0",
+                                 is_by_cost ? "a search by cost" : "a highest price"),
+                     "give --price, for example 2.49");
   }
   const bool has_limit = options.limits.ttft_us || options.limits.tpot_us;
   if (options.objective == plan::Objective::kGoodput && !has_limit) {
@@ -50,6 +53,31 @@ void check(const SearchOptions& options) {
         "leave --tpot out, or give a larger --output-len");
   }
 }
+
+/// Properties of a model that its quantisations share.
+struct Architecture {
+  std::string source;
+  std::string family;
+  std::map<std::string, i64> sizes;
+
+  explicit Architecture(const ServedModel& model) : source(model.searched().source) {
+    const model::Model& bound = *model.whole().model.bound;
+    family = bound.family;
+    sizes = bound.sizes;
+    sizes["layers"] = model.limits().layers;
+  }
+
+  /// "hidden is 4096 and 2048" for the first size that differs; empty if there is none.
+  std::string difference(const Architecture& other) const {
+    if (family != other.family) return fmt::format("{} and {}", family, other.family);
+    for (const auto& [name, size] : sizes) {
+      const auto found = other.sizes.find(name);
+      if (found != other.sizes.end() && found->second != size)
+        return fmt::format("{} is {} and {}", name, size, found->second);
+    }
+    return {};
+  }
+};
 
 /// Fills a report, model by model.
 class Search {
@@ -79,11 +107,24 @@ class Search {
     }
   }
 
+  /// Throws kUsage for another model than the first one.
+  void require_same(const ServedModel& model) {
+    const Architecture architecture(model);
+    if (!first_) first_ = architecture;
+    const std::string difference = first_->difference(architecture);
+    if (difference.empty()) return;
+    throw impossible(
+        fmt::format("'{}' and '{}' are not the same model: {}", quote_for_message(first_->source),
+                    quote_for_message(architecture.source), difference),
+        "a search compares quantisations of one model: search the others by themselves");
+  }
+
   void add(const ServedModel& model) {
+    require_same(model);
     for (const std::string& warning : model.warnings()) report_.warnings.push_back(warning);
     add_bound(model);
     const auto today = start_of(model);
-    const auto replicas = replicas_of(layout_space(options_.devices, model.limits()));
+    const auto replicas = replicas_of(layouts_of_search(options_.devices, model.limits()));
     std::vector<PricedLayouts> found(replicas.size());
     std::atomic<size_t> next = 0;
     exec::run_workers(search_threads(replicas.size()), [&](const std::atomic<bool>& stop) {
@@ -205,6 +246,7 @@ class Search {
   const SearchOptions& options_;
   SearchReport report_;
   std::vector<BeyondMemory> beyond_;
+  std::optional<Architecture> first_;
   bool has_bound_ = false;
   std::optional<PresentLayout> present_;
   bool was_present_ = false;          ///< today's layout has the tensors of some model

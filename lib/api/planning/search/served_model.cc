@@ -87,7 +87,7 @@ ServedModel::ServedModel(const SearchedModel& searched, const SearchOptions& opt
 }
 
 SpaceLimits ServedModel::limits_of(const PlacedReplica& replica) const {
-  SpaceLimits limits{0, 0, options_.pinned};
+  SpaceLimits limits{1, 0, options_.pinned};
   for (const model::Layer& layer : replica.model.bound->layers) {
     limits.layers = std::max(limits.layers, layer.number + 1);
     for (const model::BoundOp& op : layer.ops) {

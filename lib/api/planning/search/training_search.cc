@@ -30,6 +30,7 @@ Error no_training(const std::string& what, const std::string& help) {
 }
 
 void check(const TrainSearchOptions& options) {
+  options.plan.device.check();
   if (!options.plan.hardware)
     throw no_training("a search needs hardware", "give --profile; `plan profile list` lists them");
   if (options.plan.sources.size() != 1)
@@ -324,7 +325,7 @@ TrainSearchReport search_training(const TrainSearchOptions& options) {
   serving.plan = options.plan;
   serving.pinned = options.pinned;
   const ServedModel model({options.plan.sources.front()}, serving);
-  const auto replicas = replicas_of(layout_space(options.devices, model.limits()));
+  const auto replicas = replicas_of(layouts_of_search(options.devices, model.limits()));
   std::vector<Found> parts(replicas.size());
   std::atomic<size_t> next = 0;
   exec::run_workers(search_threads(replicas.size()), [&](const std::atomic<bool>& stop) {
