@@ -76,7 +76,8 @@ std::vector<Argument> goal_arguments(SearchArgs& args) {
        .target = &args.ttft},
       {.name = "--tpot",
        .value = "MS",
-       .help = "the longest time per output token",
+       .help = "the longest time per output token; where all sequences that fit would exceed it, "
+               "fewer run at once, as with --max-num-seqs of vLLM",
        .target = &args.tpot},
       {.name = "--max-price",
        .value = "AMOUNT",

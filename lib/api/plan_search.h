@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -127,6 +128,13 @@ struct ServingRow {
   /// Layout that holds the load when SearchOptions::survive devices are lost; set if these are not
   /// 0.
   std::optional<ServingLayout> fallback;
+
+  /// Sequences that a replica runs at once if these are fewer than wait and have places, as with
+  /// max_num_seqs of an engine; nullopt if all do.
+  std::optional<i64> cap() const {
+    const i64 all = std::min(ceil_div(concurrency, layout.dp), fits / layout.dp);
+    return service.running < all ? std::optional(service.running) : std::nullopt;
+  }
 };
 
 /// A layout that cannot serve.
@@ -175,11 +183,16 @@ SearchReport with_named_rows(const SearchReport& report, size_t most);
 /// Prices every layout of the space and returns the best; see plan::service_of and model::price.
 /// Weights and caches are exact, from headers. A layout whose cut `split` refuses, or that does not
 /// fit, is in `refused` with the reason. Where the cache has fewer places than there are clients,
-/// the others wait; a layout that cannot serve the rate of an open load is refused with the
-/// greatest one that it can. A source that cannot be cast to one of `dtypes` is left
-/// out in that type with a warning. Throws the errors of opening a checkpoint, and kUsage for an
-/// impossible load, hardware that is not set, a model that has no price, and a layout to move from
-/// that has the tensors of no source.
+/// the others wait. Where those that have places break the limit of TPOT, another row has the most
+/// sequences at once that keep it, found as if TPOT never fell with more of them; no other number
+/// of sequences is tried. A layout that cannot serve the rate of an open load is refused with the
+/// greatest one that it can. A source that cannot be cast to one of `dtypes` is left out in that
+/// type with a warning.
+///
+/// Throws the errors of opening a checkpoint, and kUsage for an impossible
+/// load or budget, hardware that is not set, a model that has no price, sources that are not the
+/// same model, sizes that no layout has, and a layout to move from that has the tensors of no
+/// source.
 SearchReport search_layouts(const SearchOptions& options);
 
 }  // namespace shardtool::api

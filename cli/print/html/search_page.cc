@@ -53,8 +53,10 @@ class SearchPage {
     const std::string kv_dtype = row.has("kv_dtype") ? row["kv_dtype"].text() : "";
     const std::string source = search_["sources"].size() > 1 ? row["source"].text() : "";
     const std::string dtype = row.has("dtype") ? row["dtype"].text() : "";
+    const auto cap =
+        row.has("max_num_seqs") ? std::optional(row["max_num_seqs"].count()) : std::nullopt;
     return row_name(row["name"].text(),
-                    {row["sequence_parallel"].truth(), kv_dtype, source, dtype});
+                    {row["sequence_parallel"].truth(), kv_dtype, source, dtype, cap});
   }
 
   /// True for a rate of requests, which has no number of clients.

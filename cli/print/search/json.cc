@@ -76,6 +76,7 @@ void write_row(JsonWriter& json, const api::ServingRow& row) {
   if (!row.kv_dtype.empty()) json.field("kv_dtype", row.kv_dtype);
   json.field("sequence_parallel", row.sequence_parallel).field("concurrency", row.concurrency);
   json.key("devices_per_client").exact(row.devices_per_client);
+  if (const auto cap = row.cap()) json.field("max_num_seqs", *cap);
   json.field("concurrency_that_fits", row.fits).field("weights_bytes", row.weights);
   json.field("total_bytes", row.total).field("sequence_bytes", row.per_sequence);
   write_service(json, row.service, row.offer);

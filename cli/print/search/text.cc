@@ -22,9 +22,10 @@ constexpr size_t kCommentLayouts = 25;  ///< of a comment, which is scrolled
 
 std::string name_of(const api::SearchOptions& options, const api::ServingRow& row) {
   const bool has_others = options.plan.sources.size() > 1;
-  return row_name(to_string(row.layout), {row.sequence_parallel, row.kv_dtype,
-                                          has_others ? std::string_view(row.model.source) : "",
-                                          row.model.dtype ? to_string(*row.model.dtype) : ""});
+  return row_name(
+      to_string(row.layout),
+      {row.sequence_parallel, row.kv_dtype, has_others ? std::string_view(row.model.source) : "",
+       row.model.dtype ? to_string(*row.model.dtype) : "", row.cap()});
 }
 
 /// "12 %: collectives"; empty for the optimum.

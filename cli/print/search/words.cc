@@ -65,6 +65,7 @@ std::string row_name(std::string layout, const RowChoices& choices) {
   if (!choices.source.empty()) layout += ", " + quote_for_message(choices.source);
   if (!choices.dtype.empty())
     layout += fmt::format("{} as {}", choices.source.empty() ? "," : "", choices.dtype);
+  if (choices.cap) layout += fmt::format(", at most {} at once", format_count(*choices.cap));
   return layout;
 }
 

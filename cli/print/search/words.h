@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "lib/base/checked.h"
 #include "lib/plan/offer.h"
 
 namespace shardtool::cli {
@@ -33,8 +35,9 @@ struct RowChoices {
   std::string_view kv_dtype;
   std::string_view source;
   std::string_view dtype = {};  ///< to which the weights are cast
+  std::optional<i64> cap = {};  ///< of sequences that a replica runs at once
 };
-/// "dp=2 tp=4 sequence-parallel, cache fp8, 'llama-fp8' as BF16".
+/// "dp=2 tp=4 sequence-parallel, cache fp8, 'llama-fp8' as BF16, at most 64 at once".
 std::string row_name(std::string layout, const RowChoices& choices);
 
 }  // namespace shardtool::cli

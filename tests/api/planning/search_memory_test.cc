@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "lib/api/plan_search.h"
 #include "lib/api/planning/search/training_search.h"
@@ -32,6 +33,7 @@ TEST_CASE("the gain of memory is that of the same search without its limit") {
     const auto& row = roomy.rows[static_cast<size_t>(*gen::between(0, std::ssize(roomy.rows) - 1))];
     options.plan.device.bytes = row.total + *gen::between(-1, 8) * row.per_sequence;
     if (*gen::between(0, 1) == 1) options.limits.ttft_us = row.offer.ttft_us;
+    if (*gen::between(0, 1) == 1) options.limits.tpot_us = row.offer.tpot_us;
     const SearchReport tight = search_layouts(options);
     options.plan.device.bytes = options.plan.hardware->usable_bytes;
     const SearchReport best = search_layouts(options);
@@ -47,6 +49,34 @@ TEST_CASE("the gain of memory is that of the same search without its limit") {
     RC_ASSERT(memory->layout == to_string(best.rows[*best.optimum].layout));
     RC_ASSERT(!memory->reason.empty());
   }));
+}
+
+TEST_CASE("more memory never makes the optimum worse") {
+  SearchOptions options = options_for(dense());
+  options.devices = {1, 2};
+  options.concurrency = {64};
+  const std::vector<ServingRow> roomy = search_layouts(options).rows;
+  i64 capped = 0;
+  CHECK(rc::check("memory and a limit of TPOT", [&] {
+    const auto& row = roomy[static_cast<size_t>(*gen::between(0, std::ssize(roomy) - 1))];
+    options.limits.tpot_us = *row.offer.tpot_us * static_cast<double>(*gen::between(50, 110)) / 100;
+    std::optional<double> value;
+    for (const i64 places : {1, 3, 20, 64}) {
+      options.plan.device.bytes = row.total + (places - 1) * row.per_sequence;
+      const SearchReport report = search_layouts(options);
+      if (value) RC_ASSERT(report.optimum.has_value());
+      if (value) RC_ASSERT(report.value >= *value * (1 - 1e-9));
+      if (!report.optimum) continue;
+      value = report.value;
+      const ServingRow& best = report.rows[*report.optimum];
+      if (!best.cap()) continue;
+      ++capped;
+      RC_ASSERT(*best.cap() == best.service.running);
+      RC_ASSERT(best.service.queue_us > 0);
+      RC_ASSERT(*best.offer.tpot_us <= *options.limits.tpot_us);
+    }
+  }));
+  CHECK(capped > 20);
 }
 
 /// Plans a model, and searches for layouts and ways to train, in the same memory.

@@ -103,6 +103,7 @@ struct Candidate {
   std::string kv_dtype;
   i64 clients = 1;
   double hit = 0;
+  i64 most = i64{1} << 40;  ///< sequences of a replica at once
 
   Question question() const { return {path, layout, kv_dtype}; }
   i64 each() const { return ceil_div(clients, layout.dp); }
@@ -111,7 +112,8 @@ struct Candidate {
 /// Offer of a candidate from two plans.
 plan::Offer offer_of(const Candidate& candidate, bool has_experts, i64 bytes) {
   const ServingLayout& layout = candidate.layout;
-  const i64 running = std::min(candidate.each(), places_of(candidate.question(), bytes));
+  const i64 running =
+      std::min({candidate.each(), places_of(candidate.question(), bytes), candidate.most});
   const i64 together = std::min(layout.ep, running);
   const i64 batch = ceil_div(running, layout.pp);
   const auto& step =
@@ -221,6 +223,22 @@ plan::Limits any_limits(const std::vector<plan::Offer>& offers, plan::Objective 
   return limits;
 }
 
+/// Returns those that break the limit of TPOT, each with the most sequences at once that keep it.
+std::vector<Candidate> capped(const std::vector<Candidate>& candidates, const plan::Limits& limits,
+                              bool has_experts, i64 bytes) {
+  const auto keeps = [&](const Candidate& one) {
+    return !limits.tpot_us || *offer_of(one, has_experts, bytes).tpot_us <= *limits.tpot_us;
+  };
+  std::vector<Candidate> all;
+  for (Candidate one : candidates) {
+    if (keeps(one)) continue;
+    one.most = std::min(one.each(), places_of(one.question(), bytes));
+    while (one.most > 0 && !keeps(one)) --one.most;
+    if (one.most > 0) all.push_back(one);
+  }
+  return all;
+}
+
 Candidate candidate_of(const SearchOptions& /*options*/, const ServingRow& row) {
   return {row.model.source, row.layout, row.kv_dtype, row.concurrency};
 }
@@ -230,10 +248,14 @@ TEST_CASE("the optimum of a search is that of all layouts, and below its bound")
     const bool has_experts = *gen::between(0, 2) == 0;
     SearchOptions options = any_search(has_experts);
     const i64 bytes = options.plan.device.bytes;
-    const auto candidates = candidates_of(options, has_experts);
+    auto candidates = candidates_of(options, has_experts);
     std::vector<plan::Offer> offers;
     for (const Candidate& one : candidates) offers.push_back(offer_of(one, has_experts, bytes));
     options.limits = any_limits(offers, options.objective);
+    for (const Candidate& one : capped(candidates, options.limits, has_experts, bytes)) {
+      candidates.push_back(one);
+      offers.push_back(offer_of(one, has_experts, bytes));
+    }
     const SearchReport report = search_layouts(options);
     RC_TAG(report.optimum.has_value(), options.survive > 0, report.rows.empty());
     RC_ASSERT(report.rows.size() == candidates.size());

@@ -16,6 +16,11 @@ search --devices 1 --prompt-len 64 --output-len 32 --concurrency 16 --tpot 0.001
 # A limit that nothing keeps is a finding.
 search --devices 1 --prompt-len 64 --output-len 32 --concurrency 16 --tpot 0.001
 echo $?
+# Fewer sequences at once, where all that fit would break the limit of TPOT.
+search --devices 1 --prompt-len 64 --output-len 32 --concurrency 64 --tpot 0.5
+search --devices 1 --prompt-len 64 --output-len 32 --concurrency 64 --tpot 0.5 --json | grep -o '"max_num_seqs": [0-9]*'
+search --devices 1 --prompt-len 64 --output-len 32 --concurrency 64 --tpot 0.5 --html capped.html > /dev/null
+grep -o 'tp=1, at most [0-9]* at once' capped.html | sort -u
 # An answer of one token has no later one.
 search --devices 1 --concurrency 4 --output-len 1 --objective goodput --tpot 20
 search --devices 1 --concurrency 4 --output-len 1 --objective goodput --ttft 20 --json | grep -o '"status": "[a-z]*"'

@@ -7,6 +7,8 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include "lib/api/planning/search/replica_prices.h"
@@ -106,12 +108,35 @@ class ReplicaSearch {
     for (const bool cut : {false, true}) {
       if (cut && !is_cut) continue;
       row.sequence_parallel = cut;
-      const auto priced = places > 0 ? prices.priced(row, places) : std::nullopt;
-      if (priced) found_.rows.push_back(*priced);
-      if (!priced && places > 0) refuse_rate(row, places, prices);
-      const i64 clients = ceil_div(priced ? priced->concurrency : 1, row.layout.dp);
-      if (!priced || clients > places) add_beyond(row, places, why_not, prices);
+      const auto priced = places > 0 ? priced_rows(row, places, prices) : std::vector<ServingRow>();
+      found_.rows.insert(found_.rows.end(), priced.begin(), priced.end());
+      if (priced.empty() && places > 0) refuse_rate(row, places, prices);
+      const i64 clients = ceil_div(priced.empty() ? 1 : priced[0].concurrency, row.layout.dp);
+      if (priced.empty() || clients > places) add_beyond(row, places, why_not, prices);
     }
+  }
+
+  /// Returns the row with as many sequences at once as have places and, if these break the limit of
+  /// TPOT, the one with the most that keep it. Returns none for a rate that is too high.
+  std::vector<ServingRow> priced_rows(const ServingRow& row, i64 places, ReplicaPrices& prices) {
+    const auto all = prices.priced(row, places);
+    if (!all) return {};
+    std::vector<ServingRow> rows{*all};
+    if (options_.request_rate || keeps_tpot(*all)) return rows;
+    std::optional<ServingRow> most;
+    i64 too_many = all->service.running;
+    while (too_many - (most ? most->service.running : 0) > 1) {
+      const i64 middle = std::midpoint(too_many, most ? most->service.running : 0);
+      const auto fewer = prices.priced(row, middle);
+      keeps_tpot(*fewer) ? void(most = fewer) : void(too_many = middle);
+    }
+    if (most) rows.push_back(*most);
+    return rows;
+  }
+
+  bool keeps_tpot(const ServingRow& row) const {
+    const auto& limit = options_.limits.tpot_us;
+    return !limit || !row.offer.tpot_us || *row.offer.tpot_us <= *limit;
   }
 
   void refuse_rate(const ServingRow& row, i64 places, ReplicaPrices& prices) {
@@ -125,13 +150,15 @@ class ReplicaSearch {
   void add_beyond(const ServingRow& row, i64 places, const std::string& why_not,
                   ReplicaPrices& prices) {
     if (row.layout.devices() <= options_.survive) return;
-    const auto priced = prices.priced(row, std::numeric_limits<i64>::max());
-    if (!priced || ceil_div(priced->concurrency, row.layout.dp) <= places) return;
-    const std::string reason = why_not.empty()
-                                   ? fmt::format("caches hold {} of {}", format_count(row.fits),
-                                                 plural(priced->concurrency, "sequence"))
-                                   : why_not;
-    found_.beyond.push_back({*priced, reason});
+    for (const ServingRow& priced : priced_rows(row, std::numeric_limits<i64>::max(), prices)) {
+      if (priced.service.running <= places) continue;
+      const i64 running = std::min(priced.concurrency, row.layout.dp * priced.service.running);
+      const std::string reason = why_not.empty()
+                                     ? fmt::format("caches hold {} of {}", format_count(row.fits),
+                                                   plural(running, "sequence"))
+                                     : why_not;
+      found_.beyond.push_back({priced, reason});
+    }
   }
 
   /// Sets the cost of the move to every layout that has rows.
