@@ -13,15 +13,23 @@ std::string_view to_string(Roofline::Bound bound) {
 
 namespace {
 
-/// Time of reading weights of less than 8 bits, as a multiple of that of as many bytes: kernels
-/// unpack them, or quantise activations, at the few tokens of a decode step. Least absolute errors
-/// gave 1.51 for Llama-3.1 70B in NVFP4 on B200, and 1.45 for experts in 4 bits on devices that do
-/// not multiply these; experts in fp4 on B200 needed none (seen groups of tests/costs/README.md).
+/// Time of products with weights of less than 8 bits, as a multiple of that of as many bytes and
+/// flops: kernels unpack them, or quantise activations. Least absolute errors gave 1.51 for
+/// Llama-3.1 70B in NVFP4 on B200, and 1.45 for experts in 4 bits on devices that do not multiply
+/// these; experts in fp4 on B200 needed none (seen groups of tests/costs/README.md). Those were
+/// decode steps, which read. Prompts, which multiply, want the same of 1.25, 1.5, 1.75 and 2.
 constexpr double kNarrowTime = 1.5;
 
 double unpacked_bytes(const Amounts& amounts, const plan::HardwareProfile& profile) {
   const bool multiplies = profile.rates.has(plan::Arithmetic::kFp4);
   return amounts.narrow_bytes + (multiplies ? 0 : amounts.fp4_expert_bytes);
+}
+
+double unpacked_flops(const Amounts& amounts, const plan::HardwareProfile& profile,
+                      plan::Arithmetic kind) {
+  const bool is_expert = kind == plan::Arithmetic::kFp4 && !profile.rates.has(kind);
+  return amounts.narrow_flops[static_cast<size_t>(kind)] +
+         (is_expert ? amounts.fp4_expert_flops : 0);
 }
 
 }  // namespace
@@ -35,7 +43,9 @@ Roofline roofline(const Amounts& amounts, const plan::HardwareProfile& profile, 
   double most_us = 0;
   for (const plan::Arithmetic kind : plan::kArithmetics) {
     const double flops_per_us = profile.rates.tflops(kind) * 1e6 * profile.compute_efficiency;
-    const double us = amounts.flops[static_cast<size_t>(kind)] / flops_per_us;
+    const double flops = amounts.flops[static_cast<size_t>(kind)] +
+                         (kNarrowTime - 1) * unpacked_flops(amounts, profile, kind);
+    const double us = flops / flops_per_us;
     roof.compute_us += us;
     if (us <= most_us) continue;
     most_us = us;

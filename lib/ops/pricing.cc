@@ -41,9 +41,10 @@ void Pricing::add_values() {
 
 void Pricing::add_products(i64 times) {
   const auto n = static_cast<double>(tokens);
-  add_flops(arithmetic(), 2 * n * static_cast<double>(times * step.work.weight_elements));
+  const double flops = 2 * n * static_cast<double>(times * step.work.weight_elements);
+  add_flops(arithmetic(), flops);
   sum.weight_bytes += weight_bytes();
-  if (is_narrow()) sum.narrow_bytes += weight_bytes();
+  if (is_narrow()) add_narrow(flops, weight_bytes());
 }
 
 }  // namespace shardtool::ops

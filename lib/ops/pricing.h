@@ -52,6 +52,11 @@ struct Pricing {
   void add_flops(plan::Arithmetic of, double flops) { sum.flops[static_cast<size_t>(of)] += flops; }
   /// True for weights of less than 8 bits.
   bool is_narrow() const { return read().bits < 8; }
+  /// Adds products with narrow weights and reads of these, which are counted elsewhere, too.
+  void add_narrow(double flops, double bytes) {
+    sum.narrow_bytes += bytes;
+    sum.narrow_flops[static_cast<size_t>(arithmetic())] += flops;
+  }
   /// Adds one read of the weights, and `times` products with them per token.
   void add_products(i64 times = 1);
   /// Adds one read or write of so many elements.

@@ -386,25 +386,6 @@ TEST_CASE("activations take their time beside products, which hide the reads of 
   CHECK(after.memory_us == Approx(before.memory_us + 2000));
 }
 
-TEST_CASE("narrow weights take longer than their bytes, but for experts that a device multiplies") {
-  const auto memory_us = [](bool has_fp4, const model::Amounts& amounts) {
-    plan::HardwareProfile profile;
-    profile.rates.bf16_tflops = 1;
-    if (has_fp4) profile.rates.fp4_tflops = 4;
-    profile.memory_gb_per_s = 1;
-    return model::roofline(amounts, profile, 0).memory_us;
-  };
-  model::Amounts amounts;
-  amounts.weight_bytes = 1e6;
-  const double plain = memory_us(true, amounts);
-  amounts.fp4_expert_bytes = 1e6;
-  CHECK(memory_us(true, amounts) == plain);
-  CHECK(memory_us(false, amounts) == 1.5 * plain);
-  amounts.narrow_bytes = amounts.fp4_expert_bytes;
-  amounts.fp4_expert_bytes = 0;
-  CHECK(memory_us(true, amounts) == 1.5 * plain);
-}
-
 TEST_CASE(
     "kernels without products read and write values of all tokens, of the device's features") {
   const auto bytes = [](const char* mesh, i64 tokens) {

@@ -65,3 +65,33 @@ TEST_CASE("a product of matrices is bound by memory, then by compute") {
   CHECK(product(512).step_us == Approx(15.3).epsilon(0.01));
   CHECK(product(512).bound == model::Roofline::Bound::kCompute);
 }
+
+TEST_CASE(
+    "narrow weights take longer than their bytes and flops, unless an expert's are multiplied") {
+  const auto roof_of = [](bool has_fp4, const model::Amounts& amounts) {
+    plan::HardwareProfile profile;
+    profile.rates.bf16_tflops = 1;
+    if (has_fp4) profile.rates.fp4_tflops = 4;
+    profile.memory_gb_per_s = 1;
+    return model::roofline(amounts, profile, 0);
+  };
+  constexpr auto kFp4 = static_cast<size_t>(plan::Arithmetic::kFp4);
+  model::Amounts amounts;
+  amounts.weight_bytes = 1e6;
+  amounts.flops[kFp4] = 1e9;
+  for (const bool has_fp4 : {false, true}) {
+    const model::Roofline plain = roof_of(has_fp4, amounts);
+    const auto check = [&](const model::Amounts& of, double times) {
+      CHECK(roof_of(has_fp4, of).memory_us == times * plain.memory_us);
+      CHECK(roof_of(has_fp4, of).compute_us == Approx(times * plain.compute_us));
+    };
+    model::Amounts expert = amounts;
+    expert.fp4_expert_bytes = expert.weight_bytes;
+    expert.fp4_expert_flops = expert.flops[kFp4];
+    check(expert, has_fp4 ? 1 : 1.5);
+    model::Amounts narrow = amounts;
+    narrow.narrow_bytes = narrow.weight_bytes;
+    narrow.narrow_flops = narrow.flops;
+    check(narrow, 1.5);
+  }
+}

@@ -262,13 +262,16 @@ void price(const Experts& op, Pricing& pricing) {
   const double share = static_cast<double>(pricing.model.size(op.top_k)) /
                        static_cast<double>(pricing.model.size(all));
   const auto n = static_cast<double>(pricing.all_tokens);
-  pricing.add_flops(pricing.arithmetic(),
-                    2 * n * share * static_cast<double>(pricing.step.work.weight_elements));
+  const double flops = 2 * n * share * static_cast<double>(pricing.step.work.weight_elements);
+  pricing.add_flops(pricing.arithmetic(), flops);
   const double bytes = pricing.weight_bytes() * chosen_share(share, n);
   pricing.sum.weight_bytes += bytes;
-  const bool is_fp4 = pricing.arithmetic() == plan::Arithmetic::kFp4;
-  if (pricing.is_narrow())
-    (is_fp4 ? pricing.sum.fp4_expert_bytes : pricing.sum.narrow_bytes) += bytes;
+  if (pricing.arithmetic() == plan::Arithmetic::kFp4) {
+    pricing.sum.fp4_expert_bytes += bytes;
+    pricing.sum.fp4_expert_flops += flops;
+  } else if (pricing.is_narrow()) {
+    pricing.add_narrow(flops, bytes);
+  }
   pricing.sum.launches += kMoreLaunches;
   add_rows(op, pricing);
 }

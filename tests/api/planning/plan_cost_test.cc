@@ -204,6 +204,7 @@ TEST_CASE("weights packed in four bits have a price, with the share of their sca
   CHECK(packed.narrow_bytes == linear * 4.5 / 8);
   CHECK(stored.narrow_bytes == 0);
   CHECK(packed.flops[static_cast<size_t>(plan::Arithmetic::kFp4)] == 2 * linear);
+  CHECK(packed.narrow_flops[static_cast<size_t>(plan::Arithmetic::kFp4)] == 2 * linear);
 }
 
 TEST_CASE(
