@@ -1,7 +1,9 @@
 #include "lib/mapping/document/document.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -50,6 +52,21 @@ TEST_CASE("nesting has an end") {
   const std::string deep =
       "{\"version\": 1, \"rules\": " + std::string(1000, '[') + std::string(1000, ']') + "}";
   CHECK_ERROR(kMappingSyntax, decode_document(deep, "m.json"));
+}
+
+TEST_CASE("a long list of owners takes no time per pair of units, and has none twice") {
+  constexpr int kUnits = 200'000;
+  std::string units = "0";
+  for (int unit = 1; unit < kUnits; ++unit) units += fmt::format(",{}", unit);
+  const auto decoded = [&](const std::string& last) {
+    return decode_document(
+        fmt::format(R"({{"version": 1, "axes": {{"a": {{"owners": [[{}{}]]}}}}}})", units, last),
+        "m.json");
+  };
+  const std::clock_t start = std::clock();
+  CHECK(decoded("").axes.at("a").owners->lists.front().size() == kUnits);
+  CHECK(std::clock() - start < 5 * CLOCKS_PER_SEC);
+  CHECK(error_of([&] { decoded(",77"); })->code() == ErrorCode::kMappingSchema);
 }
 
 TEST_CASE("an unknown key is named with its line and column, and the key that was meant") {

@@ -54,7 +54,7 @@ std::string finding_line(const check::Finding& finding);
 std::string workflow_data(std::string_view text);
 std::string workflow_property(std::string_view text);
 
-/// Escapes text for XML.
+/// Escapes text for XML 1.0, with "?" for what it cannot have.
 std::string xml_escaped(std::string_view text);
 
 }  // namespace shardtool::cli

@@ -54,22 +54,33 @@ void add_case(Suite& suite, const RuleInfo& info, const RuleFindings* broken, bo
   suite.cases += "    </testcase>\n";
 }
 
+/// True for the characters of XML 1.0: no controls but line feed and tab, no U+FFFE and U+FFFF.
+bool is_of_xml(std::string_view character) {
+  constexpr unsigned char kFirstPrinted = 0x20;
+  if (static_cast<unsigned char>(character[0]) < kFirstPrinted)
+    return character == "\n" || character == "\t";
+  return character != "\xEF\xBF\xBE" && character != "\xEF\xBF\xBF";
+}
+
 }  // namespace
 
 std::string xml_escaped(std::string_view text) {
+  constexpr size_t kLongest = 4;
   std::string out;
-  for (const char c : text) {
-    if (c == '&') {
+  while (!text.empty()) {
+    const size_t length = utf8_length(text.substr(0, kLongest));
+    const std::string_view character = text.substr(0, std::max<size_t>(length, 1));
+    text.remove_prefix(character.size());
+    if (character == "&") {
       out += "&amp;";
-    } else if (c == '<') {
+    } else if (character == "<") {
       out += "&lt;";
-    } else if (c == '>') {
+    } else if (character == ">") {
       out += "&gt;";
-    } else if (c == '"') {
+    } else if (character == "\"") {
       out += "&quot;";
     } else {
-      const bool is_control = static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
-      out += is_control ? '?' : c;  // XML 1.0 cannot represent control characters
+      out += length > 0 && is_of_xml(character) ? character : "?";
     }
   }
   return out;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "lib/mapping/document/decode.h"
 #include "lib/mapping/document/identifier.h"
@@ -18,10 +19,10 @@ mesh::AxisRef decode_axis_ref(const JsonValue& value) {
 
 std::vector<i64> decode_owner_list(const JsonValue& value) {
   std::vector<i64> units;
+  std::unordered_set<i64> seen;
   for (const JsonValue& unit : value.elements()) {
     units.push_back(unit.integer(0));
-    if (std::count(units.begin(), units.end(), units.back()) > 1)
-      value.refuse("a list without repeated units");
+    if (!seen.insert(units.back()).second) value.refuse("a list without repeated units");
   }
   return units;
 }

@@ -189,6 +189,8 @@ TEST_CASE("JUnit has a case per rule, notes pass, and data rules are skipped wit
   for (size_t at = 0; (at = xml.find("<testcase ", at)) != xml.npos; ++at) ++cases;
   CHECK(cases == check::rule_table().size());
   CHECK(xml_escaped("<a b=\"c&d\">\x01") == "&lt;a b=&quot;c&amp;d&quot;&gt;?");
+  CHECK(xml_escaped("\t\n\r\x1f\x7f\u00e9\ufffd\U0001f600") == "\t\n??\x7f\u00e9\ufffd\U0001f600");
+  CHECK(xml_escaped("a\ufffe\uffff\xff") == "a???");
   CHECK_FALSE(is_well_formed("?><a><b></a>"));
 }
 
