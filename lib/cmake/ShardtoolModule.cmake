@@ -21,7 +21,7 @@ endfunction()
 # shared: the archive of a compiler for glibc 2.35 calls _dl_find_object, which older systems lack.
 function(shardtool_own_libstdcxx target)
   target_link_options(${target} PRIVATE -static-libstdc++)
-  target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/lib/cmake/portable/arc4random.cc)
+  target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/lib/base/arc4random.cc)
 endfunction()
 
 # -Wrestrict: g++ 12 reports "literal" + std::string at -O2 by mistake (GCC bug 105651).
