@@ -12,6 +12,7 @@
 #include "cli/size_argument.h"
 #include "lib/api/catalogue/profiles.h"
 #include "lib/base/error.h"
+#include "lib/base/shell.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {
@@ -56,7 +57,7 @@ void answer_calibrated(const PlanArgs& args, Session& session,
   session.out().write(
       labelled(session.out_style(), "saved",
                fmt::format("{}; use it with --profile {}", quote_for_message(*args.output),
-                           shell_quoted(*args.output))));
+                           path_argument(*args.output))));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "cli/print/text.h"
 #include "lib/api/planning/plan_diff.h"
 #include "lib/base/error.h"
+#include "lib/base/shell.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {
@@ -40,7 +41,7 @@ void save_plan(const std::string& path, api::PlanReport report) {
 std::string saved_text(const Style& style, const std::string& path) {
   return labelled(style, "saved",
                   fmt::format("{}; apply it with: shardtool reshard --plan {} -o FOLDER",
-                              quote_for_message(path), shell_quoted(path)));
+                              quote_for_message(path), path_argument(path)));
 }
 
 /// Writes the page of a difference, whose document does not list the values of single devices and

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "cli/print/text.h"
+#include "lib/base/shell.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {
@@ -51,7 +52,7 @@ std::string go_on_text(const api::InterruptedRun& run) {
   if (words.empty() || run.is_running || !run.can_go_on()) return {};
   std::error_code unknown;
   const bool is_here = run.started_in == std::filesystem::current_path(unknown);
-  const std::string before = is_here ? "" : fmt::format("cd {} && ", shell_quoted(run.started_in));
+  const std::string before = is_here ? "" : fmt::format("cd {} && ", path_argument(run.started_in));
   return before + command_text(words);
 }
 

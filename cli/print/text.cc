@@ -10,6 +10,7 @@
 #include "lib/api/catalogue/layouts.h"
 #include "lib/api/catalogue/presets.h"
 #include "lib/api/diff.h"
+#include "lib/base/shell.h"
 #include "lib/base/text.h"
 #include "lib/model/graph/graph_head.h"
 
@@ -47,16 +48,6 @@ std::string command_text(const std::vector<std::string>& words) {
   return command;
 }
 
-std::string shell_quoted(std::string_view word) {
-  constexpr std::string_view kSafe = "%+,-./:=@_";
-  const bool safe = !word.empty() && std::all_of(word.begin(), word.end(), [&](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) || kSafe.find(c) != std::string_view::npos;
-  });
-  if (safe) return std::string(word);
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 void print_text(Session& session, const api::DiffReport& report) {
   if (session.quiet()) return;
   session.out().write(labelled(

@@ -41,9 +41,6 @@ std::string labelled(const Style& style, std::string_view label, std::string_vie
 /// Returns the command line of the program with these words, for a POSIX shell.
 std::string command_text(const std::vector<std::string>& words);
 
-/// Quotes a word for a POSIX shell: unchanged if safe, otherwise in single quotes.
-std::string shell_quoted(std::string_view word);
-
 /// Counts the shares of a run that have not ended, and names the first of them.
 std::string unended_text(const std::vector<int>& missing, int shares);
 

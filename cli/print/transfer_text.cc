@@ -6,6 +6,7 @@
 #include "cli/print/text.h"
 #include "lib/api/finish.h"
 #include "lib/api/transform.h"
+#include "lib/base/shell.h"
 #include "lib/base/text.h"
 
 /// Prints reports of split, merge, reshard and finish.
@@ -230,7 +231,7 @@ void print_text(Session& session, const api::TransformReport& report) {
     if (report.written && report.plan.ranks > 0 && report.plan.has_all_ranks) {
       session.out().write(labelled(
           style, "",
-          fmt::format("merge back: shardtool merge {} -o FOLDER", shell_quoted(report.output))));
+          fmt::format("merge back: shardtool merge {} -o FOLDER", path_argument(report.output))));
     }
   }
   const bool is_complete =

@@ -12,6 +12,7 @@
 #include "lib/api/transfer/share_record.h"
 #include "lib/api/transfer/store/leftovers.h"
 #include "lib/base/error.h"
+#include "lib/base/shell.h"
 #include "lib/store/local/output_claim.h"
 #include "lib/store/local/tree.h"
 #include "lib/store/reader.h"
@@ -139,7 +140,8 @@ InterruptedRuns discard_runs(const std::string& path) {
   if (hidden.empty()) {
     throw Error(ErrorCode::kFileMissing, "no interrupted run left anything for this output")
         .at({path, 0, 0, {}})
-        .help(fmt::format("shardtool resume --list {} shows what is there", place.parent));
+        .help(fmt::format("shardtool resume --list {} shows what is there",
+                          path_argument(place.parent)));
   }
   const store::OutputClaim claim(place.path(), store::Existing::kReplace);
   InterruptedRuns discarded;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "lib/base/shell.h"
 #include "lib/store/local/failure.h"
 #include "lib/store/local/mount.h"
 #include "lib/store/local/tree.h"
@@ -25,7 +26,8 @@ std::string real_path(const std::string& path) {
   if (real != nullptr) return real.get();
   const int reason = errno;
   Error error = write_failure("find the folder of the output", path, reason);
-  if (reason == ENOENT) error.help(fmt::format("create it first: mkdir -p '{}'", path));
+  if (reason == ENOENT)
+    error.help(fmt::format("create it first: mkdir -p {}", path_argument(path)));
   throw error;
 }
 

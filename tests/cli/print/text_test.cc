@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "lib/base/shell.h"
+
 namespace shardtool::cli {
 namespace {
 
@@ -34,6 +36,7 @@ TEST_CASE("a quoted word is read by a shell as the word itself") {
   CHECK(shell_quoted("") == "''");
   CHECK(shell_quoted("a b") == "'a b'");
   CHECK(shell_quoted("it's") == "'it'\\''s'");
+  CHECK(path_argument("-out it") == "'./-out it'");
 }
 
 TEST_CASE("labels align what they label") {

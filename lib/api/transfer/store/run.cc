@@ -21,6 +21,7 @@
 #include "lib/api/transfer/store/sent_tensors.h"
 #include "lib/api/verify.h"
 #include "lib/base/error.h"
+#include "lib/base/shell.h"
 #include "lib/base/text.h"
 #include "lib/store/local/output_files.h"
 
@@ -82,8 +83,8 @@ class StoreRun {
       if (!table) continue;
       throw other_run(parse_run_identity(table->run), identity_, options_.share.has_value())
           .at({place_.prefix(), 0, 0, {}})
-          .help(fmt::format("or delete what is there: shardtool resume --discard '{}'",
-                            place_.prefix()));
+          .help(fmt::format("or delete what is there: shardtool resume --discard {}",
+                            path_argument(place_.prefix())));
     }
   }
 
