@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include "cli/launch.h"
+#include "lib/api/transfer/sources/layout_source.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::cli {
 
@@ -16,6 +20,23 @@ void require_free(const std::string& path) {
   if (follows() || type == std::filesystem::file_type::not_found) return;
   throw Error(ErrorCode::kOutputExists, fmt::format("'{}' exists", quote_for_message(path)))
       .help("choose another name, or remove the file");
+}
+
+void require_apart(const std::string& path, std::span<const std::string> locations) {
+  namespace fs = std::filesystem;
+  std::error_code closed;
+  const fs::path file = fs::weakly_canonical(fs::absolute(path), closed);
+  for (const std::string& location : locations) {
+    const std::string place = api::parse_source(location).place;
+    if (closed || store::is_remote(place)) continue;
+    const fs::path input = fs::weakly_canonical(fs::absolute(place), closed);
+    const auto [at, _] = std::mismatch(input.begin(), input.end(), file.begin(), file.end());
+    if (closed || at != input.end()) continue;
+    throw Error(ErrorCode::kOutputAliasesInput,
+                fmt::format("'{}' is in the checkpoint {}, and would change it",
+                            quote_for_message(path), quote_for_message(location)))
+        .help("write the file beside the checkpoint");
+  }
 }
 
 void write_answer(const std::string& path, const std::string& text) {

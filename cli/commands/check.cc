@@ -11,6 +11,7 @@
 #include <string>
 #include <system_error>
 
+#include "cli/answer_file.h"
 #include "cli/args/html_file.h"
 #include "cli/args/watch.h"
 #include "cli/print/findings/findings.h"
@@ -147,6 +148,8 @@ ExitCode run_check(const CheckArgs& args, Session& session) {
   }
   require_free(args.html);
   auto options = to_options(args);
+  if (args.output && *args.output != "-") require_apart(*args.output, args.sources);
+  if (args.write_baseline) require_apart(*args.write_baseline, args.sources);
   allow_new_baseline(options, session);
   const auto report = [&] {
     const Watch watch(session, options.resources, "reading");
