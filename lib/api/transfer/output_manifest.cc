@@ -15,6 +15,7 @@ std::vector<format::FileRecord> source_records(const LogicalCheckpoint& source) 
   for (const format::SourceFile& file : first.files) {
     records.push_back({file.name, file.identity.size, file.header_xxh3});
   }
+  for (size_t f = 0; f < source.sampled.size(); ++f) records[f].sampled_xxh3 = source.sampled[f];
   return records;
 }
 
@@ -102,8 +103,13 @@ format::TensorRecord tensor_record(const LogicalCheckpoint& source, const Target
   record.stored = wanted.stored_as;
   record.stored_on = wanted.stored_on;
   record.is_unread = copied.is_unread;
-  if (copied.is_whole) record.digest = copied.digest;
-  if (copied.is_unread) record.digest = source.tensors[wanted.source].digest;
+  const LogicalTensor& read = source.tensors[wanted.source];
+  const bool has_same_values = !read.cast_from && !read.unpacked;
+  if (copied.is_whole && !copied.is_unread) {
+    record.digest = copied.digest;
+  } else if (has_same_values) {
+    record.digest = read.digest;
+  }
   record.casts = cast_records(source.tensors[wanted.source], copied);
   record.dequantized = dequantize_record(source.tensors[wanted.source], copied);
   record.shards = shard_records(wanted, plan.slots[tensor], spec.dtype, copied);

@@ -29,6 +29,7 @@
 #include "lib/base/error.h"
 #include "lib/base/peak_memory.h"
 #include "lib/base/text.h"
+#include "lib/exec/files/sampled_hash.h"
 #include "lib/index/join.h"
 #include "lib/store/reader.h"
 
@@ -98,12 +99,16 @@ std::optional<TransformDequantize> planned_unpacking(const LogicalCheckpoint& so
   return report;
 }
 
+bool leaves_ranks_out(const TargetLayout& target) {
+  return !target.is_whole && std::ssize(target.ranks) < target.mesh.size();
+}
+
 /// Throws kCoverage for an output of all ranks whose source lacks tensors of the split that it is
 /// of. An output of some ranks records them as its own.
 void require_all_tensors(const LogicalCheckpoint& source, TargetLayout& target) {
   target.elsewhere = source.elsewhere;
   if (source.elsewhere.empty()) return;
-  if (!target.is_whole && std::ssize(target.ranks) < target.mesh.size()) return;
+  if (leaves_ranks_out(target)) return;
   std::vector<std::string> folders;
   for (const format::Checkpoint& part : source.parts) {
     folders.push_back(quote_for_message(part.path));
@@ -132,6 +137,10 @@ struct Planned {
       : source(std::move(task.source)), target(std::move(task.target)) {
     require_all_tensors(source, target);
     sort_by_name(source, target);
+    // The digests of tensors that ranks of other runs hold are unknown: merge could not tell that
+    // their source has other values.
+    if (leaves_ranks_out(target) && !source.parts.front().manifest && !options.dry_run)
+      source.sampled = exec::sampled_hashes(source.files);
     const bool is_remote = store::is_remote(options.output);
     if (!options.dry_run && is_remote) check_apart_on_store(source, options.output);
     if (!options.dry_run && !is_remote) check_apart(source, options.output);

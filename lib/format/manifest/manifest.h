@@ -32,6 +32,8 @@ struct FileRecord {
   i64 bytes = 0;
   std::string header_xxh3;
   std::string sha256 = {};  ///< of the whole file, lowercase hex; empty unless requested
+  /// Of a file of the source (exec::sampled_hashes); empty unless ranks were left out.
+  std::string sampled_xxh3 = {};
 };
 
 /// File range of one rank's part of one tensor.
@@ -98,8 +100,8 @@ struct TensorRecord {
   Dtype dtype = Dtype::kF32;
   Shape shape;
   std::shared_ptr<const CutRecord> cut;  ///< shared by tensors with the same cut
-  /// Linear CRC-64 of the whole tensor; nullopt only when --ranks left out ranks that hold some of
-  /// its elements.
+  /// Linear CRC-64 of the whole tensor. Of a tensor that is held in part by ranks that --ranks left
+  /// out, that of the source's manifest; nullopt if it has none.
   std::optional<std::uint64_t> digest = {};
   /// The bytes were copied inside an object store, unread: shards have no hashes, and the digest is
   /// that of the source's manifest, if it has one. JSON: "unread".

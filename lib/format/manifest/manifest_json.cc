@@ -22,6 +22,7 @@ void write_files(JsonWriter& json, std::string_view key, const std::vector<FileR
     json.begin_object().field("name", file.name).field("bytes", file.bytes);
     json.field("header_xxh3", file.header_xxh3);
     if (!file.sha256.empty()) json.field("sha256", file.sha256);
+    if (!file.sampled_xxh3.empty()) json.field("sampled_xxh3", file.sampled_xxh3);
     json.end_object();
   }
   json.end_array();

@@ -139,7 +139,8 @@ class ManifestParser {
       in_.object({{"name", [&] { file.name = read_name(may_be); }},
                   {"bytes", [&] { file.bytes = read_size(); }},
                   {"header_xxh3", [&] { file.header_xxh3 = read_hex(32); }},
-                  {"sha256", [&] { file.sha256 = read_hex(64); }, false}});
+                  {"sha256", [&] { file.sha256 = read_hex(64); }, false},
+                  {"sampled_xxh3", [&] { file.sampled_xxh3 = read_hex(32); }, false}});
     });
     return files;
   }

@@ -10,6 +10,7 @@
 #include "lib/api/transfer/sources/recorded_names.h"
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
+#include "lib/base/shell.h"
 #include "lib/base/text.h"
 #include "lib/format/manifest/manifest_rules.h"
 #include "lib/format/read_headers.h"
@@ -128,7 +129,7 @@ void require_digests(const Checkpoint& part) {
       .note("expected", "a digest for every tensor that the manifest's shards cover")
       .help(fmt::format("it may have been published unfinished: split the checkpoint again, or "
                         "compare the output with its source: shardtool diff SOURCE {}",
-                        quote_for_message(part.path)));
+                        path_argument(part.path)));
 }
 
 void refuse_files_of_ranks(const Checkpoint& part) {

@@ -66,6 +66,9 @@ struct LogicalCheckpoint {
   std::vector<std::string> left_out;       ///< names of tensors that are not shown
   /// Names of tensors of the split that only ranks hold whose folders are not among the parts.
   std::vector<std::string> elsewhere;
+  /// By file of a checkpoint that is no output (exec::sampled_hashes), for an output of some of the
+  /// ranks; else empty.
+  std::vector<std::string> sampled;
 
   /// True for the shards of devices. A checkpoint in chunks is whole: its holders are no devices.
   bool is_sharded() const {

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -18,20 +19,30 @@ namespace {
 using format::Checkpoint;
 using format::TensorRecord;
 
+constexpr const char* kWriteAgain =
+    "one of the folders may be left from an earlier checkpoint: write it again from the checkpoint "
+    "of the others";
+
 Error not_one_split(const Checkpoint& part, const std::string& message) {
   return Error(ErrorCode::kManifestInvalid, message)
       .at({part.path + "/" + format::kManifestName, 0, 0, {}});
 }
 
-/// Size and header of each file, in any order: equal for a checkpoint that was read from another
-/// place.
-std::vector<std::pair<i64, std::string>> files_of_source(const Checkpoint& part) {
-  std::vector<std::pair<i64, std::string>> files;
+/// Size, header and sampled bytes of each file, in any order: equal for a checkpoint that was read
+/// from another place. An output of all ranks has no samples.
+std::vector<std::tuple<i64, std::string, std::string>> files_of_source(const Checkpoint& part,
+                                                                       bool with_samples) {
+  std::vector<std::tuple<i64, std::string, std::string>> files;
   for (const format::FileRecord& file : part.manifest->source) {
-    files.emplace_back(file.bytes, file.header_xxh3);
+    files.emplace_back(file.bytes, file.header_xxh3, with_samples ? file.sampled_xxh3 : "");
   }
   std::ranges::sort(files);
   return files;
+}
+
+bool has_samples(const Checkpoint& part) {
+  const auto& files = part.manifest->source;
+  return !files.empty() && !files.front().sampled_xxh3.empty();
 }
 
 std::string source_text(const Checkpoint& part) {
@@ -47,13 +58,19 @@ std::string source_text(const Checkpoint& part) {
 }
 
 void check_same_source(const Checkpoint& first, const Checkpoint& part) {
-  if (files_of_source(first) == files_of_source(part)) return;
+  const bool with_samples = has_samples(first) && has_samples(part);
+  if (files_of_source(first, with_samples) == files_of_source(part, with_samples)) return;
+  const bool has_equal_headers = files_of_source(first, false) == files_of_source(part, false);
+  if (has_equal_headers) {
+    throw not_one_split(part,
+                        "it was made of a checkpoint with other values than that of " + first.path)
+        .note("found", "source files of the same sizes and headers, with other bytes")
+        .help(kWriteAgain);
+  }
   throw not_one_split(part, "it was made of another checkpoint than " + first.path)
       .note("found", source_text(part))
       .note("expected", source_text(first))
-      .help(
-          "one of the folders may be left from an earlier checkpoint: write it again from the "
-          "checkpoint of the others");
+      .help(kWriteAgain);
 }
 
 void check_ranks_once(std::span<const Checkpoint> parts) {
