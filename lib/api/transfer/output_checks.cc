@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <system_error>
 
 #include "lib/api/transfer/output_manifest.h"
 #include "lib/base/error.h"
+#include "lib/base/name_map.h"
+#include "lib/base/shell.h"
 #include "lib/base/text.h"
 #include "lib/exec/journal.h"
+#include "lib/format/names.h"
 #include "lib/store/local/output_folder.h"
 #include "lib/store/local/tree.h"
 #include "lib/store/reader.h"
@@ -23,6 +27,35 @@ namespace fs = std::filesystem;
 /// True if `inner` equals or is inside `outer`; both canonical.
 bool is_within(const fs::path& inner, const fs::path& outer) {
   return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+/// Finds a file of a checkpoint that lies in `folder`, which is canonical, or is a link to one.
+std::optional<std::string> file_in(const format::Checkpoint& part, const fs::path& folder) {
+  const auto lies_in = [&](const std::string& path) {
+    std::error_code gone;
+    const fs::path file = fs::weakly_canonical(path, gone);
+    return !gone && is_within(file, folder);
+  };
+  for (const format::SourceFile& file : part.files) {
+    if (lies_in(file.path)) return file.path;
+  }
+  for (const std::string& name : part.side_files) {
+    if (lies_in(part.side_path(name))) return part.side_path(name);
+  }
+  return std::nullopt;
+}
+
+bool is_weights_name(std::string_view name) {
+  return format::is_safetensors_name(name) || format::is_torch_name(name) ||
+         format::is_dcp_data_name(name) || format::is_foreign_weights_name(name);
+}
+
+Error not_replaceable(const std::string& output, const std::string& why) {
+  return Error(ErrorCode::kOutputExists, why)
+      .at({output, 0, 0, {}})
+      .help(
+          "--force only replaces earlier outputs; choose another folder, or delete this one "
+          "yourself");
 }
 
 /// Absolute path without a slash at the end and, if its folders can be looked at, without links.
@@ -93,29 +126,58 @@ void check_apart(const LogicalCheckpoint& source, const std::string& output) {
     if (store::is_remote(part.path)) continue;
     const bool is_file = fs::is_regular_file(part.path);
     const fs::path from = fs::weakly_canonical(fs::absolute(is_file ? part.path : part.folder()));
-    if (!is_within(from, to) && !is_within(to, from)) continue;
-    throw Error(
-        ErrorCode::kOutputAliasesInput,
-        fmt::format("one of the output {} and the input {} contains the other", output, part.path))
-        .help("write to a folder beside the checkpoint");
+    if (is_within(from, to) || is_within(to, from)) {
+      throw Error(ErrorCode::kOutputAliasesInput,
+                  fmt::format("one of the output {} and the input {} contains the other", output,
+                              part.path))
+          .help("write to a folder beside the checkpoint");
+    }
+    if (const auto file = file_in(part, to)) {
+      throw Error(ErrorCode::kOutputAliasesInput, "a file of the input is a link into the output")
+          .at({*file, 0, 0, {}})
+          .note("output", output)
+          .help("write to another folder");
+    }
   }
 }
 
-Error not_replaceable(const std::string& output) {
-  return Error(ErrorCode::kOutputExists,
-               "the folder is not an output of shardtool: it has no manifest.json")
-      .at({output, 0, 0, {}})
-      .help(
-          "--force only replaces earlier outputs; choose another folder, or delete this one "
-          "yourself");
+void check_own_output(const std::string& output, std::span<const std::string> files) {
+  const auto text = format::manifest_text(output);
+  if (!text) {
+    throw not_replaceable(
+        output, "the folder is not an output of shardtool: it has no manifest.json of one");
+  }
+  NameMap<bool> listed;
+  try {
+    const std::string path = fmt::format("{}/{}", output, format::kManifestName);
+    for (const auto& file : format::parse_manifest(*text, path).files) listed[file.name] = true;
+  } catch (const Error& error) {
+    throw not_replaceable(
+        output, "the folder is not an output of shardtool as it was written: " + error.message());
+  }
+  std::vector<std::string> strange;
+  std::ranges::copy_if(files, std::back_inserter(strange), [&](const std::string& name) {
+    return is_weights_name(name) && !listed.contains(name);
+  });
+  if (strange.empty()) return;
+  throw not_replaceable(output, "the folder holds weights that are not of its output: " +
+                                    format::list_for_message(strange));
 }
 
 void check_replaceable(const std::string& output) {
   std::error_code unreadable;
-  const bool has_content =
-      fs::is_directory(output, unreadable) && !fs::is_empty(output, unreadable);
-  if (!has_content || fs::exists(fs::path(output) / format::kManifestName, unreadable)) return;
-  throw not_replaceable(output);
+  std::vector<std::string> files;
+  std::vector<std::string> folders;
+  for (const auto& entry : fs::directory_iterator(output, unreadable)) {
+    std::error_code gone;
+    const bool is_folder = entry.is_directory(gone) && !entry.is_symlink(gone);
+    (is_folder ? folders : files).push_back(entry.path().filename().string());
+  }
+  if (files.empty() && folders.empty()) return;
+  check_own_output(output, files);
+  if (folders.empty()) return;
+  throw not_replaceable(output, "the folder holds folders, which no output has: " +
+                                    format::list_for_message(folders));
 }
 
 void check_space(const WriteRun& run, const std::string& folder, const std::string& output) {
@@ -182,8 +244,8 @@ void discard_leftovers(const std::string& output, const RunIdentity& run,
       if (id != run.id() && identity_of(place, id)) {
         warnings.push_back(
             fmt::format("an interrupted run of another source, layout or option has left '{}'; "
-                        "`shardtool resume --list '{}'` shows it",
-                        folder, place.path()));
+                        "`shardtool resume --list {}` shows it",
+                        folder, path_argument(place.path())));
       } else if (!claim.discard(id)) {
         warnings.push_back(fmt::format(
             "'{}' of an interrupted run cannot be deleted: delete it yourself", folder));
@@ -203,8 +265,8 @@ void check_only_run(const store::OutputClaim& claim, const RunIdentity& run) {
     const auto other = identity_of(claim.place(), id);
     throw other_run(other, run, true)
         .at({folder, 0, 0, {}})
-        .help(fmt::format("or delete what is there: shardtool resume --discard '{}'",
-                          claim.place().path()));
+        .help(fmt::format("or delete what is there: shardtool resume --discard {}",
+                          path_argument(claim.place().path())));
   }
 }
 

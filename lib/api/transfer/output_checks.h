@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,15 +13,16 @@
 
 namespace shardtool::api {
 
-/// Throws kOutputAliasesInput if one of the output and a folder of the source contains the other.
+/// Throws kOutputAliasesInput if one of the output and a folder of the source contains the other,
+/// or a file of the source is a link into the output.
 void check_apart(const LogicalCheckpoint& source, const std::string& output);
 
-/// Error for content that --force does not replace: it is no output of this tool.
-Error not_replaceable(const std::string& output);
-
-/// Lets --force replace only an output of this tool, never another folder with the same name.
-/// Throws kOutputExists.
+/// Lets --force replace only an output of this tool, never another folder with the same name, or
+/// what others have put there: folders, and weights that the manifest does not list. Throws
+/// kOutputExists.
 void check_replaceable(const std::string& output);
+/// The same of a prefix of an object store, and of `files` directly below it alone.
+void check_own_output(const std::string& output, std::span<const std::string> files);
 
 /// Throws kNoSpace unless the files of the plan, the side files, the manifest and the journal fit
 /// into the file system of `folder`, the hidden folder of the output `output`.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/api/transfer/output_checks.h"
+#include "lib/base/shell.h"
 #include "lib/format/manifest/manifest.h"
 #include "lib/store/local/output_claim.h"
 #include "lib/store/reader.h"
@@ -83,7 +84,7 @@ bool StorePlace::Found::has_manifest() const {
 void StorePlace::require_writable(const Found& found, bool force) const {
   if (found.is_empty() || found.is_unfinished) return;
   if (!force) throw store::output_exists(prefix_);
-  if (!found.has_manifest()) throw not_replaceable(prefix_);
+  check_own_output(prefix_, found.names);
 }
 
 void StorePlace::discard_runs(const Found& found) const {
@@ -184,8 +185,8 @@ Error no_uploads(const StorePlace& place) {
   return Error(ErrorCode::kOtherRun,
                "the uploads of the unfinished output are gone, and with them what was sent")
       .at({place.prefix(), 0, 0, {}})
-      .help(fmt::format("delete the rest: shardtool resume --discard '{}', and run again",
-                        place.prefix()));
+      .help(fmt::format("delete the rest: shardtool resume --discard {}, and run again",
+                        path_argument(place.prefix())));
 }
 
 void check_apart_on_store(const LogicalCheckpoint& source, const std::string& output) {
