@@ -16,7 +16,7 @@ inline Argument html_argument(std::optional<std::string>& file) {
   return {
       .name = "--html",
       .value = "FILE",
-      .help = "also write a page with pictures: one file, offline, with the JSON document inside",
+      .help = "also write a page with pictures: one file, offline, with its numbers as JSON inside",
       .target = &file};
 }
 
