@@ -10,23 +10,23 @@
 namespace shardtool::exec {
 namespace {
 
-constexpr i64 kPieces = 32;
-constexpr i64 kPieceBytes = 4 << 10;
+constexpr i64 kSamples = 32;
+constexpr i64 kSampleBytes = 4 << 10;
 
 /// Most files at a time: a store answers slowly, but many requests at once.
 constexpr i64 kThreads = 16;
 
 std::string sampled_hash(const SourceFile& file) {
-  const i64 apart = std::max(kPieceBytes, (file.size() - kPieceBytes) / (kPieces - 1));
-  std::vector<std::byte> piece(kPieceBytes);
+  const i64 apart = std::max(kSampleBytes, (file.size() - kSampleBytes) / (kSamples - 1));
+  std::vector<std::byte> sample(kSampleBytes);
   kernels::Xxh3 hash;
-  for (i64 i = 0; i < kPieces; ++i) {
-    // The last piece ends with the file, whatever the division left over.
-    const bool is_last = i + 1 == kPieces && file.size() > kPieces * kPieceBytes;
-    const i64 begin = is_last ? file.size() - kPieceBytes : i * apart;
+  for (i64 i = 0; i < kSamples; ++i) {
+    // The last sample ends with the file, whatever the division left over.
+    const bool is_last = i + 1 == kSamples && file.size() > kSamples * kSampleBytes;
+    const i64 begin = is_last ? file.size() - kSampleBytes : i * apart;
     if (begin >= file.size()) break;
-    const i64 bytes = std::min(kPieceBytes, file.size() - begin);
-    const std::span part = std::span(piece).first(static_cast<size_t>(bytes));
+    const i64 bytes = std::min(kSampleBytes, file.size() - begin);
+    const std::span part = std::span(sample).first(static_cast<size_t>(bytes));
     file.read_exact(part, begin);
     hash.update(part);
   }
