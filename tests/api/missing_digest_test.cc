@@ -8,6 +8,7 @@
 #include "lib/api/check.h"
 #include "lib/api/inspect.h"
 #include "lib/api/transform.h"
+#include "lib/base/shell.h"
 #include "lib/format/checkpoint.h"
 #include "lib/format/manifest/manifest_rules.h"
 #include "lib/index/join.h"
@@ -80,7 +81,7 @@ TEST_CASE("an entry without a digest is refused by merge and reshard, found and 
       REQUIRE(refused.has_value());
       CHECK(refused->code() == ErrorCode::kManifestInvalid);
       CHECK(refused->tensor_name() == tensor);
-      CHECK(refused->help_lines().at(0).find("shardtool diff SOURCE " + parts) !=
+      CHECK(refused->help_lines().at(0).find("shardtool diff SOURCE " + path_argument(parts)) !=
             std::string::npos);
     }
     const CheckReport report = checked({parts});
