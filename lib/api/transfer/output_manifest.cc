@@ -8,10 +8,18 @@
 namespace shardtool::api {
 namespace {
 
-std::vector<format::FileRecord> source_records(const LogicalCheckpoint& source) {
+/// The files of the source. Samples are for outputs of some ranks: those of all have digests.
+std::vector<format::FileRecord> source_records(const LogicalCheckpoint& source,
+                                               const TargetLayout& target) {
   const format::Checkpoint& first = source.parts.front();
-  if (first.manifest) return first.manifest->source;
   std::vector<format::FileRecord> records;
+  if (first.manifest) {
+    records = first.manifest->source;
+    for (format::FileRecord& record : records) {
+      if (!target.leaves_ranks_out()) record.sampled_xxh3.clear();
+    }
+    return records;
+  }
   for (const format::SourceFile& file : first.files) {
     records.push_back({file.name, file.identity.size, file.header_xxh3});
   }
@@ -59,7 +67,7 @@ format::Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayo
                                const OutputPlan& plan) {
   format::Manifest manifest;
   manifest.tool_version = SHARDTOOL_VERSION;
-  manifest.source = source_records(source);
+  manifest.source = source_records(source, target);
   manifest.mesh = target.mesh;
   const bool is_plain_whole = target.is_whole && !target.engine_files;
   manifest.layout = is_plain_whole ? "whole" : target.layout;

@@ -64,6 +64,8 @@ struct TargetLayout {
   std::vector<UnevenAxis> uneven;
   std::optional<NotBoxes> not_boxes;  ///< the first tensor by name that is not cut into boxes
   std::vector<std::string> warnings;
+
+  bool leaves_ranks_out() const { return !is_whole && std::ssize(ranks) < mesh.size(); }
 };
 
 /// Applies a mapping to the source for these ranks (empty: all). Throws kUsage for a rank outside

@@ -99,16 +99,12 @@ std::optional<TransformDequantize> planned_unpacking(const LogicalCheckpoint& so
   return report;
 }
 
-bool leaves_ranks_out(const TargetLayout& target) {
-  return !target.is_whole && std::ssize(target.ranks) < target.mesh.size();
-}
-
 /// Throws kCoverage for an output of all ranks whose source lacks tensors of the split that it is
 /// of. An output of some ranks records them as its own.
 void require_all_tensors(const LogicalCheckpoint& source, TargetLayout& target) {
   target.elsewhere = source.elsewhere;
   if (source.elsewhere.empty()) return;
-  if (leaves_ranks_out(target)) return;
+  if (target.leaves_ranks_out()) return;
   std::vector<std::string> folders;
   for (const format::Checkpoint& part : source.parts) {
     folders.push_back(quote_for_message(part.path));
@@ -139,7 +135,7 @@ struct Planned {
     sort_by_name(source, target);
     // The digests of tensors that ranks of other runs hold are unknown: merge could not tell that
     // their source has other values.
-    if (leaves_ranks_out(target) && !source.parts.front().manifest && !options.dry_run)
+    if (target.leaves_ranks_out() && !source.parts.front().manifest && !options.dry_run)
       source.sampled = exec::sampled_hashes(source.files);
     const bool is_remote = store::is_remote(options.output);
     if (!options.dry_run && is_remote) check_apart_on_store(source, options.output);
