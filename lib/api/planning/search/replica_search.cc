@@ -128,7 +128,11 @@ class ReplicaSearch {
     while (too_many - (most ? most->service.running : 0) > 1) {
       const i64 middle = std::midpoint(too_many, most ? most->service.running : 0);
       const auto fewer = prices.priced(row, middle);
-      keeps_tpot(*fewer) ? void(most = fewer) : void(too_many = middle);
+      if (keeps_tpot(*fewer)) {
+        most = fewer;
+      } else {
+        too_many = middle;
+      }
     }
     if (most) rows.push_back(*most);
     return rows;
