@@ -145,7 +145,8 @@ struct WorkShares {
 };
 
 /// Requests of a run to the object stores that hold its source: ranges of data, without listings,
-/// headers, config and tokenizer files, and the comparison of replicas.
+/// headers, config and tokenizer files, the comparison of replicas, and the samples of files for an
+/// output of some of the ranks (exec::sampled_hashes: at most 32 requests a file).
 struct SourceRequests {
   i64 requests = 0;               ///< that read
   i64 bytes = 0;                  ///< of these

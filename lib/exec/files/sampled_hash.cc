@@ -17,18 +17,14 @@ constexpr i64 kSampleBytes = 4 << 10;
 constexpr i64 kThreads = 16;
 
 std::string sampled_hash(const SourceFile& file) {
-  const i64 apart = std::max(kSampleBytes, (file.size() - kSampleBytes) / (kSamples - 1));
-  std::vector<std::byte> sample(kSampleBytes);
+  const bool is_short = file.size() <= kSamples * kSampleBytes;
+  std::vector<std::byte> sample(static_cast<size_t>(is_short ? file.size() : kSampleBytes));
+  const i64 last = file.size() - std::ssize(sample);
   kernels::Xxh3 hash;
-  for (i64 i = 0; i < kSamples; ++i) {
-    // The last sample ends with the file, whatever the division left over.
-    const bool is_last = i + 1 == kSamples && file.size() > kSamples * kSampleBytes;
-    const i64 begin = is_last ? file.size() - kSampleBytes : i * apart;
-    if (begin >= file.size()) break;
-    const i64 bytes = std::min(kSampleBytes, file.size() - begin);
-    const std::span part = std::span(sample).first(static_cast<size_t>(bytes));
-    file.read_exact(part, begin);
-    hash.update(part);
+  for (i64 i = 0; i < (is_short ? 1 : kSamples); ++i) {
+    // The last sample ends with the file, whatever the division leaves over.
+    file.read_exact(sample, i + 1 == kSamples ? last : i * (last / (kSamples - 1)));
+    hash.update(sample);
   }
   return hash.hex();
 }
