@@ -2,15 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <system_error>
 
 #include "cli/launch.h"
 #include "lib/api/transfer/sources/layout_source.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/store/local/file.h"
+#include "lib/store/local/tree.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::cli {
@@ -23,15 +22,9 @@ void require_free(const std::string& path) {
 }
 
 void require_apart(const std::string& path, std::span<const std::string> locations) {
-  namespace fs = std::filesystem;
-  std::error_code closed;
-  const fs::path file = fs::weakly_canonical(fs::absolute(path), closed);
   for (const std::string& location : locations) {
     const std::string place = api::parse_source(location).place;
-    if (closed || store::is_remote(place)) continue;
-    const fs::path input = fs::weakly_canonical(fs::absolute(place), closed);
-    const auto [at, _] = std::mismatch(input.begin(), input.end(), file.begin(), file.end());
-    if (closed || at != input.end()) continue;
+    if (store::is_remote(place) || !store::leads_into(path, place)) continue;
     throw Error(ErrorCode::kOutputAliasesInput,
                 fmt::format("'{}' is in the checkpoint {}, and would change it",
                             quote_for_message(path), quote_for_message(location)))

@@ -11,6 +11,7 @@
 #include "lib/format/hugging_face/hf_cache.h"
 #include "lib/format/names.h"
 #include "lib/format/torch/megatron_ranks.h"
+#include "lib/store/local/tree.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::format {
@@ -129,8 +130,7 @@ void require_inside(const std::string& folder, const std::string& name) {
   const fs::path path = fs::path(folder) / name;
   const fs::path target = error ? fs::path() : fs::canonical(path, error);
   if (error || blob_name(target.string())) return;
-  const auto [end, _] = std::ranges::mismatch(inside, target);
-  if (end == inside.end()) return;
+  if (store::is_within(target, inside)) return;
   throw Error(ErrorCode::kUnsupported, "a file of the checkpoint is a link out of its folder")
       .at({path.string(), 0, 0, ""})
       .note("found", quote_for_message(target.string()))

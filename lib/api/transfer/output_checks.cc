@@ -24,23 +24,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// True if `inner` equals or is inside `outer`; both canonical.
-bool is_within(const fs::path& inner, const fs::path& outer) {
-  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
-}
-
-/// Finds a file of a checkpoint that lies in `folder`, which is canonical, or is a link to one.
-std::optional<std::string> file_in(const format::Checkpoint& part, const fs::path& folder) {
-  const auto lies_in = [&](const std::string& path) {
-    std::error_code gone;
-    const fs::path file = fs::weakly_canonical(path, gone);
-    return !gone && is_within(file, folder);
-  };
+/// Finds a file of a checkpoint that lies in a folder, or is a link to one that does.
+std::optional<std::string> file_in(const format::Checkpoint& part, const std::string& folder) {
   for (const format::SourceFile& file : part.files) {
-    if (lies_in(file.path)) return file.path;
+    if (store::leads_into(file.path, folder)) return file.path;
   }
   for (const std::string& name : part.side_files) {
-    if (lies_in(part.side_path(name))) return part.side_path(name);
+    if (store::leads_into(part.side_path(name), folder)) return part.side_path(name);
   }
   return std::nullopt;
 }
@@ -126,13 +116,13 @@ void check_apart(const LogicalCheckpoint& source, const std::string& output) {
     if (store::is_remote(part.path)) continue;
     const bool is_file = fs::is_regular_file(part.path);
     const fs::path from = fs::weakly_canonical(fs::absolute(is_file ? part.path : part.folder()));
-    if (is_within(from, to) || is_within(to, from)) {
+    if (store::is_within(from, to) || store::is_within(to, from)) {
       throw Error(ErrorCode::kOutputAliasesInput,
                   fmt::format("one of the output {} and the input {} contains the other", output,
                               part.path))
           .help("write to a folder beside the checkpoint");
     }
-    if (const auto file = file_in(part, to)) {
+    if (const auto file = file_in(part, output)) {
       throw Error(ErrorCode::kOutputAliasesInput, "a file of the input is a link into the output")
           .at({*file, 0, 0, {}})
           .note("output", output)

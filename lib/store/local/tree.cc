@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "lib/store/local/failure.h"
 #include "lib/store/local/syscalls.h"
@@ -69,6 +70,18 @@ bool remove_entry(int parent, const char* name) {
 }
 
 }  // namespace
+
+bool is_within(const std::filesystem::path& inner, const std::filesystem::path& outer) {
+  return std::ranges::mismatch(outer, inner).in1 == outer.end();
+}
+
+bool leads_into(const std::string& path, const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code closed;
+  const fs::path inner = fs::weakly_canonical(fs::absolute(path), closed);
+  const fs::path outer = closed ? fs::path() : fs::weakly_canonical(fs::absolute(folder), closed);
+  return !closed && is_within(inner, outer);
+}
 
 std::vector<std::string> names_in(const std::string& folder) {
   const Listing listing(AT_FDCWD, folder.c_str());
