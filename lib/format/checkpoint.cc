@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "lib/base/error.h"
+#include "lib/base/shell.h"
 #include "lib/format/reader.h"
 #include "lib/format/subset.h"
 #include "lib/format/typed_location.h"
@@ -47,9 +48,9 @@ void require_finished(const std::string& folder) {
               "the output is not finished: this is the hidden folder of its run")
       .at({folder, 0, 0, ""})
       .note("output", run->place.path())
-      .help(fmt::format("run the command that writes it again; `shardtool resume --list '{}'` "
+      .help(fmt::format("run the command that writes it again; `shardtool resume --list {}` "
                         "shows how it goes on",
-                        run->place.path()));
+                        path_argument(run->place.path())));
 }
 
 /// A folder, or a file that stands for its folder, is listed; its manifest is read if it decides.

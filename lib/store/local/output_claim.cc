@@ -14,6 +14,7 @@
 #include <set>
 #include <utility>
 
+#include "lib/base/shell.h"
 #include "lib/store/local/failure.h"
 #include "lib/store/local/syscalls.h"
 #include "lib/store/local/tree.h"
@@ -198,7 +199,7 @@ void OutputClaim::require_exchangeable() const {
   throw Error(ErrorCode::kWriteFailed,
               "the output is in a lower layer of an overlay file system, which cannot replace it")
       .at({place_.path(), 0, 0, {}})
-      .help(fmt::format("delete it first: rm -r '{}'", place_.path()));
+      .help(fmt::format("delete it first: rm -r {}", path_argument(place_.path())));
 }
 
 bool OutputClaim::discard_journals(const std::string& id) const noexcept {
