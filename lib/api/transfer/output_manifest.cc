@@ -102,7 +102,8 @@ format::TensorRecord tensor_record(const LogicalCheckpoint& source, const Target
                                    const OutputPlan& plan, size_t tensor,
                                    const exec::CopiedTensor& copied) {
   const TargetTensor& wanted = target.tensors[tensor];
-  const TensorSpec& spec = source.tensors[wanted.source].spec;
+  const LogicalTensor& read = source.tensors[wanted.source];
+  const TensorSpec& spec = read.spec;
   format::TensorRecord record;
   record.name = spec.name;
   record.dtype = spec.dtype;
@@ -111,15 +112,14 @@ format::TensorRecord tensor_record(const LogicalCheckpoint& source, const Target
   record.stored = wanted.stored_as;
   record.stored_on = wanted.stored_on;
   record.is_unread = copied.is_unread;
-  const LogicalTensor& read = source.tensors[wanted.source];
   const bool has_same_values = !read.cast_from && !read.unpacked;
   if (copied.is_whole && !copied.is_unread) {
     record.digest = copied.digest;
   } else if (has_same_values) {
     record.digest = read.digest;
   }
-  record.casts = cast_records(source.tensors[wanted.source], copied);
-  record.dequantized = dequantize_record(source.tensors[wanted.source], copied);
+  record.casts = cast_records(read, copied);
+  record.dequantized = dequantize_record(read, copied);
   record.shards = shard_records(wanted, plan.slots[tensor], spec.dtype, copied);
   record.holders = wanted.holders;
   record.shifts = wanted.shifts;

@@ -133,10 +133,6 @@ struct Planned {
       : source(std::move(task.source)), target(std::move(task.target)) {
     require_all_tensors(source, target);
     sort_by_name(source, target);
-    // The digests of tensors that ranks of other runs hold are unknown: merge could not tell that
-    // their source has other values.
-    if (target.leaves_ranks_out() && !source.parts.front().manifest && !options.dry_run)
-      source.sampled = exec::sampled_hashes(source.files);
     const bool is_remote = store::is_remote(options.output);
     if (!options.dry_run && is_remote) check_apart_on_store(source, options.output);
     if (!options.dry_run && !is_remote) check_apart(source, options.output);
@@ -151,6 +147,10 @@ struct Planned {
     order = is_remote ? output_order(moves) : source_order(moves);
     wants_whole = want_whole(moves);
     owners = share_out(moves, order, shares(options));
+    // The digests of tensors that ranks of other runs hold are unknown: merge could not tell that
+    // their source has other values.
+    if (target.leaves_ranks_out() && !source.parts.front().manifest && !options.dry_run)
+      source.sampled = exec::sampled_hashes(source.files);
   }
 
   WriteRun run() const { return {source, target, plan, moves, order, wants_whole, extents}; }
