@@ -320,7 +320,7 @@ void set_gathered(const PlannedModel& model, const mapping::Resolution& resoluti
     report.devices[rank].gathered = training ? plan::times(bytes[rank], 2) : bytes[rank];
 }
 
-/// What fills a device's memory, by its names in reports. Training state includes the weights.
+/// The parts of a device's memory, by their names in reports. Training state has the weights.
 std::array<std::pair<const char*, i64>, 7> parts_of(const PlanDevice& device) {
   return {{{"weights", device.training > 0 ? 0 : device.weights},
            {"gathered weights", device.gathered},

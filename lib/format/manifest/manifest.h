@@ -32,7 +32,7 @@ struct FileRecord {
   i64 bytes = 0;
   std::string header_xxh3;
   std::string sha256 = {};  ///< of the whole file, lowercase hex; empty unless requested
-  /// Of a file of the source (exec::sampled_hashes); empty unless ranks were left out.
+  /// Hash of samples of a source file (exec::sampled_hashes); empty unless ranks were left out.
   std::string sampled_xxh3 = {};
 };
 
