@@ -10,7 +10,10 @@ int main() {
   constexpr int kRounds = 9;
   try {
     const auto gpu = shardtool::kernels::open_accelerator(0);
-    std::fputs(shardtool::kernels::accelerator_table(*gpu, kBytes, kRounds).c_str(), stdout);
+    shardtool::kernels::accelerator_table(*gpu, kBytes, kRounds, [](const std::string& line) {
+      std::fputs(line.c_str(), stdout);
+      std::fflush(stdout);
+    });
   } catch (const shardtool::Error& error) {
     constexpr int kResourceExit = 6;
     std::printf("SKIPPED: %s", error.what());

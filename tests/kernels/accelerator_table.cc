@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <functional>
+#include <random>
 #include <vector>
 
 namespace shardtool::kernels {
@@ -12,6 +14,8 @@ namespace {
 
 /// Launches timed together, so that launch overhead is small.
 constexpr int kLaunches = 4;
+/// A slow kernel gets fewer rounds, but three of them.
+constexpr double kSecondsPerRow = 1;
 /// Widths of a model with 8 billion parameters.
 constexpr i64 kHidden = 4096;
 constexpr i64 kHead = 128;
@@ -19,45 +23,60 @@ constexpr i64 kHeads = kHidden / kHead;
 constexpr i64 kParts = 4;
 constexpr i64 kExperts = 64;
 
-struct Row {
-  std::string name;
-  i64 bytes = 0;
-  double seconds = 0;
-
-  double rate() const { return static_cast<double>(bytes) / seconds; }
-};
-
 class Bench {
  public:
-  Bench(Accelerator& accelerator, i64 bytes, int rounds)
-      : accelerator_(accelerator), bytes_(std::max(bytes, i64{1} << 20)), rounds_(rounds) {
+  Bench(Accelerator& accelerator, i64 bytes, int rounds, const TableSink& print)
+      : accelerator_(accelerator),
+        bytes_(std::max(bytes, i64{1} << 20)),
+        rounds_(rounds),
+        print_(print) {
     for (int i = 0; i < 3; ++i) memory_.emplace_back(accelerator, static_cast<size_t>(bytes_));
-    clear();
   }
 
-  std::string table() {
+  void run() {
+    print_(
+        fmt::format("{}, arrays of {} bytes\n\n"
+                    "| kernel | bytes | time, us | GB/s | of the copy's |\n"
+                    "|---|---|---|---|---|\n",
+                    accelerator_.name(), bytes_));
     copies();
     products();
     elementwise();
     rows();
-    std::string text = fmt::format(
-        "{}; copy ceiling {:.1f} GB/s\n\n"
-        "| kernel | bytes | time, us | GB/s | of the ceiling |\n|---|---|---|---|---|\n",
-        accelerator_.name(), table_.front().rate() / 1e9);
-    for (const Row& row : table_) {
-      text += fmt::format("| {} | {} | {:.1f} | {:.1f} | {:.2f} |\n", row.name, row.bytes,
-                          row.seconds * 1e6, row.rate() / 1e9, row.rate() / table_.front().rate());
-    }
-    return text;
   }
 
  private:
-  /// Zeros are valid numbers in every dtype.
-  void clear() {
-    for (int i = 0; i < 3; ++i) {
-      accelerator_.run(Fill<std::uint8_t>{array<std::uint8_t>(i), bytes_, 0});
+  /// Random numbers in array i: GPUs are faster on zeros. 1 MiB of them, repeated.
+  template <class T>
+  void randomise(int i) {
+    constexpr size_t kPattern = size_t{1} << 20;
+    std::mt19937_64 random(7);
+    std::vector<T> pattern(kPattern / sizeof(T));
+    for (T& number : pattern) number = random_number<T>(random);
+    const PairedMemory& memory = memory_[static_cast<size_t>(i)];
+    for (size_t at = 0; at < memory.size(); at += kPattern) {
+      std::memcpy(memory.here() + at, pattern.data(), std::min(kPattern, memory.size() - at));
+    }
+    accelerator_.upload(memory.here(), memory.size(), memory.there());
+    accelerator_.wait(accelerator_.ticket());
+  }
+  /// Bits of a bf16 for 16-bit integers; of absolute value 1 to 2.
+  template <class T>
+  static T random_number(std::mt19937_64& random) {
+    if constexpr (std::is_same_v<T, Field>) return to_field(random());
+    if constexpr (std::is_same_v<T, std::uint16_t>) {
+      return static_cast<std::uint16_t>((random() & 0x807f) | 0x3f80);
+    }
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::uniform_real_distribution<T>(-1, 1)(random);
     }
   }
+  template <class T>
+  void randomise_all() {
+    for (int i = 0; i < 3; ++i) randomise<T>(i);
+  }
+  /// Zeros are valid indices.
+  void clear(int i) { accelerator_.run(Fill<std::uint8_t>{array<std::uint8_t>(i), bytes_, 0}); }
   template <class T>
   T* array(int i) const {
     return reinterpret_cast<T*>(memory_[static_cast<size_t>(i)].there());
@@ -76,16 +95,24 @@ class Bench {
   }
   void time(const std::string& name, i64 bytes, const std::function<void()>& launch) {
     seconds_of(launch);
-    std::vector<double> times;
-    for (int i = 0; i < rounds_; ++i) times.push_back(seconds_of(launch));
-    std::nth_element(times.begin(), times.begin() + rounds_ / 2, times.end());
-    table_.push_back({name, bytes, times[static_cast<size_t>(rounds_ / 2)]});
+    std::vector<double> times{seconds_of(launch)};
+    const double fitting = kSecondsPerRow / (times.front() * kLaunches);
+    const int rounds =
+        fitting < rounds_ ? std::max(std::min(3, rounds_), static_cast<int>(fitting)) : rounds_;
+    while (static_cast<int>(times.size()) < rounds) times.push_back(seconds_of(launch));
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::nth_element(times.begin(), middle, times.end());
+    const double rate = static_cast<double>(bytes) / *middle;
+    if (ceiling_ == 0) ceiling_ = rate;
+    print_(fmt::format("| {} | {} | {:.1f} | {:.1f} | {:.2f} |\n", name, bytes, *middle * 1e6,
+                       rate / 1e9, rate / ceiling_));
   }
   void time(const std::string& name, i64 bytes, const AnyWork& work) {
     time(name, bytes, [&] { accelerator_.run(work); });
   }
 
   void copies() {
+    randomise<std::uint16_t>(0);
     std::byte* const from = array<std::byte>(0);
     std::byte* const to = array<std::byte>(1);
     time("copy, contiguous", 2 * bytes_, BoxCopy{{0, 0, bytes_, {}}, from, to});
@@ -105,6 +132,8 @@ class Bench {
 
   template <class T>
   void products_of(const std::string& number, i64 tokens) {
+    randomise<std::uint16_t>(0);
+    randomise<T>(1);
     const i64 rows = bytes_ / (2 * kHidden);
     const StoredMatrix w{Dtype::kBF16, array<std::byte>(0), rows, kHidden};
     const i64 read = rows * kHidden * 2;
@@ -125,10 +154,25 @@ class Bench {
     products_of<Field>("residues", 3);
     products_of<double>("doubles", 8);
     products_of<float>("floats", 8);
+    if (accelerator_.product_library().is_here()) library_products();
+  }
+  /// What the library takes for the weights that `rows of bf16` reads.
+  void library_products() {
+    randomise<std::uint16_t>(0);
+    randomise<std::uint16_t>(1);
+    const i64 rows = bytes_ / (2 * kHidden);
+    for (const i64 tokens : {8, 512}) {
+      time(fmt::format("rows of bf16 x {} by the library", tokens), rows * kHidden * 2,
+           NativeProducts{{Dtype::kBF16, array<std::byte>(0), rows, kHidden},
+                          {Dtype::kBF16, array<std::byte>(1), std::min(tokens, rows), kHidden},
+                          {array<float>(2), std::min(tokens, rows), rows},
+                          false});
+    }
   }
 
   template <class T>
   void elementwise_of(const std::string& number) {
+    randomise_all<T>();
     const i64 n = count<T>();
     FoldParts<T> fold;
     fold.parts = kParts;
@@ -152,12 +196,15 @@ class Bench {
   void elementwise() {
     elementwise_of<Field>("residues");
     elementwise_of<double>("doubles");
+    randomise<std::uint16_t>(0);
     const i64 n = count<double>();
     time("decode of bf16 to doubles", 10 * n,
          DecodeNumbers<double>{Dtype::kBF16, array<std::byte>(0), n, array<double>(1)});
     const i64 floats = count<float>();
+    randomise<float>(0);
     time("encode of floats as bf16", 6 * floats,
          EncodeFloats{Dtype::kBF16, array<float>(0), floats, array<std::byte>(1)});
+    randomise<std::uint16_t>(0);
     time(
         "decode of bf16 to residues", 10 * n,
         DecodeResidues{Dtype::kBF16, 2, NumberMap::kBits, array<std::byte>(0), n, array<Field>(1)});
@@ -165,6 +212,7 @@ class Bench {
 
   template <class T>
   void rows_of(const std::string& number) {
+    randomise_all<T>();
     const i64 tokens = count<T>() / kHidden;
     const auto size = static_cast<i64>(sizeof(T));
     const RowView<const T> x{array<T>(0), tokens, kHidden};
@@ -181,6 +229,7 @@ class Bench {
   void attention_of(const std::string& number) {
     constexpr i64 kLength = 8;
     const i64 tokens = count<T>() / (4 * kHidden) / kLength * kLength;
+    clear(2);
     AttendHeads<T> work;
     work.queries = {array<T>(0), tokens, kHidden};
     work.keys = {array<T>(0) + tokens * kHidden, tokens, kHidden};
@@ -195,9 +244,9 @@ class Bench {
          work);
   }
   void rows() {
-    clear();
     rows_of<Field>("residues");
     rows_of<double>("doubles");
+    randomise<double>(0);
     RouterSpec spec;
     spec.experts = kExperts;
     spec.top_k = 8;
@@ -215,13 +264,14 @@ class Bench {
   const i64 bytes_;
   const int rounds_;
   std::vector<PairedMemory> memory_;
-  std::vector<Row> table_;
+  double ceiling_ = 0;  ///< bytes per second of the contiguous copy
+  const TableSink& print_;
 };
 
 }  // namespace
 
-std::string accelerator_table(Accelerator& accelerator, i64 bytes, int rounds) {
-  return Bench(accelerator, bytes, rounds).table();
+void accelerator_table(Accelerator& accelerator, i64 bytes, int rounds, const TableSink& print) {
+  Bench(accelerator, bytes, rounds, print).run();
 }
 
 }  // namespace shardtool::kernels
