@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/both.h"
+#include "kernels/device/team.h"
 #include "kernels/field/field.h"
 #include "kernels/product/product.h"
 #include "lib/base/checked.h"
@@ -44,7 +45,7 @@ SHARDTOOL_BOTH inline double distance(Field a, Field b, double) {
   return a == b ? 0 : 1;
 }
 
-/// squares[t] = sum of the squares of the first n numbers of row t, in ascending order.
+/// squares[t] = sum of the squares of the first n numbers of row t, in the order of a team.
 template <class T>
 struct SquareRows {
   RowView<const T> x;
@@ -52,12 +53,19 @@ struct SquareRows {
   double* squares = nullptr;
 
   SHARDTOOL_BOTH i64 count() const { return x.count; }
-  SHARDTOOL_BOTH void operator()(i64 t) const { squares[t] = of_row(x.row(t), n); }
+  SHARDTOOL_BOTH int lanes() const { return lanes_for(n); }
+  template <class Team>
+  SHARDTOOL_BOTH void operator()(i64 t, const Team& team) const {
+    const double sum = of_row(team, x.row(t), n);
+    if (team.is_first()) squares[t] = sum;
+  }
 
-  SHARDTOOL_BOTH static double of_row(const T* row, i64 n) {
-    double sum = 0;
-    for (i64 k = 0; k < n; ++k) sum += static_cast<double>(row[k]) * static_cast<double>(row[k]);
-    return sum;
+  template <class Team>
+  SHARDTOOL_BOTH static double of_row(const Team& team, const T* row, i64 n) {
+    return team.template sum<double>(n, [row](i64 k) {
+      const auto number = static_cast<double>(row[k]);
+      return number * number;
+    });
   }
 };
 
@@ -67,7 +75,7 @@ SHARDTOOL_BOTH inline double root_of_mean(double squares, i64 numbers) {
   return mean > 0 ? std::sqrt(mean) : 1;
 }
 
-/// *root = root_of_mean of the rows' squares, added in ascending order; one item.
+/// *root = root_of_mean of the rows' squares; one item.
 struct RootMeanSquare {
   const double* squares = nullptr;
   i64 rows = 0;
@@ -75,10 +83,12 @@ struct RootMeanSquare {
   double* root = nullptr;
 
   SHARDTOOL_BOTH i64 count() const { return 1; }
-  SHARDTOOL_BOTH void operator()(i64) const {
-    double sum = 0;
-    for (i64 t = 0; t < rows; ++t) sum += squares[t];
-    *root = root_of_mean(sum, numbers);
+  SHARDTOOL_BOTH int lanes() const { return lanes_for(rows); }
+  template <class Team>
+  SHARDTOOL_BOTH void operator()(i64, const Team& team) const {
+    const auto of_row = [of = squares](i64 t) { return of[t]; };
+    const double sum = team.template sum<double>(rows, of_row);
+    if (team.is_first()) *root = root_of_mean(sum, numbers);
   }
 };
 

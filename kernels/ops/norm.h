@@ -30,41 +30,35 @@ SHARDTOOL_BOTH inline Field norm_factor(const NormSpec& /*spec*/, Field squares,
   return surrogate(Surrogate::kNorm, squares);
 }
 
-/// Normalises one row. Null `weight` means factors of 1, null `bias` means 0.
 template <class T>
-SHARDTOOL_BOTH inline void norm_row(const NormSpec& spec, const T* x, const T* weight,
-                                    const T* bias, i64 n, T* y) {
-  T mean = 0;
-  if (spec.kind == NormKind::kLayer) {
-    for (i64 i = 0; i < n; ++i) mean += x[i];
-    mean /= static_cast<T>(n);
-  }
-  T squares = 0;
-  for (i64 i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
-  const T factor = norm_factor(spec, squares, n);
-  for (i64 i = 0; i < n; ++i) {
-    const T stored = weight == nullptr ? T(1) : weight[i];
-    const T scale = spec.one_plus_weight ? T(1) + stored : stored;
-    y[i] = (x[i] - mean) * factor * scale + (bias == nullptr ? T(0) : bias[i]);
-  }
+SHARDTOOL_BOTH inline T mean_of(T sum, i64 n) {
+  return sum / static_cast<T>(n);
+}
+/// Exact.
+SHARDTOOL_BOTH inline Field mean_of(Field sum, i64 n) {
+  return sum * inverse(Field::from_signed(n));
 }
 
-/// Field version: the factor is surrogate(sum of squares), the mean is exact.
-SHARDTOOL_BOTH inline void norm_row(const NormSpec& spec, const Field* x, const Field* weight,
-                                    const Field* bias, i64 n, Field* y) {
-  Field mean;
+/// Normalises one row with a team (device/team.h). Null `weight` means factors of 1, null `bias`
+/// means 0. For residues the factor is surrogate(sum of squares), and the mean is exact.
+template <class Team, class T>
+SHARDTOOL_BOTH inline void norm_row(const Team& team, const NormSpec& spec, const T* x,
+                                    const T* weight, const T* bias, i64 n, T* y) {
+  T mean{};
   if (spec.kind == NormKind::kLayer) {
-    for (i64 i = 0; i < n; ++i) mean += x[i];
-    mean *= inverse(Field::from_signed(n));
+    mean = mean_of(team.template sum<T>(n, [x](i64 k) { return x[k]; }), n);
   }
-  Field squares;
-  for (i64 i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
-  const Field factor = norm_factor(spec, squares, n);
-  for (i64 i = 0; i < n; ++i) {
-    const Field stored = weight == nullptr ? Field{1} : weight[i];
-    const Field scale = spec.one_plus_weight ? Field{1} + stored : stored;
-    y[i] = (x[i] - mean) * factor * scale + (bias == nullptr ? Field{} : bias[i]);
-  }
+  const T squares = team.template sum<T>(n, [x, mean](i64 k) {
+    const T apart = x[k] - mean;
+    return apart * apart;
+  });
+  const T factor = norm_factor(spec, squares, n);
+  const auto normal = [=, plus = spec.one_plus_weight](i64 k) {
+    const T stored = weight == nullptr ? T{1} : weight[k];
+    const T scale = plus ? T{1} + stored : stored;
+    return (x[k] - mean) * factor * scale + (bias == nullptr ? T{} : bias[k]);
+  };
+  team.write(n, normal, y);
 }
 
 }  // namespace shardtool::kernels

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/device/team.h"
 #include "kernels/ops/activated.h"
 #include "kernels/ops/attend.h"
 #include "kernels/ops/convolve.h"
@@ -25,8 +26,10 @@ struct NormRows {
   RowView<T> y;
 
   SHARDTOOL_BOTH i64 count() const { return x.count; }
-  SHARDTOOL_BOTH void operator()(i64 i) const {
-    norm_row(spec, x.row(i), weight, bias, n, y.row(i));
+  SHARDTOOL_BOTH int lanes() const { return lanes_for(n); }
+  template <class Team>
+  SHARDTOOL_BOTH void operator()(i64 i, const Team& team) const {
+    norm_row(team, spec, x.row(i), weight, bias, n, y.row(i));
   }
 };
 

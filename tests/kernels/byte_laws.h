@@ -13,6 +13,7 @@
 #include "kernels/fold/fold.h"
 #include "kernels/strided_copy/strided_copy.h"
 #include "tests/kernels/box.h"
+#include "tests/kernels/lane_machine.h"
 #include "tests/kernels/machine.h"
 #include "tests/kernels/random_numbers.h"
 
@@ -186,25 +187,28 @@ bool encodes_alike(Dtype dtype) {
 template <class Machine, class T>
 void square_law() {
   Machine machine;
-  const i64 rows = *rc::gen::inRange<i64>(0, 9);
-  const i64 n = *rc::gen::inRange<i64>(1, 40);
+  const bool has_many_rows = *rc::gen::arbitrary<bool>();
+  const i64 rows = *rc::gen::inRange<i64>(0, has_many_rows ? 1200 : 9);
+  const i64 n = *rc::gen::inRange<i64>(1, has_many_rows ? 9 : 1200);
   const bool are_zeros = *rc::gen::arbitrary<bool>();
   const auto x = are_zeros ? std::vector<T>(static_cast<size_t>(rows * n))
                            : random_numbers<T>(static_cast<size_t>(rows * n), 1);
-  double sum = 0;
+  std::vector<double> of_rows;
   for (i64 t = 0; t < rows; ++t) {
-    double of_row = 0;
+    std::vector<double> of_row;
     for (i64 k = 0; k < n; ++k) {
       const auto number = static_cast<double>(x[static_cast<size_t>(t * n + k)]);
-      of_row += number * number;
+      of_row.push_back(number * number);
     }
-    sum += of_row;
+    of_rows.push_back(sum_in_lanes(of_row, lanes_for(n)));
   }
+  const double sum = sum_in_lanes(of_rows, lanes_for(rows));
   double* squares = machine.template poisoned<double>(static_cast<size_t>(rows));
   double* root = machine.template poisoned<double>(1);
   machine.run(SquareRows<T>{{machine.put(x), rows, n}, n, squares});
   machine.run(RootMeanSquare{squares, rows, rows * n, root});
   const double expected = sum > 0 ? std::sqrt(sum / static_cast<double>(rows * n)) : 1;
+  RC_ASSERT(machine.get(squares, of_rows.size()) == of_rows);
   RC_ASSERT(machine.get(root, 1).front() == expected);
 }
 

@@ -17,14 +17,15 @@ void norm_law() {
   const NormSpec spec{*rc::gen::element(NormKind::kRms, NormKind::kLayer, NormKind::kL2), 1e-5,
                       *rc::gen::arbitrary<bool>()};
   const i64 rows = *rc::gen::inRange<i64>(0, 9);
-  const i64 n = *rc::gen::inRange<i64>(1, 300);
+  const i64 n = *rc::gen::inRange<i64>(1, 1300);
+  const HostTeam team(lanes_for(n));
   const auto x = random_numbers<T>(static_cast<size_t>(rows * n), 1);
   const auto weight = random_numbers<T>(static_cast<size_t>(n), 2);
   const auto bias = random_numbers<T>(static_cast<size_t>(n), 3);
   const bool has_bias = *rc::gen::arbitrary<bool>();
   std::vector<T> expected(x.size());
   for (i64 t = 0; t < rows; ++t) {
-    norm_row(spec, x.data() + t * n, weight.data(), has_bias ? bias.data() : nullptr, n,
+    norm_row(team, spec, x.data() + t * n, weight.data(), has_bias ? bias.data() : nullptr, n,
              expected.data() + t * n);
   }
   T* y = machine.template poisoned<T>(x.size());

@@ -21,7 +21,9 @@ class MeanSquare {
     if constexpr (!is_field<N>) {
       const i64 width = part.width();
       const i64 rows = width == 0 ? 0 : std::ssize(part.data) / width;
-      for (i64 t = 0; t < rows; ++t) sum_ += kernels::SquareRows<N>::of_row(part.row(t), width);
+      const kernels::HostTeam of_row(kernels::lanes_for(width)), of_rows(kernels::lanes_for(rows));
+      sum_ += of_rows.sum<double>(
+          rows, [&](i64 t) { return kernels::SquareRows<N>::of_row(of_row, part.row(t), width); });
       count_ += std::ssize(part.data);
     }
   }

@@ -65,8 +65,9 @@ class BucketKeys {
     const auto weight = load_vector(at, at.op.weights[kNorm].front(), features);
     const auto bias = load_vector(at, at.op.weights[kNormBias].front(), features);
     const std::vector<N> stored = rows_;
+    const kernels::HostTeam team(kernels::lanes_for(size_));
     for (i64 b = 0; b < count_; ++b) {
-      kernels::norm_row(spec, stored.data() + b * size_, weight.data(), bias.data(), size_,
+      kernels::norm_row(team, spec, stored.data() + b * size_, weight.data(), bias.data(), size_,
                         rows_.data() + b * size_);
     }
   }
