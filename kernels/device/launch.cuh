@@ -1,18 +1,14 @@
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
 
+#include "kernels/device/block.cuh"
 #include "kernels/device/launch.h"
-#include "kernels/device/require.cuh"
 #include "kernels/field/field.h"
 
 /// For .cu files only.
 namespace shardtool::kernels::gpu {
 
-inline constexpr int kThreads = 256;
-inline constexpr int kWarp = kWarpLanes;
 inline constexpr i64 kMostBlocks = i64{1} << 20;  ///< above this, threads process several items
                                                   ///< each
 
@@ -80,8 +76,6 @@ class ThreadLanes {
   }
 
  private:
-  static constexpr unsigned kAllLanes = 0xffffffff;
-
   int count_;
 };
 

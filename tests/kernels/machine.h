@@ -8,7 +8,7 @@
 
 #include "kernels/compare/compare.h"
 #include "kernels/device/launch.h"
-#include "kernels/product/sums.h"
+#include "kernels/product/product.h"
 #include "kernels/strided_copy/unit_copy.h"
 
 namespace shardtool::kernels {
@@ -16,8 +16,8 @@ namespace shardtool::kernels {
 /// Initial bytes of the outputs of works.
 inline constexpr auto kPoison = std::byte{0xa5};
 
-/// Runs works on the host, one thread after another. The laws of machine_laws.h apply to it and to
-/// a GPU.
+/// Runs works on the host, one thread after another, and products as the CPU does. The laws of
+/// machine_test.h apply to it and to a GPU.
 class HostMachine {
  public:
   /// Tolerance in roundings. Add, multiply, divide and square root give the CPU's bits on every
@@ -60,30 +60,18 @@ class HostMachine {
   }
   void multiply_rows(const StoredMatrix& w, NumberMap map, RowView<const Field> x,
                      RowView<Field> y) {
-    if (x.count == 1) return residue_rows<1>(w, map, x, y);
-    residue_rows<4>(w, map, x, y);
+    kernels::multiply_rows(w, map, x, y);
   }
   template <class T>
   void multiply_rows(const StoredMatrix& w, RowView<const T> x, RowView<T> y) {
-    const RealRows<T> rows{w, x};
-    for (i64 r = 0; r < w.rows; ++r) {
-      for (i64 t = 0; t < x.count; ++t) {
-        std::array<T, RealRows<T>::kLanes> sums;
-        for (int l = 0; l < RealRows<T>::kLanes; ++l)
-          sums[static_cast<size_t>(l)] = rows.lane(r, t, l);
-        for (size_t apart = sums.size() / 2; apart > 0; apart /= 2) {
-          for (size_t l = 0; l < apart; ++l) sums[l] += sums[l + apart];
-        }
-        y.row(t)[r] = sums[0];
-      }
-    }
+    kernels::multiply_rows(w, x, y);
   }
   void add_columns(const StoredMatrix& w, NumberMap map, RowView<const Field> x, RowView<Field> y) {
-    run(ResidueColumns{{w, bits(w.dtype) / 8, map}, x, y});
+    kernels::add_columns(w, map, x, y);
   }
   template <class T>
   void add_columns(const StoredMatrix& w, RowView<const T> x, RowView<T> y) {
-    run(RealColumns<T>{w, x, y});
+    kernels::add_columns(w, x, y);
   }
   template <class T>
   void compare(const CompareRows<T>& rows, Disagreement* found) {
@@ -96,20 +84,6 @@ class HostMachine {
   }
 
  private:
-  template <int kTokens>
-  void residue_rows(const StoredMatrix& w, NumberMap map, RowView<const Field> x,
-                    RowView<Field> y) {
-    constexpr int kLanes = 32;
-    const ResidueRows<kTokens> rows{{w, bits(w.dtype) / 8, map}, x};
-    for (i64 r = 0; r < w.rows; ++r) {
-      for (i64 t = 0; t < x.count; t += kTokens) {
-        Field sums[kTokens];
-        for (int lane = 0; lane < kLanes; ++lane) rows.add_lane(r, t, lane, kLanes, sums);
-        for (int j = 0; j < kTokens && t + j < x.count; ++j) y.row(t + j)[r] = sums[j];
-      }
-    }
-  }
-
   std::deque<std::vector<std::byte>> buffers_;
 };
 

@@ -190,32 +190,28 @@ void print_routers(const char* name) {
   }
 }
 
-/// Parts of products, as computed by threads.
+/// The value of a sum of one row of weights.
+template <class Sum, class Decoder>
+void print_product(const char* map, const Decoder& decoder, const std::vector<std::byte>& weights,
+                   const std::vector<typename Sum::Number>& x) {
+  std::vector<typename Sum::Number> sums;
+  Sum sum;
+  for (size_t k = 0; k < x.size(); ++k) {
+    sum.add(decoder.at(weights.data() + k * Decoder::kBytes), Sum::of(x[k]));
+    sums.push_back(sum.value());
+  }
+  print_digest("products", map, digest_of(sums));
+}
 inline void print_products() {
-  constexpr i64 kRows = 7, kColumns = 333, kTokens = 4;
-  const auto bytes = random_bytes(kRows * kColumns * 2, 7);
-  const auto x = random_numbers<Field>(kTokens * kColumns, 8);
-  const StoredMatrix w{Dtype::kBF16, bytes.data(), kRows, kColumns};
-  for (const NumberMap map : {NumberMap::kBits, NumberMap::kValue}) {
-    const ResidueRows<kTokens> rows{{w, 2, map}, {x.data(), kTokens, kColumns}};
-    std::vector<Field> sums(kRows * 32 * kTokens);
-    for (i64 r = 0; r < kRows; ++r) {
-      for (int lane = 0; lane < 32; ++lane) {
-        rows.add_lane(r, 0, lane, 32, &sums[static_cast<size_t>((r * 32 + lane) * kTokens)]);
-      }
-    }
-    print_digest("rows of residues", map == NumberMap::kBits ? "bits" : "values", digest_of(sums));
-  }
-  const auto tame = random_numbers<float>(kRows * kColumns, 9);
-  const auto y = random_numbers<double>(kTokens * kColumns, 10);
-  const RealRows<double> rows{
-      {Dtype::kF32, reinterpret_cast<const std::byte*>(tame.data()), kRows, kColumns},
-      {y.data(), kTokens, kColumns}};
-  std::vector<double> sums;
-  for (i64 i = 0; i < kRows * kTokens * 8; ++i) {
-    sums.push_back(rows.lane(i / 8 / kTokens, i / 8 % kTokens, static_cast<int>(i % 8)));
-  }
-  print_digest("rows of doubles", "lanes", digest_of(sums));
+  const auto bytes = random_bytes(WideSum::kMost * 2, 7);
+  const auto x = random_numbers<Field>(WideSum::kMost, 8);
+  print_product<NarrowSum>("bits", BitWeights<2>{}, bytes, x);
+  print_product<WideSum>("values", ResidueWeights<2>{Dtype::kBF16, NumberMap::kValue}, bytes, x);
+  const auto tame = random_numbers<float>(333, 9);
+  std::vector<std::byte> stored(tame.size() * sizeof(float));
+  std::memcpy(stored.data(), tame.data(), stored.size());
+  print_product<RealSum<double>>("f64", NumberWeights<double, 4>{Dtype::kF32}, stored,
+                                 random_numbers<double>(tame.size(), 10));
 }
 
 inline void print_digests() {

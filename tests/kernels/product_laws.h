@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/product/product.h"
+#include "kernels/product/sums.h"
 #include "tests/kernels/byte_laws.h"
 #include "tests/kernels/machine.h"
 #include "tests/kernels/random_numbers.h"
@@ -106,7 +107,7 @@ void real_columns_law() {
 }
 
 /// A bf16 times p - 1 = -1, with so many terms that sums overflow unless they are folded in time.
-/// 32 threads share a row; a column has one thread.
+/// A row has as many threads as kLongRowThreads, a column as kLongColumnThreads.
 struct LongCase {
   NumberMap map;
   std::uint16_t weight;
@@ -117,6 +118,8 @@ struct LongCase {
     return std::vector<std::uint16_t>(static_cast<size_t>(n), weight);
   }
 };
+inline constexpr i64 kLongRowThreads = 8;
+inline constexpr i64 kLongColumnThreads = 16;
 inline constexpr LongCase kLongCases[] = {
     {NumberMap::kBits, 0xffff, -0xffff, 2 * NarrowSum::kMost + 200},
     {NumberMap::kValue, 0xbf80, 1, 200},
@@ -125,7 +128,7 @@ inline constexpr LongCase kLongCases[] = {
 template <class Machine>
 bool long_rows_agree(const LongCase& c) {
   Machine machine;
-  const i64 n = 32 * c.terms;
+  const i64 n = kLongRowThreads * c.terms;
   const auto* w = reinterpret_cast<const std::byte*>(machine.put(c.weights(n)));
   const std::vector<Field> x(static_cast<size_t>(n), Field{kFieldPrime - 1});
   Field* y = machine.template poisoned<Field>(1);
@@ -137,12 +140,13 @@ bool long_rows_agree(const LongCase& c) {
 template <class Machine>
 bool long_columns_agree(const LongCase& c) {
   Machine machine;
-  const auto* w = reinterpret_cast<const std::byte*>(machine.put(c.weights(c.terms)));
-  const std::vector<Field> x(static_cast<size_t>(c.terms), Field{kFieldPrime - 1});
+  const i64 n = kLongColumnThreads * c.terms;
+  const auto* w = reinterpret_cast<const std::byte*>(machine.put(c.weights(n)));
+  const std::vector<Field> x(static_cast<size_t>(n), Field{kFieldPrime - 1});
   Field* y = machine.put(std::vector<Field>(1));
-  machine.add_columns({Dtype::kBF16, w, c.terms, 1}, c.map,
-                      RowView<const Field>{machine.put(x), 1, c.terms}, RowView<Field>{y, 1, 1});
-  return machine.get(y, 1).front() == Field::from_signed(c.negated * c.terms);
+  machine.add_columns({Dtype::kBF16, w, n, 1}, c.map, RowView<const Field>{machine.put(x), 1, n},
+                      RowView<Field>{y, 1, 1});
+  return machine.get(y, 1).front() == Field::from_signed(c.negated * n);
 }
 
 }  // namespace shardtool::kernels

@@ -1,3 +1,4 @@
+#include "tests/kernels/block_machine.h"
 #include "tests/kernels/machine_test.h"
 
 namespace shardtool::kernels {
@@ -7,8 +8,8 @@ TEST_CASE("works on the host move and decode bytes as the loops of the CPU do") 
   check_bytes<HostMachine>();
 }
 
-TEST_CASE("the parts of products that threads share add up to the CPU's products, bit for bit") {
-  check_products<HostMachine>();
+TEST_CASE("the threads of a block, in any order, give the CPU's products, bit for bit") {
+  check_products<BlockMachine>();
 }
 
 TEST_CASE("works over many rows give what the op's body gives row by row") {
