@@ -24,7 +24,7 @@
 #endif
 
 /// Kernels whose threads work together. For .cu files, and for tests, which include
-/// tests/kernels/block_on_host.h before: it declares what CUDA declares here, and launch().
+/// tests/support/block_on_host.h before: it declares what CUDA declares here, and launch().
 namespace shardtool::kernels::SHARDTOOL_GPU {
 
 inline constexpr int kThreads = 256;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tests/kernels/block_on_host.h"
+#include "tests/support/block_on_host.h"
 #include "tests/kernels/machine.h"
 
 // After the names of CUDA that it needs.
