@@ -24,7 +24,7 @@
 #endif
 
 /// Kernels whose threads work together. For .cu files, and for tests, which include
-/// tests/support/block_on_host.h before: it declares what CUDA declares here, and launch().
+/// tests/kernels/threads/block_on_host.h before: it declares what CUDA declares here, and launch().
 namespace shardtool::kernels::SHARDTOOL_GPU {
 
 inline constexpr int kThreads = 256;

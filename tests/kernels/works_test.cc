@@ -1,5 +1,5 @@
-#include "tests/kernels/block_machine.h"
 #include "tests/kernels/machine_test.h"
+#include "tests/kernels/threads/block_machine.h"
 
 namespace shardtool::kernels {
 namespace {

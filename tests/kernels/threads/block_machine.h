@@ -1,7 +1,7 @@
 #pragma once
 
-#include "tests/support/block_on_host.h"
 #include "tests/kernels/machine.h"
+#include "tests/kernels/threads/block_on_host.h"
 
 // After the names of CUDA that it needs.
 #include "kernels/product/product_launch.cuh"
