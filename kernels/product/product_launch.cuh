@@ -85,8 +85,7 @@ void residue_products(const StoredMatrix& w, NumberMap map, RowView<const Field>
   }
 }
 
-/// Rows of x per thread: fewer where x has fewer.
-inline constexpr int kFewTokens = 2;
+/// Rows of x per thread. `validate` has 3 in the field, and 8.
 inline constexpr int kTokensOfResidues = 4;
 inline constexpr int kTokensOfReals = 8;
 
@@ -95,12 +94,8 @@ void multiply_rows_in_blocks(const StoredMatrix& w, NumberMap map, RowView<const
                              Stream stream) {
   if (w.rows == 0 || x.count == 0) return;
   if constexpr (std::is_same_v<T, Field>) {
-    if (x.count <= kFewTokens) return residue_products<Rows, kFewTokens>(w, map, x, y, stream);
     residue_products<Rows, kTokensOfResidues>(w, map, x, y, stream);
   } else {
-    if (x.count <= kFewTokens) {
-      return with_number_weights<T>(w, Rows<RealSum<T>, kFewTokens>{w, x, y, stream});
-    }
     with_number_weights<T>(w, Rows<RealSum<T>, kTokensOfReals>{w, x, y, stream});
   }
 }

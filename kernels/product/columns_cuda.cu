@@ -9,18 +9,6 @@ constexpr auto kNoMap = NumberMap::kBits;
 
 }  // namespace
 
-void multiply_rows(const StoredMatrix& w, NumberMap map, RowView<const Field> x, RowView<Field> y,
-                   Stream stream) {
-  multiply_rows_in_blocks(w, map, x, y, stream);
-}
-void multiply_rows(const StoredMatrix& w, RowView<const double> x, RowView<double> y,
-                   Stream stream) {
-  multiply_rows_in_blocks(w, kNoMap, x, y, stream);
-}
-void multiply_rows(const StoredMatrix& w, RowView<const float> x, RowView<float> y, Stream stream) {
-  multiply_rows_in_blocks(w, kNoMap, x, y, stream);
-}
-
 void add_columns(const StoredMatrix& w, NumberMap map, RowView<const Field> x, RowView<Field> y,
                  Stream stream) {
   add_columns_in_blocks(w, map, x, y, stream);
