@@ -262,13 +262,17 @@ kernels::FloatCensus Validation::multiply_rows(const MatrixProduct& product, boo
   i64 tiers = 0;
   each_tier([&](const auto&) { ++tiers; });
   std::vector<kernels::FloatCensus> found(static_cast<size_t>(parts));
-  const bool is_held = is_new && (equality_ || recorded_);
-  crew_.run(tiers * parts + (is_held ? 1 : 0), [&](i64 i) {
-    if (i == tiers * parts) {
-      if (equality_) equality_->add(of_shards, product, rows.begin, rows.end, bytes);
-      if (recorded_) recorded_->add(of_shards, product, rows.begin, rows.end, bytes);
-      return;
+  const i64 equalities = is_new && equality_ ? 1 : 0;
+  const i64 digests = equalities + (is_new && recorded_ ? 1 : 0);
+  crew_.run(digests + tiers * parts, [&](i64 job) {
+    // Digests of a whole chunk take longest, so they begin first.
+    if (job < equalities) {
+      return equality_->add(of_shards, product, rows.begin, rows.end, bytes);
     }
+    if (job < digests) {
+      return recorded_->add(of_shards, product, rows.begin, rows.end, bytes);
+    }
+    const i64 i = job - digests;
     const i64 part = i % parts;
     if (i < parts) {
       const i64 first = rows.size() * part / parts * product.row_bytes();
