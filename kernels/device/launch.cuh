@@ -79,9 +79,12 @@ class ThreadLanes {
   int count_;
 };
 
+/// Blocks of teams that a multiprocessor has room for: its registers hide the time of reads.
+inline constexpr int kBlocksAtOnce = 2;
+
 /// A block has one team, or one per warp.
 template <class Work>
-__global__ void __launch_bounds__(kThreads) teams_of(const Work work) {
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce) teams_of(const Work work) {
   const int lanes = work.lanes();
   const int teams = kThreads / lanes;
   const LaneTeam team{ThreadLanes(lanes)};

@@ -12,10 +12,16 @@
 ///     write(n, f, y)           y[k] = f(k) for every k below n; f may read y[k]
 ///     sum<T>(n, f)             the sum of f(k), for every lane
 ///     largest<T>(n, f, least)  the largest of f(k) and `least`, for every lane; no NaN
+///     multiply_rows(m, row_of, n, x, store)
+///                              store(p, the sum of x[k] * row_of(p)[k] over k below n) for every p
+///                              below m, by one lane, always the same; for teams of 32 lanes
+///     add_rows(m, weights, row_of, n, y)
+///                              y[i] = sum of weights[p] * row_of(p)[i] over p below m, in
+///                              ascending order, for every i below n
 ///     is_first()               true for one lane
 ///     sync()                   what lanes wrote before it, all lanes read after it
 ///
-/// All lanes call the same functions in the same order.
+/// All lanes call the same functions in the same order. f is called once for every k.
 ///
 /// The order of a sum of floats is part of every op's definition, and the same on all machines:
 /// each lane adds its numbers to 0 in ascending order; within each 32 lanes, lane l adds lane l +
@@ -47,12 +53,22 @@ class HostTeam {
   template <class T, class Function>
   SHARDTOOL_BOTH T sum(i64 n, const Function& f) const {
     if constexpr (std::is_floating_point_v<T>) {
+      // Lanes without a number would add 0, which changes no sum.
+      if (n <= kFewLanes) return sum_of_lanes<T, kFewLanes>(n, f);
       return lanes_ == kWarpLanes ? sum_of_lanes<T, kWarpLanes>(n, f)
                                   : sum_of_lanes<T, kMostLanes>(n, f);
     } else {
       T sum{};  // exact, so it has no order
       for (i64 k = 0; k < n; ++k) sum += f(k);
       return sum;
+    }
+  }
+  template <class T, class RowOf, class Store>
+  SHARDTOOL_BOTH void multiply_rows(i64 m, const RowOf& row_of, i64 n, const T* x,
+                                    const Store& store) const {
+    for (i64 p = 0; p < m; ++p) {
+      const T* const row = row_of(p);
+      store(p, sum<T>(n, [x, row](i64 k) { return x[k] * row[k]; }));
     }
   }
   template <class T, class Function>
@@ -63,10 +79,30 @@ class HostTeam {
     }
     return least;
   }
+  template <class T, class RowOf>
+  SHARDTOOL_BOTH void add_rows(i64 m, const T* weights, const RowOf& row_of, i64 n, T* y) const {
+    i64 first = 0;
+    for (; first + kWarpLanes <= n; first += kWarpLanes) {
+      T own[kWarpLanes]{};
+      for (i64 p = 0; p < m; ++p) {
+        const T weight = weights[p];
+        const T* const x = row_of(p) + first;
+        for (int l = 0; l < kWarpLanes; ++l) own[l] += weight * x[l];
+      }
+      for (int l = 0; l < kWarpLanes; ++l) y[first + l] = own[l];
+    }
+    for (; first < n; ++first) {
+      T own{};
+      for (i64 p = 0; p < m; ++p) own += weights[p] * row_of(p)[first];
+      y[first] = own;
+    }
+  }
   SHARDTOOL_BOTH bool is_first() const { return true; }
   SHARDTOOL_BOTH void sync() const {}
 
  private:
+  static constexpr int kFewLanes = 8;
+
   template <class T, int kLanes, class Function>
   SHARDTOOL_BOTH static T sum_of_lanes(i64 n, const Function& f) {
     T own[kLanes]{};
@@ -75,11 +111,12 @@ class HostTeam {
       for (int l = 0; l < kLanes; ++l) own[l] += f(k + l);
     }
     for (int l = 0; k + l < n; ++l) own[l] += f(k + l);
-    for (int first = 0; first < kLanes; first += kWarpLanes) {
-      add_halves<kWarpLanes>(own + first);
-      own[first / kWarpLanes] = own[first];
+    constexpr int kInWarp = kLanes < kWarpLanes ? kLanes : kWarpLanes;
+    for (int first = 0; first < kLanes; first += kInWarp) {
+      add_halves<kInWarp>(own + first);
+      own[first / kInWarp] = own[first];
     }
-    add_halves<kLanes / kWarpLanes>(own);
+    add_halves<kLanes / kInWarp>(own);
     return own[0];
   }
   template <int kCount, class T>
@@ -134,6 +171,25 @@ class LaneTeam {
     for (; k < n; k += count) own += f(k);
     return joined(own, [](T a, T b) { return a + b; });
   }
+  /// A warp has kRows sums at once: with every lane that is added, a lane gives half of its sums
+  /// away, so that few numbers move and each sum has its order.
+  template <class T, class RowOf, class Store>
+  SHARDTOOL_BOTH void multiply_rows(i64 m, const RowOf& row_of, i64 n, const T* x,
+                                    const Store& store) const {
+    constexpr int kRows = 8;
+    constexpr int kLanesPerRow = kWarpLanes / kRows;
+    for (i64 p = 0; p < m; p += kRows) {
+      T own[kRows]{};
+      const T* rows[kRows];
+      for (int r = 0; r < kRows; ++r) rows[r] = row_of(p + r < m ? p + r : m - 1);
+      for_each(n, [&](i64 k) {
+        for (int r = 0; r < kRows; ++r) own[r] += x[k] * rows[r][k];
+      });
+      halve<kWarpLanes / 2, kRows / 2>(own);
+      const i64 mine = p + lanes_.lane() / kLanesPerRow;
+      if (lanes_.lane() % kLanesPerRow == 0 && mine < m) store(mine, own[0]);
+    }
+  }
   template <class T, class Function>
   SHARDTOOL_BOTH T largest(i64 n, const Function& f, T least) const {
     for_each(n, [&](i64 k) {
@@ -142,12 +198,40 @@ class LaneTeam {
     });
     return joined(least, [](T a, T b) { return b > a ? b : a; });
   }
+  template <class T, class RowOf>
+  SHARDTOOL_BOTH void add_rows(i64 m, const T* weights, const RowOf& row_of, i64 n, T* y) const {
+    for_each(n, [&](i64 i) {
+      T own{};
+      i64 p = 0;
+      for (; p + kAtOnce <= m; p += kAtOnce) {
+        T made[kAtOnce];
+        for (int a = 0; a < kAtOnce; ++a) made[a] = weights[p + a] * row_of(p + a)[i];
+        for (int a = 0; a < kAtOnce; ++a) own += made[a];
+      }
+      for (; p < m; ++p) own += weights[p] * row_of(p)[i];
+      y[i] = own;
+    });
+  }
   SHARDTOOL_BOTH bool is_first() const { return lanes_.lane() == 0; }
   SHARDTOOL_BOTH void sync() const { lanes_.sync(); }
 
  private:
   static constexpr int kAtOnce = 4;
   static constexpr int kMostWarps = kMostLanes / kWarpLanes;
+
+  template <int kApart, int kHalf, class T>
+  SHARDTOOL_BOTH void halve(T* own) const {
+    if constexpr (kApart > 0) {
+      const bool is_upper = (lanes_.lane() & kApart) != 0;
+      if constexpr (kHalf == 0) own[0] += lanes_.other(own[0], kApart);
+      for (int s = 0; s < kHalf; ++s) {
+        const T given = is_upper ? own[s] : own[s + kHalf];
+        const T kept = is_upper ? own[s + kHalf] : own[s];
+        own[s] = kept + lanes_.other(given, kApart);
+      }
+      halve<kApart / 2, kHalf / 2>(own);
+    }
+  }
 
   /// join(a, b) equals join(b, a), so all lanes come to the same result.
   template <class T, class Join>

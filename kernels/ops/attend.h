@@ -84,37 +84,43 @@ SHARDTOOL_BOTH inline Field bias_at(Field slope, i64 position) {
   return slope * Field::from_signed(position);
 }
 
-/// Softmax in place over the n scaled scores whose gate is not 0; the others become 0.
 template <class T>
-SHARDTOOL_BOTH inline void weigh(const ScoreSpec<T>& spec, T* scores, i64 n) {
+SHARDTOOL_BOTH inline T capped(T softcap, T score) {
+  return softcap == T(0) ? score : softcap * std::tanh(score / softcap);
+}
+SHARDTOOL_BOTH inline Field capped(Field softcap, Field score) {
+  return softcap.v == 0 ? score : surrogate(Surrogate::kSoftcap, score + softcap);
+}
+
+/// Softmax in place over the n scores whose gate is not 0; the others become 0. All lanes have
+/// written their scores before.
+template <class Team, class T>
+SHARDTOOL_BOTH inline void weigh(const Team& team, const ScoreSpec<T>& spec, T* scores, i64 n) {
   const auto counts = [&spec, n](i64 i) {
     const T* const gate = spec.gate(i, n);
     return gate == nullptr || *gate != T(0);
   };
-  T most = spec.sink == nullptr ? -kInfinity<T> : *spec.sink;
-  for (i64 i = 0; i < n; ++i) {
-    if (spec.softcap != T(0)) scores[i] = spec.softcap * std::tanh(scores[i] / spec.softcap);
-    if (counts(i) && scores[i] > most) most = scores[i];
-  }
-  T sum = spec.sink == nullptr ? T(0) : std::exp(*spec.sink - most);
-  for (i64 i = 0; i < n; ++i) {
-    scores[i] = counts(i) ? std::exp(scores[i] - most) : T(0);
-    sum += scores[i];
-  }
-  for (i64 i = 0; i < n; ++i) scores[i] /= sum;
+  const T most = team.template largest<T>(
+      n, [=](i64 i) { return counts(i) ? scores[i] : -kInfinity<T>; },
+      spec.sink == nullptr ? -kInfinity<T> : *spec.sink);
+  T sum = team.template sum<T>(
+      n, [=](i64 i) { return scores[i] = counts(i) ? std::exp(scores[i] - most) : T(0); });
+  if (spec.sink != nullptr) sum += std::exp(*spec.sink - most);
+  team.for_each(n, [=](i64 i) { scores[i] /= sum; });
 }
 
 /// Field version: e = phi(score) * gate, weight = e * phi(sum of all e).
-SHARDTOOL_BOTH inline void weigh(const ScoreSpec<Field>& spec, Field* scores, i64 n) {
-  Field sum = spec.sink == nullptr ? Field{} : surrogate(Surrogate::kSink, *spec.sink);
-  for (i64 i = 0; i < n; ++i) {
-    if (spec.softcap.v != 0) scores[i] = surrogate(Surrogate::kSoftcap, scores[i] + spec.softcap);
-    scores[i] = surrogate(Surrogate::kScore, scores[i]);
-    if (const Field* const gate = spec.gate(i, n)) scores[i] *= *gate;
-    sum += scores[i];
-  }
+template <class Team>
+SHARDTOOL_BOTH inline void weigh(const Team& team, const ScoreSpec<Field>& spec, Field* scores,
+                                 i64 n) {
+  Field sum = team.template sum<Field>(n, [&spec, scores, n](i64 i) {
+    const Field* const gate = spec.gate(i, n);
+    const Field weight = surrogate(Surrogate::kScore, scores[i]);
+    return scores[i] = gate == nullptr ? weight : weight * *gate;
+  });
+  if (spec.sink != nullptr) sum += surrogate(Surrogate::kSink, *spec.sink);
   const Field factor = surrogate(Surrogate::kNormaliser, sum);
-  for (i64 i = 0; i < n; ++i) scores[i] *= factor;
+  team.for_each(n, [=](i64 i) { scores[i] *= factor; });
 }
 
 /// Keys or values of one head: row i begins at data + i * stride.
@@ -131,40 +137,42 @@ struct EntryRows {
   HeadRows<T> keys, values;
 };
 
-/// Attention of one query over positions [begin, end) and the entries: y = sum of weight * value.
-/// `scores` has room for all scores.
+/// Score of a position whose key's product with the query is this.
 template <class T>
-SHARDTOOL_BOTH inline void attend(const ScoreSpec<T>& spec, const T* query, HeadRows<T> keys,
-                                  HeadRows<T> values, i64 begin, i64 end, T* scores, T* y,
-                                  EntryRows<T> entries = {}) {
-  for (i64 p = begin; p < end; ++p) {
-    T score{};
-    for (i64 i = 0; i < keys.size; ++i) score += query[i] * keys.data[p * keys.stride + i];
-    score *= spec.scale;
-    if (spec.slope != T{}) score += bias_at(spec.slope, p);
-    if (spec.biases != nullptr) score += spec.biases[spec.bucket_of[p]];
-    if (spec.key_biases != nullptr) {
-      score += spec.key_biases[p * spec.key_biases_stride + spec.bucket_of[p]];
-    }
-    scores[p - begin] = score;
+SHARDTOOL_BOTH inline T score_at(const ScoreSpec<T>& spec, T product, i64 p) {
+  T score = product * spec.scale;
+  if (spec.slope != T{}) score += bias_at(spec.slope, p);
+  if (spec.biases != nullptr) score += spec.biases[spec.bucket_of[p]];
+  if (spec.key_biases != nullptr) {
+    score += spec.key_biases[p * spec.key_biases_stride + spec.bucket_of[p]];
   }
+  return capped(spec.softcap, score);
+}
+
+/// Attention of one query over positions [begin, end) and the entries, with a team
+/// (device/team.h): y = sum of weight * value. `scores` has room for all scores.
+template <class Team, class T>
+SHARDTOOL_BOTH inline void attend(const Team& team, const ScoreSpec<T>& spec, const T* query,
+                                  HeadRows<T> keys, HeadRows<T> values, i64 begin, i64 end,
+                                  T* scores, T* y, EntryRows<T> entries = {}) {
   const i64 own = end - begin;
-  for (i64 e = 0; e < spec.entries; ++e) {
-    T score{};
-    for (i64 i = 0; i < entries.keys.size; ++i) {
-      score += query[i] * entries.keys.data[e * entries.keys.stride + i];
-    }
-    scores[own + e] = score * spec.scale;
-  }
-  weigh(spec, scores, own + spec.entries);
-  for (i64 i = 0; i < values.size; ++i) {
-    T sum{};
-    for (i64 p = begin; p < end; ++p) sum += scores[p - begin] * values.data[p * values.stride + i];
-    for (i64 e = 0; e < spec.entries; ++e) {
-      sum += scores[own + e] * entries.values.data[e * entries.values.stride + i];
-    }
-    y[i] = sum;
-  }
+  team.multiply_rows(
+      own, [=](i64 i) { return keys.data + (begin + i) * keys.stride; }, keys.size, query,
+      [=, &spec](i64 i, T product) { scores[i] = score_at(spec, product, begin + i); });
+  team.multiply_rows(
+      spec.entries, [=](i64 e) { return entries.keys.data + e * entries.keys.stride; },
+      entries.keys.size, query,
+      [=, &spec](i64 e, T product) {
+        scores[own + e] = capped(spec.softcap, product * spec.scale);
+      });
+  team.sync();
+  weigh(team, spec, scores, own + spec.entries);
+  team.sync();
+  const auto value_of = [=](i64 i) {
+    return i < own ? values.data + (begin + i) * values.stride
+                   : entries.values.data + (i - own) * entries.values.stride;
+  };
+  team.add_rows(own + spec.entries, scores, value_of, values.size, y);
 }
 
 }  // namespace shardtool::kernels

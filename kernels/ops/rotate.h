@@ -14,18 +14,18 @@ enum class RotaryPairs { kHalf, kInterleaved, kDeinterleavedHalf };
 ///     (a, b) -> (a cos - b sin, b cos + a sin)
 ///
 /// y must not alias x. T is a float or a residue; for residues cos and sin are arbitrary numbers.
-template <class T>
-SHARDTOOL_BOTH inline void rotate(RotaryPairs style, const T* x, i64 head, const T* cos,
-                                  const T* sin, i64 pairs, T* y) {
-  for (i64 i = 0; i < pairs; ++i) {
-    const bool adjacent = style != RotaryPairs::kHalf;
+template <class Team, class T>
+SHARDTOOL_BOTH inline void rotate(const Team& team, RotaryPairs style, const T* x, i64 head,
+                                  const T* cos, const T* sin, i64 pairs, T* y) {
+  const bool adjacent = style != RotaryPairs::kHalf;
+  const bool stays = style == RotaryPairs::kInterleaved;
+  team.for_each(pairs, [=](i64 i) {
     const T a = adjacent ? x[2 * i] : x[i];
     const T b = adjacent ? x[2 * i + 1] : x[i + pairs];
-    const bool stays = style == RotaryPairs::kInterleaved;
     y[stays ? 2 * i : i] = a * cos[i] - b * sin[i];
     y[stays ? 2 * i + 1 : i + pairs] = b * cos[i] + a * sin[i];
-  }
-  for (i64 i = 2 * pairs; i < head; ++i) y[i] = x[i];
+  });
+  team.for_each(head - 2 * pairs, [=](i64 i) { y[2 * pairs + i] = x[2 * pairs + i]; });
 }
 
 }  // namespace shardtool::kernels

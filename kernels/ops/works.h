@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kernels/device/divide.h"
 #include "kernels/device/team.h"
 #include "kernels/ops/activated.h"
 #include "kernels/ops/attend.h"
@@ -15,21 +16,27 @@
 /// so sums have the CPU's order. T is Field, double or float.
 namespace shardtool::kernels {
 
-/// One item per row. `weight` and `bias` may be null.
+/// One item per head of a row; a row without heads is one. `weight` and `bias` have n numbers per
+/// head, or n for all heads with a stride of 0, and may be null.
 template <class T>
 struct NormRows {
   NormSpec spec;
   RowView<const T> x;
-  i64 n = 0;  ///< numbers per row
+  i64 n = 0;  ///< numbers per head
   const T* weight = nullptr;
   const T* bias = nullptr;
   RowView<T> y;
+  i64 heads = 1;
+  i64 weight_stride = 0;
+  i64 bias_stride = 0;
 
-  SHARDTOOL_BOTH i64 count() const { return x.count; }
+  SHARDTOOL_BOTH i64 count() const { return x.count * heads; }
   SHARDTOOL_BOTH int lanes() const { return lanes_for(n); }
   template <class Team>
   SHARDTOOL_BOTH void operator()(i64 i, const Team& team) const {
-    norm_row(team, spec, x.row(i), weight, bias, n, y.row(i));
+    const auto [t, h] = divided(i, heads);
+    norm_row(team, spec, x.row(t) + h * n, weight == nullptr ? nullptr : weight + h * weight_stride,
+             bias == nullptr ? nullptr : bias + h * bias_stride, n, y.row(t) + h * n);
   }
 };
 
@@ -49,11 +56,14 @@ struct RotateHeads {
   RowView<T> y;
 
   SHARDTOOL_BOTH i64 count() const { return x.count * heads; }
-  SHARDTOOL_BOTH void operator()(i64 i) const {
-    const i64 t = i / heads;
-    const i64 at = i % heads * head + begin;
-    const i64 angles = t % length * pairs;
-    rotate(style, x.row(t) + at, head - begin, cos + angles, sin + angles, pairs, y.row(t) + at);
+  SHARDTOOL_BOTH int lanes() const { return kWarpLanes; }
+  template <class Team>
+  SHARDTOOL_BOTH void operator()(i64 i, const Team& team) const {
+    const auto [t, h] = divided(i, heads);
+    const i64 at = h * head + begin;
+    const i64 angles = divided(t, length).rest * pairs;
+    rotate(team, style, x.row(t) + at, head - begin, cos + angles, sin + angles, pairs,
+           y.row(t) + at);
   }
 };
 
@@ -101,10 +111,11 @@ struct AttendHeads {
   }
 
   SHARDTOOL_BOTH i64 count() const { return queries.count * heads; }
-  SHARDTOOL_BOTH void operator()(i64 i) const {
-    const i64 row = i / heads;
-    const i64 h = i % heads;
-    const i64 t = row % length;
+  SHARDTOOL_BOTH int lanes() const { return kWarpLanes; }
+  template <class Team>
+  SHARDTOOL_BOTH void operator()(i64 i, const Team& team) const {
+    const auto [row, h] = divided(i, heads);
+    const i64 t = divided(row, length).rest;
     const i64 first = row - t;
     const i64 begin = window == 0 ? 0 : chunked ? t / window * window : first_of_window(t);
     ScoreSpec<T> spec{scale,
@@ -125,7 +136,7 @@ struct AttendHeads {
       entries = {of_entries(entry_keys, first, entry_key_of[h], key_size),
                  of_entries(entry_values, first, entry_value_of[h], value_size)};
     }
-    attend(spec, queries.row(row) + h * key_size,
+    attend(team, spec, queries.row(row) + h * key_size,
            HeadRows<T>{keys.row(first) + key_of[h] * key_size, keys.stride, key_size},
            HeadRows<T>{values.row(first) + value_of[h] * value_size, values.stride, value_size},
            begin, causal ? t + 1 : end_of_window(t, begin), scores + i * scores_stride,
@@ -161,15 +172,17 @@ struct IndexRows {
   i64 every = 1;
 
   SHARDTOOL_BOTH i64 count() const { return queries.count; }
-  SHARDTOOL_BOTH void operator()(i64 row) const {
-    const i64 t = row % length;
+  SHARDTOOL_BOTH int lanes() const { return kWarpLanes; }
+  template <class Team>
+  SHARDTOOL_BOTH void operator()(i64 row, const Team& team) const {
+    const i64 t = divided(row, length).rest;
     const i64 seen = (causal ? t + 1 : length) / every;
     T* const of_row = gates + row * length;
-    for (i64 p = 0; p < seen; ++p) {
-      of_row[p] = index_score(queries.row(row), weights.row(row),
-                              keys.row(row - t + (p + 1) * every - 1), heads, dim);
-    }
-    if (top_k > 0) gate_positions(of_row, seen, top_k);
+    const T* const first = keys.row(row - t + every - 1);
+    const auto key_of = [=, step = every * keys.stride](i64 p) { return first + p * step; };
+    index_scores(team, queries.row(row), weights.row(row), heads, dim, seen, key_of, of_row);
+    team.sync();
+    if (top_k > 0) gate_together(team, of_row, seen, top_k);
   }
 };
 
@@ -188,9 +201,8 @@ struct ConvolveRows {
 
   SHARDTOOL_BOTH i64 count() const { return x.count * n; }
   SHARDTOOL_BOTH void operator()(i64 i) const {
-    const i64 row = i / n;
-    const i64 f = i % n;
-    const i64 t = row % length;
+    const auto [row, f] = divided(i, n);
+    const i64 t = divided(row, length).rest;
     const T sum = convolved(x.row(row - t) + f, x.stride, t, weight + f * taps, taps,
                             past == nullptr ? nullptr : past + f * (taps - 1));
     y.row(row)[f] = bias == nullptr ? sum : sum + bias[f];
@@ -277,8 +289,9 @@ struct AddToRows {
 
   SHARDTOOL_BOTH i64 count() const { return y.count * n; }
   SHARDTOOL_BOTH void operator()(i64 i) const {
-    T& number = y.row(i / n)[i % n];
-    number = number + summand[i % n];
+    const auto [t, k] = divided(i, n);
+    T& number = y.row(t)[k];
+    number = number + summand[k];
   }
 };
 
@@ -292,7 +305,8 @@ struct ScaleRows {
 
   SHARDTOOL_BOTH i64 count() const { return x.count * n; }
   SHARDTOOL_BOTH void operator()(i64 i) const {
-    y.row(i / n)[i % n] = x.row(i / n)[i % n] * factor[i % n];
+    const auto [t, k] = divided(i, n);
+    y.row(t)[k] = x.row(t)[k] * factor[k];
   }
 };
 

@@ -17,24 +17,32 @@ void norm_law() {
   const NormSpec spec{*rc::gen::element(NormKind::kRms, NormKind::kLayer, NormKind::kL2), 1e-5,
                       *rc::gen::arbitrary<bool>()};
   const i64 rows = *rc::gen::inRange<i64>(0, 9);
-  const i64 n = *rc::gen::inRange<i64>(1, 1300);
+  const bool has_heads = *rc::gen::arbitrary<bool>();
+  const i64 heads = has_heads ? *rc::gen::inRange<i64>(1, 9) : 1;
+  const i64 n = *rc::gen::inRange<i64>(1, has_heads ? 150 : 1300);
+  const i64 width = heads * n;
   const HostTeam team(lanes_for(n));
-  const auto x = random_numbers<T>(static_cast<size_t>(rows * n), 1);
-  const auto weight = random_numbers<T>(static_cast<size_t>(n), 2);
-  const auto bias = random_numbers<T>(static_cast<size_t>(n), 3);
+  const auto x = random_numbers<T>(static_cast<size_t>(rows * width), 1);
+  const auto weight = random_numbers<T>(static_cast<size_t>(width), 2);
+  const auto bias = random_numbers<T>(static_cast<size_t>(width), 3);
   const bool has_bias = *rc::gen::arbitrary<bool>();
+  const i64 weight_stride = *rc::gen::element<i64>(0, n), bias_stride = n - weight_stride;
   std::vector<T> expected(x.size());
-  for (i64 t = 0; t < rows; ++t) {
-    norm_row(team, spec, x.data() + t * n, weight.data(), has_bias ? bias.data() : nullptr, n,
-             expected.data() + t * n);
+  for (i64 i = 0; i < rows * heads; ++i) {
+    const i64 h = i % heads;
+    norm_row(team, spec, x.data() + i * n, weight.data() + h * weight_stride,
+             has_bias ? bias.data() + h * bias_stride : nullptr, n, expected.data() + i * n);
   }
   T* y = machine.template poisoned<T>(x.size());
   machine.run(NormRows<T>{spec,
-                          {machine.put(x), rows, n},
+                          {machine.put(x), rows, width},
                           n,
                           machine.put(weight),
                           has_bias ? machine.put(bias) : nullptr,
-                          {y, rows, n}});
+                          {y, rows, width},
+                          heads,
+                          weight_stride,
+                          bias_stride});
   RC_ASSERT(same_numbers(machine.get(y, x.size()), expected));
 }
 
@@ -44,7 +52,7 @@ void rotate_law() {
   const auto style = *rc::gen::element(RotaryPairs::kHalf, RotaryPairs::kInterleaved,
                                        RotaryPairs::kDeinterleavedHalf);
   const i64 heads = *rc::gen::inRange<i64>(1, 5);
-  const i64 head = *rc::gen::inRange<i64>(1, 40);
+  const i64 head = *rc::gen::inRange<i64>(1, 150);
   const i64 pairs = *rc::gen::inRange<i64>(0, head / 2 + 1);
   const i64 begin = *rc::gen::inRange<i64>(0, head - 2 * pairs + 1);
   const i64 length = *rc::gen::inRange<i64>(1, 5);
@@ -57,8 +65,9 @@ void rotate_law() {
   for (i64 t = 0; t < rows; ++t) {
     for (i64 h = 0; h < heads; ++h) {
       const i64 at = (t * heads + h) * head + begin;
-      rotate(style, x.data() + at, head - begin, cos.data() + t % length * pairs,
-             sin.data() + t % length * pairs, pairs, expected.data() + at);
+      rotate(HostTeam(kWarpLanes), style, x.data() + at, head - begin,
+             cos.data() + t % length * pairs, sin.data() + t % length * pairs, pairs,
+             expected.data() + at);
     }
   }
   T* y = machine.put(before);
@@ -81,8 +90,8 @@ template <class Machine, class T>
 void attend_law() {
   Machine machine;
   const i64 heads = *rc::gen::inRange<i64>(1, 5), kv_heads = *rc::gen::inRange<i64>(1, 4);
-  const i64 key = *rc::gen::inRange<i64>(1, 9), value = *rc::gen::inRange<i64>(1, 9);
-  const i64 length = *rc::gen::inRange<i64>(1, 7), rows = length * *rc::gen::inRange<i64>(0, 4);
+  const i64 key = *rc::gen::inRange<i64>(1, 70), value = *rc::gen::inRange<i64>(1, 70);
+  const i64 length = *rc::gen::inRange<i64>(1, 12), rows = length * *rc::gen::inRange<i64>(0, 4);
   const bool causal = *rc::gen::arbitrary<bool>(), has_sinks = *rc::gen::arbitrary<bool>();
   const i64 window = *rc::gen::inRange<i64>(0, 5);
   const bool chunked = *rc::gen::arbitrary<bool>();
@@ -137,22 +146,22 @@ void attend_law() {
         keys.insert(keys.end(), k_at, k_at + key);
         values.insert(values.end(), v_at, v_at + value);
       }
-      attend(
-          ScoreSpec<T>{
-              factors[0], softcap, has_sinks ? &sinks[static_cast<size_t>(h)] : nullptr,
-              has_slopes ? slopes[static_cast<size_t>(h)] : T{},
-              has_gates ? gates.data() + row * length : nullptr,
-              has_biases ? biases.data() + (row * heads + heads - 1 - h) * buckets : nullptr,
-              bucket_of.data() + length - 1 - t,
-              has_key_biases ? key_biases.data() + ((row - t) * heads + heads - 1 - h) * buckets
-                             : nullptr,
-              heads * buckets, std::ssize(keys_of_entries) / key,
-              has_entry_gates ? entry_gates.data() + row * length : nullptr},
-          q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
-          HeadRows<T>{values.data(), value, value}, begin, end, scores.data(),
-          expected.data() + (row * heads + h) * value,
-          EntryRows<T>{{keys_of_entries.data(), key, key},
-                       {values_of_entries.data(), value, value}});
+      attend(HostTeam(kWarpLanes),
+             ScoreSpec<T>{
+                 factors[0], softcap, has_sinks ? &sinks[static_cast<size_t>(h)] : nullptr,
+                 has_slopes ? slopes[static_cast<size_t>(h)] : T{},
+                 has_gates ? gates.data() + row * length : nullptr,
+                 has_biases ? biases.data() + (row * heads + heads - 1 - h) * buckets : nullptr,
+                 bucket_of.data() + length - 1 - t,
+                 has_key_biases ? key_biases.data() + ((row - t) * heads + heads - 1 - h) * buckets
+                                : nullptr,
+                 heads * buckets, std::ssize(keys_of_entries) / key,
+                 has_entry_gates ? entry_gates.data() + row * length : nullptr},
+             q.data() + (row * heads + h) * key, HeadRows<T>{keys.data(), key, key},
+             HeadRows<T>{values.data(), value, value}, begin, end, scores.data(),
+             expected.data() + (row * heads + h) * value,
+             EntryRows<T>{{keys_of_entries.data(), key, key},
+                          {values_of_entries.data(), value, value}});
     }
   }
   AttendHeads<T> work;
@@ -199,13 +208,13 @@ void attend_law() {
   RC_ASSERT(near_numbers(machine.get(work.y.data, expected.size()), expected, Machine::kRoundings));
 }
 
-/// Floats: the best positions up to the query's own. Residues: all of them.
+/// Floats: the best positions up to the query's own. Residues: all of them. Without top_k, scores.
 template <class Machine, class T>
 void index_law() {
   Machine machine;
-  const i64 heads = *rc::gen::inRange<i64>(1, 4), dim = *rc::gen::inRange<i64>(1, 6);
-  const i64 length = *rc::gen::inRange<i64>(1, 7), rows = length * *rc::gen::inRange<i64>(0, 4);
-  const i64 top_k = *rc::gen::inRange<i64>(1, 8);
+  const i64 heads = *rc::gen::inRange<i64>(1, 4), dim = *rc::gen::inRange<i64>(1, 70);
+  const i64 length = *rc::gen::inRange<i64>(1, 20), rows = length * *rc::gen::inRange<i64>(0, 4);
+  const i64 top_k = *rc::gen::inRange<i64>(0, 8);
   const bool causal = *rc::gen::arbitrary<bool>();
   const i64 every = *rc::gen::inRange<i64>(1, 4);
   const auto q = random_numbers<T>(static_cast<size_t>(rows * heads * dim), 1);
@@ -216,9 +225,12 @@ void index_law() {
     const i64 t = row % length, seen = (causal ? t + 1 : length) / every;
     T* const scores = expected.data() + row * length;
     for (i64 p = 0; p < seen; ++p) {
-      scores[p] = index_score(q.data() + row * heads * dim, w.data() + row * heads,
-                              k.data() + (row - t + (p + 1) * every - 1) * dim, heads, dim);
+      const T* const key = k.data() + (row - t + (p + 1) * every - 1) * dim;
+      index_scores(
+          HostTeam(kWarpLanes), q.data() + row * heads * dim, w.data() + row * heads, heads, dim, 1,
+          [key](i64) { return key; }, scores + p);
     }
+    if (top_k == 0) continue;
     gate_positions(scores, seen, top_k);
     if constexpr (!std::is_same_v<T, Field>) {
       RC_ASSERT(std::count(scores, scores + seen, T(1)) == std::min(top_k, seen));

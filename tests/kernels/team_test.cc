@@ -114,6 +114,46 @@ TEST_CASE("every number has one lane, and all lanes read what was written before
   }
 }
 
+template <class T>
+void check_rows_at_once() {
+  for (const i64 m : {0, 1, 2, 7, 8, 9, 15, 16, 17, 40}) {
+    for (const i64 n : {0, 1, 5, 31, 32, 33, 100}) {
+      CAPTURE(m);
+      CAPTURE(n);
+      const auto rows = random_numbers<T>(static_cast<size_t>(m * n), 5);
+      const auto x = random_numbers<T>(static_cast<size_t>(n), 6);
+      std::vector<T> expected;
+      for (i64 p = 0; p < m; ++p) {
+        std::vector<T> products;
+        for (i64 k = 0; k < n; ++k) {
+          products.push_back(x[static_cast<size_t>(k)] * rows[static_cast<size_t>(p * n + k)]);
+        }
+        expected.push_back(sum_in_lanes(products, kWarpLanes));
+      }
+      std::vector<T> made;
+      const auto multiply = [&](const auto& team) {
+        team.multiply_rows(
+            m, [&](i64 p) { return rows.data() + p * n; }, n, x.data(),
+            [&](i64 p, T sum) { made[static_cast<size_t>(p)] += sum; });
+      };
+      made.assign(expected.size(), T{});
+      multiply(HostTeam(kWarpLanes));
+      CHECK(same_numbers(made, expected));
+      for (const bool descends : {false, true}) {
+        made.assign(expected.size(), T{});
+        use_lanes(kWarpLanes, descends, multiply);
+        CHECK(same_numbers(made, expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("the products of many rows have the order of each by itself, and one lane stores each") {
+  check_rows_at_once<float>();
+  check_rows_at_once<double>();
+  check_rows_at_once<Field>();
+}
+
 TEST_CASE("long items have the lanes of a block, short ones those of a warp") {
   CHECK(lanes_for(0) == kWarpLanes);
   CHECK(lanes_for(512) == kWarpLanes);

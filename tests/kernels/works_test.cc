@@ -25,6 +25,24 @@ TEST_CASE("a copy of too many loops is no work") {
   CHECK(unit_copy<1>(copy, nullptr, nullptr));
 }
 
+TEST_CASE("divisions in 32 bits, where both numbers fit, are those in 64") {
+  const auto agrees = [](i64 i, i64 n) {
+    const Quotient quotient = divided(i, n);
+    return quotient.whole == i / n && quotient.rest == i % n;
+  };
+  constexpr i64 kFits = (i64{1} << 32) - 1;
+  for (const i64 i : {i64{0}, i64{1}, kFits - 1, kFits, kFits + 1, kFits * (kFits / 4)}) {
+    for (const i64 n : {i64{1}, i64{3}, kFits - 1, kFits, kFits + 1, kFits * 5}) {
+      CHECK(agrees(i, n));
+    }
+  }
+  CHECK(rc::check("any", [&] {
+    const auto any = [] { return *rc::gen::inRange<i64>(1, i64{1} << *rc::gen::inRange(1, 62)); };
+    const i64 i = any(), n = any();
+    RC_ASSERT(agrees(i, n));
+  }));
+}
+
 TEST_CASE("slopes of linear biases halve evenly, and heads beyond a power of two stand between") {
   // Values of the paper and of BLOOM's library for 4 and for 6 heads.
   const std::vector<double> four = {0.25, 0.0625, 0.015625, 0.00390625};

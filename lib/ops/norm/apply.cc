@@ -89,24 +89,20 @@ Part<N> apply(const Norm& op, const OpAt<N>& at) {
   const i64 size = model.size(op.size);
   const auto weight = norm_weight(op, at, 0);
   const auto bias = norm_weight(op, at, 1);
-  const auto at_head = [](const N* there, const std::vector<N>& all, i64 begin) {
-    return there == nullptr ? nullptr : there + begin % std::ssize(all);
-  };
   Part<N> y = empty_part<N>(x.features, at.inputs.rows());
   const i64 n = op.per_head ? size : x.features.local_size();
   const i64 rows = at.inputs.rows();
-  const N* const from = at.bench.in(x.data);
-  const N* const factors = weight.empty() ? nullptr : at.bench.in(weight);
-  const N* const summands = bias.empty() ? nullptr : at.bench.in(bias);
-  N* const to = at.bench.zeros(y.data);
-  for (i64 begin = 0; begin + n <= x.width() && n > 0; begin += n) {
-    at.bench.run(kernels::NormRows<N>{spec,
-                                      {from + begin, rows, x.width()},
-                                      n,
-                                      at_head(factors, weight, begin),
-                                      at_head(summands, bias, begin),
-                                      {to + begin, rows, y.width()}});
-  }
+  const i64 heads = n == 0 ? 0 : x.width() / n;
+  const auto stride = [n](const std::vector<N>& all) { return std::ssize(all) > n ? n : 0; };
+  at.bench.run(kernels::NormRows<N>{spec,
+                                    {at.bench.in(x.data), rows, x.width()},
+                                    n,
+                                    weight.empty() ? nullptr : at.bench.in(weight),
+                                    bias.empty() ? nullptr : at.bench.in(bias),
+                                    {at.bench.zeros(y.data), rows, y.width()},
+                                    heads,
+                                    stride(weight),
+                                    stride(bias)});
   at.bench.finish();
   return y;
 }
