@@ -13,7 +13,7 @@
 #include "kernels/fold/fold.h"
 #include "kernels/strided_copy/strided_copy.h"
 #include "tests/kernels/box.h"
-#include "tests/kernels/lane_machine.h"
+#include "tests/kernels/lane_sums.h"
 #include "tests/kernels/machine.h"
 #include "tests/kernels/random_numbers.h"
 

@@ -8,8 +8,9 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/kernels/lane_machine.h"
+#include "tests/kernels/lane_sums.h"
 #include "tests/kernels/machine_test.h"
+#include "tests/kernels/threads/block_machine.h"
 
 namespace shardtool::kernels {
 namespace {
@@ -69,11 +70,11 @@ void check_teams(int lanes) {
       const T least = std::numeric_limits<T>::lowest();
       CHECK(host.largest == (x.empty() ? least : *std::max_element(x.begin(), x.end())));
     }
-    for (const bool descends : {false, true}) {
+    for (const std::uint64_t order : {1, 2, 3}) {
       Computed<T> made{{}, {}, std::vector<T>(x.size())};
       // Every lane must know the sum.
       std::vector<T> sums(static_cast<size_t>(lanes));
-      use_lanes(lanes, descends, [&](const auto& team) {
+      use_lanes(lanes, order, [&](const auto& team) {
         compute(team, x, made);
         const T sum =
             team.template sum<T>(n, [&](i64 k) { return squares[static_cast<size_t>(k)]; });
@@ -97,10 +98,10 @@ TEST_CASE("a team adds in the defined order, as one thread and as many") {
 
 TEST_CASE("every number has one lane, and all lanes read what was written before they waited") {
   for (const int lanes : {kWarpLanes, kMostLanes}) {
-    for (const bool descends : {false, true}) {
+    for (const std::uint64_t order : {1, 2, 3}) {
       for (const i64 n : {1, 31, 32, 33, 500, 1000}) {
         std::vector<int> visits(static_cast<size_t>(n)), seen(static_cast<size_t>(n));
-        use_lanes(lanes, descends, [&](const auto& team) {
+        use_lanes(lanes, order, [&](const auto& team) {
           team.for_each(n, [&](i64 k) { ++visits[static_cast<size_t>(k)]; });
           team.sync();
           team.for_each(n, [&](i64 k) {
@@ -139,9 +140,9 @@ void check_rows_at_once() {
       made.assign(expected.size(), T{});
       multiply(HostTeam(kWarpLanes));
       CHECK(same_numbers(made, expected));
-      for (const bool descends : {false, true}) {
+      for (const std::uint64_t order : {1, 2, 3}) {
         made.assign(expected.size(), T{});
-        use_lanes(kWarpLanes, descends, multiply);
+        use_lanes(kWarpLanes, order, multiply);
         CHECK(same_numbers(made, expected));
       }
     }
@@ -161,9 +162,9 @@ TEST_CASE("long items have the lanes of a block, short ones those of a warp") {
 }
 
 TEST_CASE("works of teams give the host's bits when every lane is a thread") {
-  check_ops<LaneMachine, Field>();
-  check_ops<LaneMachine, double>();
-  check_ops<LaneMachine, float>();
+  check_ops<BlockMachine, Field>();
+  check_ops<BlockMachine, double>();
+  check_ops<BlockMachine, float>();
 }
 
 }  // namespace

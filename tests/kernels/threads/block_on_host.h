@@ -18,8 +18,8 @@
 /// CUDA declares, so it is included before the kernels.
 ///
 /// The threads of a block are contexts of one thread. One runs until it reaches a barrier or the
-/// end, then another, in a random order: results that depend on an order that no barrier gives
-/// become wrong.
+/// end, then another, in a random order, and at times a warp goes ahead of the others: results that
+/// depend on an order that no barrier gives become wrong.
 
 // NOLINTBEGIN: CUDA's names
 #define __device__
@@ -56,6 +56,7 @@ class BlockOnHost {
   static BlockOnHost& running() { return *running_; }
 
  private:
+  static constexpr int kWarpThreads = 32;
   enum class State { kReady, kWaiting, kEnded };
   struct Thread {
     ucontext_t begin{};  ///< enters the thread on its stack
@@ -98,8 +99,11 @@ inline void BlockOnHost::release(size_t thread) {
   const auto size = static_cast<size_t>(threads_[thread].group);
   const size_t first = thread / size * size;
   const size_t last = std::min(first + size, threads_.size());
+  // A warp may wait for the others while these wait for one another.
   for (size_t i = first; i < last; ++i) {
     if (threads_[i].state == State::kReady) return;
+  }
+  for (size_t i = first; i < last; ++i) {
     if (threads_[i].state == State::kWaiting && threads_[i].group != threads_[thread].group) {
       throw std::logic_error("threads of a group wait at different barriers");
     }
@@ -124,17 +128,24 @@ inline void BlockOnHost::run(const std::function<void()>& kernel) {
   }
   std::vector<size_t> order(threads_.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  bool is_running = true;
-  while (is_running) {
+  const auto is_ready = [this](size_t i) { return threads_[i].state == State::kReady; };
+  while (std::ranges::any_of(order, is_ready)) {
     std::ranges::shuffle(order, random_);
-    is_running = false;
-    for (const size_t i : order) {
-      if (threads_[i].state != State::kReady) continue;
-      is_running = true;
-      current_ = i;
-      go_on(threads_[i]);
-      if (threads_[i].state == State::kWaiting) release(i);
-    }
+    // All threads go on to their next barriers, or one warp goes ahead of the others as far as it
+    // can.
+    const bool has_leader = random_() % 2 == 0;
+    const size_t warp = *std::ranges::find_if(order, is_ready) / kWarpThreads;
+    const auto may_go_on = [&](size_t i) {
+      return is_ready(i) && (!has_leader || i / kWarpThreads == warp);
+    };
+    do {
+      for (const size_t i : order) {
+        if (!may_go_on(i)) continue;
+        current_ = i;
+        go_on(threads_[i]);
+        if (threads_[i].state == State::kWaiting) release(i);
+      }
+    } while (has_leader && std::ranges::any_of(order, may_go_on));
   }
 }
 
@@ -146,7 +157,6 @@ inline void BlockOnHost::wait(int size) {
 }
 
 inline std::uint64_t BlockOnHost::exchange(std::uint64_t value, int mask) {
-  constexpr int kWarpThreads = 32;
   const size_t thread = current_;
   threads_[thread].value = value;
   wait(kWarpThreads);
@@ -174,7 +184,7 @@ struct ThreadIndex {
   X x;
 };
 inline constexpr ThreadIndex threadIdx;
-inline thread_local dim3 blockIdx, blockDim;
+inline thread_local dim3 blockIdx, blockDim, gridDim;
 
 inline void __syncthreads() {
   shardtool::kernels::gpu_on_host::BlockOnHost::running().wait(static_cast<int>(blockDim.x));
@@ -202,6 +212,7 @@ template <class... Parameters, class... Args>
 void launch(const char* /*what*/, void (*kernel)(Parameters...), dim3 grid, int threads,
             Stream /*stream*/, const Args&... args) {
   blockDim = {static_cast<unsigned>(threads)};
+  gridDim = grid;
   for (unsigned y = 0; y < grid.y; ++y) {
     for (unsigned x = 0; x < grid.x; ++x) {
       blockIdx = {x, y};
