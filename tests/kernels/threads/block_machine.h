@@ -31,19 +31,19 @@ class BlockMachine : public HostMachine {
   }
   template <class T>
   void multiply_rows(const StoredMatrix& w, NumberMap map, RowView<const T> x, RowView<T> y) {
-    gpu_on_host::multiply_rows_in_blocks(w, map, x, y, nullptr);
+    gpu_on_host::multiply_in_blocks<gpu_on_host::Rows, T>({w, x, y, nullptr}, map);
   }
   template <class T>
   void multiply_rows(const StoredMatrix& w, RowView<const T> x, RowView<T> y) {
-    gpu_on_host::multiply_rows_in_blocks(w, NumberMap::kBits, x, y, nullptr);
+    multiply_rows(w, NumberMap::kBits, x, y);
   }
   template <class T>
   void add_columns(const StoredMatrix& w, NumberMap map, RowView<const T> x, RowView<T> y) {
-    gpu_on_host::add_columns_in_blocks(w, map, x, y, nullptr);
+    gpu_on_host::multiply_in_blocks<gpu_on_host::Columns, T>({w, x, y, nullptr}, map);
   }
   template <class T>
   void add_columns(const StoredMatrix& w, RowView<const T> x, RowView<T> y) {
-    gpu_on_host::add_columns_in_blocks(w, NumberMap::kBits, x, y, nullptr);
+    add_columns(w, NumberMap::kBits, x, y);
   }
 };
 
