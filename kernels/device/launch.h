@@ -18,6 +18,7 @@ namespace shardtool::kernels {
 /// (team.h) instead of one thread per item:
 ///
 ///     SHARDTOOL_BOTH int lanes() const;              lanes per team: 32 or 256
+///     static constexpr int kBlocksAtOnce             if it needs many registers (team.cuh)
 ///     template <class Team>
 ///     SHARDTOOL_BOTH void operator()(i64 i, const Team& team) const;
 template <class Work>

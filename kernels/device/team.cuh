@@ -65,12 +65,19 @@ class ThreadLanes {
   int count_;
 };
 
-/// Blocks of teams that a multiprocessor has room for: its registers hide the time of reads.
-inline constexpr int kBlocksAtOnce = 2;
+/// Number of blocks that a multiprocessor has registers for: some compute while others read.
+template <class Work>
+constexpr int blocks_at_once() {
+  if constexpr (requires { Work::kBlocksAtOnce; }) {
+    return Work::kBlocksAtOnce;
+  } else {
+    return 4;
+  }
+}
 
 /// A block has one team, or one per warp.
 template <class Work>
-__global__ void __launch_bounds__(kThreads, kBlocksAtOnce) teams_of(const Work work) {
+__global__ void __launch_bounds__(kThreads, blocks_at_once<Work>()) teams_of(const Work work) {
   const int lanes = work.lanes();
   const int teams = kThreads / lanes;
   const LaneTeam team{ThreadLanes(lanes)};

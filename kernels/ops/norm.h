@@ -39,26 +39,34 @@ SHARDTOOL_BOTH inline Field mean_of(Field sum, i64 n) {
   return sum * inverse(Field::from_signed(n));
 }
 
+/// Scales a row whose numbers are value_of(k), centred if the norm is.
+template <class Team, class T, class ValueOf>
+SHARDTOOL_BOTH inline void scale_row(const Team& team, const NormSpec& spec,
+                                     const ValueOf& value_of, const T* weight, const T* bias, i64 n,
+                                     T* y) {
+  const T squares = team.template sum<T>(n, [value_of](i64 k) {
+    const T value = value_of(k);
+    return value * value;
+  });
+  const T factor = norm_factor(spec, squares, n);
+  const auto scaled = [=, plus = spec.one_plus_weight](i64 k) {
+    const T stored = weight == nullptr ? T{1} : weight[k];
+    const T scale = plus ? T{1} + stored : stored;
+    return value_of(k) * factor * scale + (bias == nullptr ? T{} : bias[k]);
+  };
+  team.write(n, scaled, y);
+}
+
 /// Normalises one row with a team (device/team.h). Null `weight` means factors of 1, null `bias`
 /// means 0. For residues the factor is surrogate(sum of squares), and the mean is exact.
 template <class Team, class T>
 SHARDTOOL_BOTH inline void norm_row(const Team& team, const NormSpec& spec, const T* x,
                                     const T* weight, const T* bias, i64 n, T* y) {
-  T mean{};
-  if (spec.kind == NormKind::kLayer) {
-    mean = mean_of(team.template sum<T>(n, [x](i64 k) { return x[k]; }), n);
-  }
-  const T squares = team.template sum<T>(n, [x, mean](i64 k) {
-    const T apart = x[k] - mean;
-    return apart * apart;
-  });
-  const T factor = norm_factor(spec, squares, n);
-  const auto normal = [=, plus = spec.one_plus_weight](i64 k) {
-    const T stored = weight == nullptr ? T{1} : weight[k];
-    const T scale = plus ? T{1} + stored : stored;
-    return (x[k] - mean) * factor * scale + (bias == nullptr ? T{} : bias[k]);
-  };
-  team.write(n, normal, y);
+  const auto value_of = [x](i64 k) { return x[k]; };
+  if (spec.kind != NormKind::kLayer) return scale_row(team, spec, value_of, weight, bias, n, y);
+  const T mean = mean_of(team.template sum<T>(n, value_of), n);
+  scale_row(
+      team, spec, [x, mean](i64 k) { return x[k] - mean; }, weight, bias, n, y);
 }
 
 }  // namespace shardtool::kernels

@@ -110,6 +110,8 @@ struct AttendHeads {
     return length + (entry_every == 0 ? 0 : length / entry_every);
   }
 
+  static constexpr int kBlocksAtOnce = 2;  ///< multiply_rows needs many registers
+
   SHARDTOOL_BOTH i64 count() const { return queries.count * heads; }
   SHARDTOOL_BOTH int lanes() const { return kWarpLanes; }
   template <class Team>
@@ -170,6 +172,8 @@ struct IndexRows {
   bool causal = true;
   T* gates = nullptr;
   i64 every = 1;
+
+  static constexpr int kBlocksAtOnce = 2;  ///< multiply_rows needs many registers
 
   SHARDTOOL_BOTH i64 count() const { return queries.count; }
   SHARDTOOL_BOTH int lanes() const { return kWarpLanes; }
