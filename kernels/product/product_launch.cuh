@@ -25,8 +25,8 @@ struct Rows {
   static void run(const Operands<T>& on, const Decoder& decoder) {
     const dim3 grid(blocks_of(on.w.rows, RowProductsBlock<Sum, Decoder, kTokens<T>>::kRows),
                     blocks_of(on.x.count, kTokens<T>));
-    launch("row_products", row_products<Sum, Decoder, kTokens<T>>, grid, kThreads, on.stream,
-           decoder, on.w, on.x, on.y);
+    launch("the launch of row_products", row_products<Sum, Decoder, kTokens<T>>, grid, kThreads,
+           on.stream, decoder, on.w, on.x, on.y);
   }
 };
 
@@ -38,13 +38,13 @@ struct Columns {
     const dim3 grid(blocks_of(on.w.columns, kWarp), blocks_of(on.x.count, kTokens<T>));
     if constexpr (std::is_same_v<T, Field>) {
       using Block = ResidueColumnsBlock<Sum, Decoder, kTokens<T>>;
-      launch("residue_columns", residue_columns<Sum, Decoder, kTokens<T>>, grid, Block::kThreads,
-             on.stream, decoder, on.w, on.x, on.y);
+      launch("the launch of residue_columns", residue_columns<Sum, Decoder, kTokens<T>>, grid,
+             Block::kThreads, on.stream, decoder, on.w, on.x, on.y);
     } else {
       using Block = RealColumnsBlock<T, Decoder>;
       static_assert(kTokens<T> == Block::kTokens);
-      launch("real_columns", real_columns<T, Decoder>, grid, Block::kThreads, on.stream, decoder,
-             on.w, on.x, on.y);
+      launch("the launch of real_columns", real_columns<T, Decoder>, grid, Block::kThreads,
+             on.stream, decoder, on.w, on.x, on.y);
     }
   }
 };
