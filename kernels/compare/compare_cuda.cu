@@ -35,8 +35,8 @@ template <class T>
 void compare(const CompareRows<T>& rows, Disagreement* found, Stream stream) {
   const i64 n = rows.count();
   if (n == 0) return;
-  compare_rows<T><<<blocks_of(std::min(n, kThreadsAtOnce)), kThreads, 0, stream>>>(rows, found);
-  require(cudaGetLastError(), "the launch of compare_rows");
+  launch("the launch of compare_rows", compare_rows<T>, blocks_of(std::min(n, kThreadsAtOnce)),
+         kThreads, stream, rows, found);
 }
 
 template void run(const SquareRows<double>&, Stream);

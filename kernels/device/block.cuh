@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/device/device.h"
 #include "kernels/device/team.h"
+#include "kernels/field/field.h"
 #include "lib/base/checked.h"
 
 /// The namespace of kernels. The host's copies have another one, or the linker would take one for
@@ -30,6 +33,8 @@ namespace shardtool::kernels::SHARDTOOL_GPU {
 inline constexpr int kThreads = 256;
 inline constexpr int kWarp = kWarpLanes;
 inline constexpr unsigned kAllLanes = 0xffffffffU;
+inline constexpr i64 kMostBlocks = i64{1} << 20;  ///< above this, threads process several items
+                                                  ///< each
 
 #ifdef __CUDACC__
 /// Queues kernel(args...) and returns. Throws kDeviceFailed with `what` if the launch fails.
@@ -44,6 +49,18 @@ void launch(const char* what, void (*kernel)(Parameters...), dim3 grid, int thre
 /// Number of blocks for n items.
 inline unsigned blocks_of(i64 n, i64 of_block) {
   return static_cast<unsigned>(ceil_div(n, of_block));
+}
+/// Number of blocks for n threads, at most kMostBlocks.
+inline unsigned blocks_of(i64 n) {
+  return static_cast<unsigned>(std::min(ceil_div(n, kThreads), kMostBlocks));
+}
+
+template <class T>
+__device__ T of_other_lane(T x, int apart) {
+  return __shfl_xor_sync(kAllLanes, x, apart);
+}
+__device__ inline Field of_other_lane(Field x, int apart) {
+  return {__shfl_xor_sync(kAllLanes, x.v, apart)};
 }
 
 }  // namespace shardtool::kernels::SHARDTOOL_GPU

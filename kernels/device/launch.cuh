@@ -1,18 +1,11 @@
 #pragma once
 
-#include <algorithm>
-
 #include "kernels/device/block.cuh"
 #include "kernels/device/launch.h"
 #include "kernels/device/team.cuh"
 
 /// For .cu files only.
 namespace shardtool::kernels::gpu {
-
-/// Number of blocks for n threads.
-inline unsigned blocks_of(i64 n) {
-  return static_cast<unsigned>(std::min(ceil_div(n, kThreads), kMostBlocks));
-}
 
 __device__ inline i64 thread_index() {
   return i64{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -33,8 +26,7 @@ void run(const Work& work, Stream stream) {
   if constexpr (TeamWork<Work>) {
     run_teams(work, stream);
   } else {
-    items_of<Work><<<blocks_of(n), kThreads, 0, stream>>>(work);
-    require(cudaGetLastError(), "the launch of a kernel");
+    launch("the launch of a kernel", items_of<Work>, blocks_of(n), kThreads, stream, work);
   }
 }
 

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <algorithm>
-
 #include "kernels/device/block.cuh"
 #include "kernels/device/launch.h"
-#include "kernels/field/field.h"
 
 // nvcc compiles works for the host, too, where no team of threads runs.
 #if defined(__CUDA_ARCH__) || !defined(__CUDACC__)
@@ -14,8 +11,6 @@
 /// Works whose items have teams of threads. For .cu files, and for tests (device/block.cuh).
 namespace shardtool::kernels::SHARDTOOL_GPU {
 
-inline constexpr i64 kMostBlocks = i64{1} << 20;  ///< above this, threads process several items
-                                                  ///< each
 static_assert(kThreads == kMostLanes);
 
 /// The threads of a warp, or of a block (LaneTeam).
@@ -34,13 +29,10 @@ class ThreadLanes {
   template <class T>
   SHARDTOOL_BOTH T other(T x, [[maybe_unused]] int apart) const {
 #ifdef SHARDTOOL_HAS_THREADS
-    return __shfl_xor_sync(kAllLanes, x, apart);
+    return of_other_lane(x, apart);
 #else
     return x;
 #endif
-  }
-  SHARDTOOL_BOTH Field other(Field x, int apart) const {
-    return {other(x.v, apart)};
   }
   template <class T>
   SHARDTOOL_BOTH T* slots() const {
@@ -90,9 +82,8 @@ __global__ void __launch_bounds__(kThreads, blocks_at_once<Work>()) teams_of(con
 /// Queues all items and returns.
 template <class Work>
 void run_teams(const Work& work, Stream stream) {
-  const i64 blocks = std::min(ceil_div(work.count() * work.lanes(), kThreads), kMostBlocks);
-  launch("the launch of a team's kernel", teams_of<Work>, dim3{static_cast<unsigned>(blocks)},
-         kThreads, stream, work);
+  launch("the launch of a team's kernel", teams_of<Work>,
+         dim3{blocks_of(work.count() * work.lanes())}, kThreads, stream, work);
 }
 
 #undef SHARDTOOL_HAS_THREADS

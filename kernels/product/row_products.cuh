@@ -90,22 +90,12 @@ class RowProductsBlock {
   /// 16 bytes of a row, of which `left` are in it; the others are 0.
   __device__ uint4 vector_at(const std::byte* from, i64 left) const {
     if (has_vectors_ && left >= kVectorBytes) return __ldg(reinterpret_cast<const uint4*>(from));
-    constexpr int kElements = kVectorBytes / kBytes;
     uint4 vector{};
-    auto* const bytes = reinterpret_cast<std::byte*>(&vector);
-    for (int i = 0; i < kElements; ++i) {
-      if (i * kBytes < left) copy_element(from + i * kBytes, bytes + i * kBytes);
+    auto* const words = reinterpret_cast<Word<kBytes>*>(&vector);
+    for (int i = 0; i < kVectorBytes / kBytes; ++i) {
+      if (i * kBytes < left) words[i] = element<Word<kBytes>>(from, i);
     }
     return vector;
-  }
-  __device__ static void copy_element(const std::byte* from, std::byte* to) {
-    if constexpr (kBytes == 1) *to = *from;
-    if constexpr (kBytes == 2)
-      *reinterpret_cast<std::uint16_t*>(to) = element<std::uint16_t>(from, 0);
-    if constexpr (kBytes == 4)
-      *reinterpret_cast<std::uint32_t*>(to) = element<std::uint32_t>(from, 0);
-    if constexpr (kBytes == 8)
-      *reinterpret_cast<std::uint64_t*>(to) = element<std::uint64_t>(from, 0);
   }
 
   __device__ void store_tile(int buffer) {

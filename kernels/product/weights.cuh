@@ -8,13 +8,12 @@ namespace shardtool::kernels::SHARDTOOL_GPU {
 
 inline constexpr int kVectorBytes = 16;
 
-template <class T>
-__device__ T of_other_lane(T x, int distance) {
-  return __shfl_xor_sync(kAllLanes, x, distance);
-}
-__device__ inline Field of_other_lane(Field x, int distance) {
-  return {__shfl_xor_sync(kAllLanes, x.v, distance)};
-}
+/// An element of kBytes in a register.
+template <int kBytes>
+using Word = std::conditional_t<
+    kBytes == 1, std::uint8_t,
+    std::conditional_t<kBytes == 2, std::uint16_t,
+                       std::conditional_t<kBytes == 4, std::uint32_t, std::uint64_t>>>;
 
 /// The threads of a block fill a table of all elements of one byte, which they look up instead of
 /// decoding them. Elements of other widths are decoded.
@@ -58,13 +57,11 @@ class Sums {
   using Number = typename Sum::Number;
 
   __device__ void add(int t, typename Sum::Weight w, typename Sum::Input x) { sums_[t].add(w, x); }
-  /// Must be called before any sum has kMost products since the last call.
+  /// Must be called before any sum has kMost products since the last call, if kMost is not 0.
   __device__ void fold() {
-    if constexpr (Sum::kMost > 0) {
-      for (int t = 0; t < kTokens; ++t) {
-        folded_[t] += sums_[t].value();
-        sums_[t] = Sum{};
-      }
+    for (int t = 0; t < kTokens; ++t) {
+      folded_[t] += sums_[t].value();
+      sums_[t] = Sum{};
     }
   }
   __device__ Number value(int t) const {
