@@ -97,8 +97,8 @@ class Bench {
     seconds_of(launch);
     std::vector<double> times{seconds_of(launch)};
     const double fitting = kSecondsPerRow / (times.front() * kLaunches);
-    const int rounds =
-        fitting < rounds_ ? std::max(std::min(3, rounds_), static_cast<int>(fitting)) : rounds_;
+    const auto rounds =
+        static_cast<int>(std::clamp<double>(fitting, std::min(3, rounds_), rounds_));
     while (static_cast<int>(times.size()) < rounds) times.push_back(seconds_of(launch));
     const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
     std::nth_element(times.begin(), middle, times.end());
@@ -156,7 +156,7 @@ class Bench {
     products_of<float>("floats", 8);
     if (accelerator_.product_library().is_here()) library_products();
   }
-  /// What the library takes for the weights that `rows of bf16` reads.
+  /// Times the library with the weights that `rows of bf16` reads.
   void library_products() {
     randomise<std::uint16_t>(0);
     randomise<std::uint16_t>(1);

@@ -31,7 +31,7 @@ bool same(const T& a, const T& b) {
   return same_numbers(std::vector<T>{a}, std::vector<T>{b});
 }
 
-/// What a team computes of n numbers: the sum of their squares, the largest, and their squares.
+/// Results of a team for n numbers: the sum of their squares, the largest, and their squares.
 template <class T>
 struct Computed {
   T sum{};
