@@ -13,9 +13,9 @@
 #include "kernels/fold/fold.h"
 #include "kernels/strided_copy/strided_copy.h"
 #include "tests/kernels/box.h"
-#include "tests/kernels/lane_sums.h"
 #include "tests/kernels/machine.h"
 #include "tests/kernels/random_numbers.h"
+#include "tests/kernels/threads/lane_sums.h"
 
 /// Laws of works that move, convert, compare and add: the CPU's bits on every machine.
 namespace shardtool::kernels {

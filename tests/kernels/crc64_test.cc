@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <string_view>
@@ -12,6 +10,7 @@
 #include "kernels/crc32/crc32.h"
 #include "kernels/crc64/implementation.h"
 #include "tests/kernels/crc64_reference.h"
+#include "tests/kernels/guarded_page.h"
 #include "tests/kernels/text_bytes.h"
 
 namespace shardtool::kernels {
@@ -48,29 +47,6 @@ Bytes written_out(const Bytes& memory, const Rows& rows, i64 dst_stride) {
   }
   return message;
 }
-
-/// Memory between two inaccessible pages.
-class GuardedPage {
- public:
-  GuardedPage()
-      : page_(sysconf(_SC_PAGESIZE)),
-        memory_(mmap(nullptr, static_cast<size_t>(3 * page_), PROT_NONE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
-    REQUIRE(memory_ != MAP_FAILED);
-    REQUIRE(mprotect(begin(), static_cast<size_t>(page_), PROT_READ | PROT_WRITE) == 0);
-    std::memset(begin(), 0x5A, static_cast<size_t>(page_));
-  }
-  ~GuardedPage() { munmap(memory_, static_cast<size_t>(3 * page_)); }
-  GuardedPage(const GuardedPage&) = delete;
-  GuardedPage& operator=(const GuardedPage&) = delete;
-
-  std::byte* begin() const { return static_cast<std::byte*>(memory_) + page_; }
-  std::byte* end() const { return begin() + page_; }
-
- private:
-  i64 page_;
-  void* memory_;
-};
 
 TEST_CASE("the crc of the standard check string is that of CRC-64/ECMA-182") {
   for (const Implementation& implementation : implementations()) {

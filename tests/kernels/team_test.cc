@@ -8,9 +8,9 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/kernels/lane_sums.h"
 #include "tests/kernels/machine_test.h"
 #include "tests/kernels/threads/block_machine.h"
+#include "tests/kernels/threads/lane_sums.h"
 
 namespace shardtool::kernels {
 namespace {

@@ -1,3 +1,4 @@
+#include "tests/kernels/guarded_page.h"
 #include "tests/kernels/machine_test.h"
 #include "tests/kernels/threads/block_machine.h"
 
@@ -10,6 +11,33 @@ TEST_CASE("works on the host move and decode bytes as the loops of the CPU do") 
 
 TEST_CASE("the threads of a block, in any order, give the CPU's products, bit for bit") {
   check_products<BlockMachine>();
+}
+
+TEST_CASE("the threads of a block read no byte behind a matrix") {
+  constexpr i64 kRows = 3;
+  const GuardedPage page;
+  for (const Dtype dtype : {Dtype::kU8, Dtype::kBF16, Dtype::kF32, Dtype::kF64}) {
+    for (i64 columns = 1; columns <= 40; ++columns) {
+      const i64 bytes = kRows * columns * bits(dtype) / 8;
+      const StoredMatrix w{dtype, page.end() - bytes, kRows, columns};
+      BlockMachine machine;
+      const auto ones = [](i64 n) { return std::vector<Field>(static_cast<size_t>(n), Field{1}); };
+      std::vector<Field> expected = ones(kRows), sums = ones(columns);
+      multiply_rows(w, NumberMap::kBits, {ones(columns).data(), 1, columns},
+                    {expected.data(), 1, kRows});
+      Field* y = machine.put(ones(kRows));
+      machine.multiply_rows(w, NumberMap::kBits,
+                            RowView<const Field>{machine.put(ones(columns)), 1, columns},
+                            RowView<Field>{y, 1, kRows});
+      CHECK(machine.get(y, expected.size()) == expected);
+      add_columns(w, NumberMap::kBits, {ones(kRows).data(), 1, kRows}, {sums.data(), 1, columns});
+      y = machine.put(ones(columns));
+      machine.add_columns(w, NumberMap::kBits,
+                          RowView<const Field>{machine.put(ones(kRows)), 1, kRows},
+                          RowView<Field>{y, 1, columns});
+      CHECK(machine.get(y, sums.size()) == sums);
+    }
+  }
 }
 
 TEST_CASE("works over many rows give what the op's body gives row by row") {
