@@ -3,6 +3,7 @@
 
     score.py SHARDTOOL anchors.csv            the 35 rows that are kept here
     score.py SHARDTOOL silicon_sample.csv     the whole table of ai-dynamo/aiconfigurator
+    score.py SHARDTOOL benchmarks.json ...    rows of InferenceX, which no one has fitted anything to
     --markdown       print a table in Markdown: groups that may be fitted, and groups that are held back
     --limits FILE    fail if a measure is above the limit that a JSON file sets
     --bounds FILE    fail if a row lacks a time, or its TPOT has another error than a JSON file says
@@ -14,8 +15,13 @@ token than from there to the last; those are counted apart. So are groups in whi
 hardware: less time per answer than all products of the prompts and answers of that time at the peak rates, plus all reads
 of dense models at full bandwidth. Their prompts were most likely cached.
 
-Rows of InferenceMAX (most of the table) draw lengths from 0.8 to 1.0 of the nominal ones; they are priced with 0.9. Its
-scripts give the type of the cache, and 0.9 of a device's memory, which is the default of the other runs, too.
+Rows of InferenceMAX (most of the table), later called InferenceX, draw lengths from 0.8 to 1.0 of the nominal ones; they are
+priced with 0.9. Its scripts give the type of the cache, and 0.9 of a device's memory, which is the default of the other runs,
+too.
+
+The JSON files are answers of InferenceX's dashboard, as SemiAnalysisAI/InferenceX-app keeps them to test itself
+(packages/app/cypress/fixtures/api/benchmarks.json and benchmarks-history.json). They say which runs guess ahead with a
+multi-token head, so DeepSeek-R1 can be scored.
 
 A group is a model on a system. Constants may be fitted to the seen ones alone; a hash of the name chooses the others.
 """
@@ -40,10 +46,13 @@ MODELS = {
     'MiniMaxAI/MiniMax-M2.5': 'MiniMax-M2.5', 'openai/gpt-oss-120b': 'gpt-oss-120b',
     'moonshotai/Kimi-K2.5': 'Kimi-K2.5', 'Llama-3.1-8B-Instruct': 'Llama-3.1-8B',
     'Qwen3-235B-A22B-FP8': 'Qwen3-235B'}
+DASHBOARD_MODELS = {'dsr1': 'DeepSeek-R1'}
+DASHBOARD_FORMS = {'fp8': 'fp8_block', 'fp4': 'nvfp4'}
 DENSE = ('Llama-3.1-70B', 'Llama-3.1-8B', 'Qwen3-32B')
 PROFILES = {'h100_sxm': 'h100-sxm', 'h200_sxm': 'h200-sxm', 'b200_sxm': 'b200-sxm', 'gb200': 'gb200-nvl72'}
-# Runs whose script sets an fp8 cache (InferenceMAX, benchmarks/70b_fp8_*.sh and 70b_fp4_*.sh).
-FP8_CACHES = (('Llama-3.1-70B', 'b200_sxm'), ('Llama-3.1-70B', 'h200_sxm'))
+# Runs whose script sets an fp8 cache (InferenceMAX, benchmarks/70b_fp8_*.sh and 70b_fp4_*.sh, dsr1_*.sh).
+FP8_CACHES = (('Llama-3.1-70B', 'b200_sxm', None), ('Llama-3.1-70B', 'h200_sxm', None), ('DeepSeek-R1', 'b200_sxm', None),
+              ('DeepSeek-R1', 'h200_sxm', 'trtllm'))
 INFERENCE_MAX = re.compile(r'^2026_|_cfg\d+$')
 DRAWN = 0.9  # mean of lengths between 0.8 and 1.0 of the nominal ones
 MEMORY_FRACTION = '0.9'
@@ -55,7 +64,7 @@ MOST_IMPOSSIBLE = 0.1
 BOUND = 0.02  # change of a modelled time that is shown
 # Parameters that a token is multiplied with, in 10^9, of the models' cards.
 ACTIVE = {'Llama-3.1-70B': 70.6, 'Llama-3.1-8B': 8.0, 'Qwen3-32B': 32.8, 'Qwen3-235B': 22, 'MiniMax-M2.5': 10,
-          'gpt-oss-120b': 5.1, 'Kimi-K2.5': 32}
+          'gpt-oss-120b': 5.1, 'Kimi-K2.5': 32, 'DeepSeek-R1': 37}
 # Rate of the products and bytes per weight, by form.
 PRODUCTS = {'bf16': ('bf16', 2), 'fp8': ('fp8', 1), 'fp8_block': ('fp8', 1), 'nvfp4': ('fp4', 0.5), 'mxfp4': ('fp4', 0.5),
             'int4': ('bf16', 0.5)}
@@ -68,7 +77,7 @@ def form_of(model, quantisation):
 
 
 def is_held_back(row):
-    return int(hashlib.sha1(group_of(row).encode()).hexdigest(), 16) % HELD_BACK_OF == 0
+    return row['model'] in DASHBOARD_MODELS.values() or int(hashlib.sha1(group_of(row).encode()).hexdigest(), 16) % HELD_BACK_OF == 0
 
 
 def group_of(row):
@@ -79,7 +88,7 @@ def run_of(row):
     """Returns the workload that the program is asked for: lengths, and the type of the cache."""
     drawn = INFERENCE_MAX.search(row['id']) is not None
     lengths = [round((DRAWN if drawn else 1) * row[length]) for length in ('prompt', 'answer')]
-    fp8 = drawn and (row['model'], row['system']) in FP8_CACHES
+    fp8 = drawn and any((row['model'], row['system'], engine) in FP8_CACHES for engine in (None, row['engine']))
     return lengths + ['fp8' if fp8 else '']
 
 
@@ -111,7 +120,34 @@ def sample(row):
             'tpot_ms': float(row['silicon_tpot_ms'])}
 
 
-def read(path):
+def dashboard(row):
+    """Returns a row of InferenceX's dashboard in the form of the anchors, or None for one that is not scored."""
+    model, system, engine = DASHBOARD_MODELS.get(row['model']), row['hardware'] + '_sxm', row['framework']
+    tp, ep = row['decode_tp'], row['decode_ep']
+    one_pool = not row['disagg'] and not row['is_multinode'] and not row['decode_dp_attention']
+    if model is None or system not in PROFILES or row['spec_method'] != 'none' or not one_pool or ep not in (1, tp):
+        return None
+    times = row['metrics']
+    mean = 'mean' if 'mean_ttft' in times else 'median'  # the history has no means
+    return {'id': f"2026_{row['run_url']}", 'model': model, 'form': DASHBOARD_FORMS[row['precision']], 'system': system,
+            'engine': {'trt': 'trtllm'}.get(engine, engine), 'version': (row.get('image') or '').rpartition(':')[2],
+            'tp': tp, 'ep': ep, 'prompt': row['isl'], 'answer': row['osl'], 'concurrency': row['conc'],
+            'ttft_ms': 1e3 * times[f'{mean}_ttft'], 'tpot_ms': 1e3 * times[f'{mean}_tpot'], 'has_means': mean == 'mean'}
+
+
+def read_dashboard(paths):
+    """Returns the newest measurement of every setup, layout and workload."""
+    rows = [row for path in paths for row in json.loads(pathlib.Path(path).read_text())]
+    rows.sort(key=lambda row: (row['date'], 'mean_ttft' in row['metrics']))
+    scored = [row for row in map(dashboard, rows) if row]
+    keys = ('model', 'form', 'system', 'engine', 'tp', 'ep', 'prompt', 'answer', 'concurrency')
+    return list({tuple(row[key] for key in keys): row for row in scored}.values())
+
+
+def read(paths):
+    if paths[0].endswith('.json'):
+        return read_dashboard(paths)
+    path, = paths
     with open(path, newline='') as file:
         rows = list(csv.DictReader(file))
     if 'silicon_ttft_ms' not in rows[0]:
@@ -279,8 +315,8 @@ def report_of(rows):
         if not of:
             continue
         report[f'tpot_{name}'] = measures(of, 'tpot_ms')
-        low = [row for row in of if row['concurrency'] <= 8]
-        high = [row for row in of if row['concurrency'] > 8]
+        low = [row for row in of if row['concurrency'] <= 8 and row.get('has_means', True)]
+        high = [row for row in of if row['concurrency'] > 8 and row.get('has_means', True)]
         if low:
             report[f'ttft_low_{name}'] = measures(low, 'ttft_ms')
         if high:
@@ -354,7 +390,7 @@ def outside(rows, bounds):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('program')
-    parser.add_argument('table')
+    parser.add_argument('table', nargs='+')
     parser.add_argument('--limits')
     parser.add_argument('--bounds')
     parser.add_argument('--write-bounds', help='write what --bounds reads')
