@@ -26,9 +26,10 @@ namespace {
 
 using Opened = std::shared_ptr<const api::OpenedCheckpoint>;
 
-/// Boxes from the first size on are copied out of mapped pages, below it read: a page fault takes
-/// longer. From the second on a box has a mapping of its own, which takes less time than a copy.
+/// Strided boxes from this size on are copied out of mapped pages.
 constexpr i64 kLeastCopied = 32 << 10;
+/// Boxes in one piece from this size on have a mapping of their own, which takes less time than a
+/// copy. Below it a page fault takes longer than to read.
 constexpr i64 kLeastMapped = 256 << 10;
 
 /// Threads that one read uses; more do not read faster out of the page cache.
@@ -56,7 +57,9 @@ struct Source {
   Tensor read_box(const IndexedBox& box) const {
     const i64 bytes = reader.bytes_of(box.sizes);
     if (bytes >= kLeastCopied) {
-      if (const auto place = reader.in_file(box.begin, box.sizes)) return from_pages(box, *place);
+      const auto place = reader.in_file(box.begin, box.sizes);
+      const bool is_strided = place && !place->copy.loops.empty();
+      if (place && (is_strided || bytes >= kLeastMapped)) return from_pages(box, *place);
     }
     Tensor tensor(reader.dtype(), box.shape, bytes);
     reader.read(box.begin, box.sizes, reading_threads(), tensor.span());
@@ -65,7 +68,7 @@ struct Source {
   Tensor from_pages(const IndexedBox& box, const api::TensorReader::FileBox& place) const {
     const i64 bytes = reader.bytes_of(box.sizes);
     const i64 width = std::max(bits(reader.dtype()) / CHAR_BIT, 1);
-    if (bytes < kLeastMapped || !place.copy.loops.empty() || place.offset % width != 0) {
+    if (!place.copy.loops.empty() || place.offset % width != 0) {
       Tensor tensor(reader.dtype(), box.shape, bytes);
       const api::MapWindow::View pages = checkpoint->view(place);
       place.copy_out(pages.data, reading_threads(), tensor.data());
