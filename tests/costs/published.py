@@ -12,10 +12,12 @@ GPU of trtllm-bench with all requests queued at once. As many run as caches hold
 whole experts on each device. The page says neither the type of the cache for Qwen 3 and Llama (here fp8, as ModelOpt's
 checkpoints say) nor the batch that the program chose.
 
-training.csv: Megatron-Bridge docs/performance-summary.md (25.11, commit 00b7660be025), tokens per second and GPU. FP8
-recipes are priced by a checkpoint in FP8: products at its rate, states of training as ever. FSDP is ZeRO 3, other rows
-have the distributed optimizer, ZeRO 1. Left out: context parallelism (Llama-3.1-405B on GB300, B200 and H100), and
-Qwen3-235B on H100, whose row lacks a column. Virtual stages (vp) are not modelled.
+training.csv: Megatron-Bridge docs/performance-summary.md, tokens per second and GPU: release 25.11 (commit 00b7660be025),
+and of 26.04.01, 26.06 and 26.08 the newest row of every model and system (commit 067f987df03b; docs/
+performance-summary-archive.md). FP8 recipes are priced by a checkpoint in FP8 (per tensor, or in blocks for MXFP8): products
+at its rate, states of training as ever. FSDP is ZeRO 3, other rows have the distributed optimizer, ZeRO 1. Left out:
+context parallelism, NVFP4, MXFP8 of gpt-oss, which no checkpoint has, Qwen3-235B on H100, whose expert groups
+cross tensor-parallel ones, and B300, which has no profile. Virtual stages (vp) are not modelled.
 """
 
 import argparse
@@ -90,12 +92,12 @@ def layout_of(row):
 
 def print_markdown(kind, rows):
     if kind == 'training':
-        print('| model | weights | system | devices | layout | measured | modelled | ratio |')
-        print('|---' * 8 + '|')
+        print('| release | model | weights | system | devices | layout | measured | modelled | ratio |')
+        print('|---' * 9 + '|')
         for row in rows:
             said = f"{row['said']:.0f} | {row['ratio']:.2f}" if row['said'] else f"- | {row['how']}"
-            print(f"| {row['model']} | {row['weights']} | {row['system']} | {row['devices']} | {layout_of(row)} | "
-                  f"{row['tokens_per_s']} | {said} |")
+            print('|', ' | '.join(row[name] for name in ('release', 'model', 'weights', 'system', 'devices')),
+                  f"| {layout_of(row)} | {row['tokens_per_s']} | {said} |")
         return
     lengths = list(dict.fromkeys(f"{row['prompt']}/{row['answer']}" for row in rows))
     table = collections.defaultdict(dict)
@@ -116,7 +118,10 @@ def medians(kind, rows):
         if row['ratio'] is None:
             continue
         groups[kind].append(row['ratio'])
-        groups[f'{kind}, dense' if row['model'] in DENSE else f'{kind}, experts'].append(row['ratio'])
+        part = 'dense' if row['model'] in DENSE else 'experts'
+        groups[f'{kind}, {part}'].append(row['ratio'])
+        if 'release' in row:
+            groups[f"{kind} {row['release'][:2]}, {part}"].append(row['ratio'])
         if row['pp'] != '1':
             groups[f'{kind}, stages'].append(row['ratio'])
         if row.get('dep', row.get('ep')) != '1':
