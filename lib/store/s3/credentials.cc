@@ -71,16 +71,18 @@ std::optional<Credentials> from_web_identity(const Settings& settings,
   if (file.empty() || role.empty()) return std::nullopt;
   const std::string session = environment("AWS_ROLE_SESSION_NAME");
   const std::string endpoint = environment("AWS_ENDPOINT_URL_STS");
+  const std::string body =
+      encoded_query({{"Action", "AssumeRoleWithWebIdentity"},
+                     {"Version", "2011-06-15"},
+                     {"RoleArn", role},
+                     {"RoleSessionName", session.empty() ? "shardtool" : session},
+                     {"WebIdentityToken", read_text(file, kMaxTokenBytes)}});
   HttpRequest request;
   request.method = "POST";
   request.url = endpoint.empty() ? fmt::format("https://sts.{}.amazonaws.com/", settings.region)
                                  : endpoint + "/";
   request.headers = {{"content-type", "application/x-www-form-urlencoded"}};
-  request.body = encoded_query({{"Action", "AssumeRoleWithWebIdentity"},
-                                {"Version", "2011-06-15"},
-                                {"RoleArn", role},
-                                {"RoleSessionName", session.empty() ? "shardtool" : session},
-                                {"WebIdentityToken", read_text(file, kMaxTokenBytes)}});
+  request.body = body;
   const HttpAnswer answer = send(std::move(request));
   if (answer.status != kOk) throw no_keys("the web identity got no keys", answer);
   const XmlElement root = parse_xml(answer.text);
