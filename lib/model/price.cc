@@ -55,7 +55,8 @@ class CommTable {
   std::vector<CommRow> take_sorted();
 
  private:
-  using Key = std::tuple<std::string, plan::CollectiveOp, i64>;  ///< axis, op, payload
+  /// Axis, op, payload, bytes through the network.
+  using Key = std::tuple<std::string, plan::CollectiveOp, i64, std::optional<i64>>;
 
   const mesh::Mesh& mesh_;
   const plan::HardwareProfile* profile_;
@@ -71,7 +72,8 @@ const plan::Group& CommTable::group(const mesh::Over& over) {
 }
 
 void CommTable::add(const mesh::Over& over, const plan::Collective& collective) {
-  CommRow& row = rows_[{mesh::to_string(over), collective.op, collective.payload_bytes}];
+  CommRow& row = rows_[{mesh::to_string(over), collective.op, collective.payload_bytes,
+                        collective.network_bytes}];
   if (row.count++ > 0) return;
   row.axis = mesh::to_string(over);
   row.collective = collective;
@@ -159,14 +161,12 @@ void Sum::add(const Exchange& exchange, i64 tokens, CommTable& comm) const {
   if (is_scattered) add_move(plan::Move::kAllGather);
 }
 
-/// Returns the collective that sends tokens to the expected devices of their experts, or back.
-/// Assumes that all experts compute.
+/// Returns the collective that sends tokens to their experts, or back. Assumes that all experts
+/// compute.
 plan::Collective Sum::dispatch(const Experts& op, const plan::Group& devices,
                                const Exchange& exchange, i64 tokens) const {
-  const double each =
-      plan::expected_destinations(model_.size(op.experts), model_.size(op.top_k), devices.devices);
-  const double sent = each * static_cast<double>(activation_bytes(exchange.elements, tokens));
-  return {plan::CollectiveOp::kAllToAll, devices, static_cast<i64>(std::ceil(sent))};
+  return plan::dispatch(model_.size(op.experts), model_.size(op.top_k), devices,
+                        activation_bytes(exchange.elements, tokens));
 }
 
 Roofline Sum::roofline_of(const PhasePrice& price) const {

@@ -101,6 +101,27 @@ TEST_CASE("expected destinations of uniform routing") {
   CHECK(plan::expected_destinations(8, 8, 8) == 8);
 }
 
+TEST_CASE("tokens go through the network once per node of their experts") {
+  CHECK(rc::check("at most what goes to each device; the same with one device per node", [] {
+    const i64 nodes = *gen::between(1, 16);
+    const i64 inside = *gen::between(1, 8);
+    const i64 experts = *gen::between(1, 300);
+    const i64 top_k = *gen::between(1, std::min<i64>(experts, 16));
+    const i64 bytes = *gen::between(0, 1'000'000);
+    const i64 n = nodes * inside;
+    const Collective sent = plan::dispatch(experts, top_k, {n, nodes}, bytes);
+    RC_ASSERT(sent.op == kAllToAll);
+    RC_ASSERT(sent.network_bytes.has_value() == (nodes > 1));
+    if (nodes == 1) return;
+    // Each token in its own device's part of the others, to a rounded byte.
+    const i64 to_each = ceil_div(sent.payload_bytes * (nodes - 1), nodes);
+    RC_ASSERT(*sent.network_bytes <= to_each);
+    if (inside == 1) RC_ASSERT(*sent.network_bytes >= to_each - 1);
+  }));
+  // 8 of 256 experts are on 3.6142 of 4 nodes: 4 (1 - C(192, 8) / C(256, 8)), in exact integers
+  CHECK(plan::dispatch(256, 8, {32, 4}, 1'000'000).network_bytes == 2'710'661);
+}
+
 TEST_CASE("groups know how many domains they span") {
   using plan::Group;
   CHECK(group("dp=2,tp=8", {{"tp"}}, 8) == Group{8, 1});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -149,6 +150,19 @@ double expected_destinations(i64 experts, i64 top_k, i64 devices) {
   const i64 each = experts / devices;
   return static_cast<double>(with_more) * (1 - none_among(each + 1, experts, top_k)) +
          static_cast<double>(devices - with_more) * (1 - none_among(each, experts, top_k));
+}
+
+Collective dispatch(i64 experts, i64 top_k, const Group& group, i64 bytes) {
+  const auto sent = [&](i64 places, double share) {
+    const double each = expected_destinations(experts, top_k, places) * share;
+    return static_cast<i64>(std::ceil(each * static_cast<double>(bytes)));
+  };
+  Collective collective{CollectiveOp::kAllToAll, group, sent(group.devices, 1)};
+  if (group.nodes > 1) {
+    const auto nodes = static_cast<double>(group.nodes);
+    collective.network_bytes = sent(group.nodes, (nodes - 1) / nodes);
+  }
+  return collective;
 }
 
 }  // namespace shardtool::plan

@@ -46,6 +46,9 @@ struct Collective {
   CollectiveOp op = CollectiveOp::kAllReduce;
   Group group;
   i64 payload_bytes = 0;
+  /// Of an all_to_all, the bytes that a device sends to other nodes. Without a value it sends every
+  /// device there its own part.
+  std::optional<i64> network_bytes = std::nullopt;
 };
 
 /// Bytes that the busiest device sends, as a fraction of the payload: 2(n-1)/n for all_reduce,
@@ -63,5 +66,10 @@ i64 total_wire_bytes(const Collective& collective);
 /// experts; the first devices have one more expert if the division is uneven:
 /// n (1 - C(E - E/n, k) / C(E, k)). Requires 1 <= top_k <= experts.
 double expected_destinations(i64 experts, i64 top_k, i64 devices);
+
+/// Returns the all_to_all that sends tokens, `bytes` per device, to the expected devices of their
+/// experts, or back. A token goes to every device once, and through the network to every other node
+/// once, where devices hand it on: as DeepEP and HybridEP send, which engines and Megatron use.
+Collective dispatch(i64 experts, i64 top_k, const Group& group, i64 bytes);
 
 }  // namespace shardtool::plan

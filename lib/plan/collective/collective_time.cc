@@ -136,8 +136,9 @@ double pairwise_us(const Collective& c, const Links& links, double network, Prot
   const double wire = bytes * bus_factor(c.op, c.group.devices);
   const double share = links.kind == Links::Kind::kPcie ? kPairwiseSharePcie : kPairwiseShare;
   const double ring_bytes_per_us = links.ring_gb_per_s * share * kBytesPerUsOfGb;
-  const double across =
-      c.group.nodes == 1 ? 0 : bytes * (permute ? 1 : outside / n) / (network * kBytesPerUsOfGb);
+  const double sent_across =
+      c.network_bytes ? static_cast<double>(*c.network_bytes) : bytes * (permute ? 1 : outside / n);
+  const double across = c.group.nodes == 1 ? 0 : sent_across / (network * kBytesPerUsOfGb);
   return ring_latency(links, protocol, c.group.nodes, c.group.nodes - 1) +
          with_protocol(std::max(wire / ring_bytes_per_us, across), wire, links, protocol);
 }
