@@ -22,7 +22,8 @@ struct Case {
   QuantisedModel model;
   mesh::Mesh mesh;
   std::vector<std::pair<std::string, std::string>> settings;
-  std::string words;  ///< for messages
+  std::string words;        ///< for messages
+  std::string layout = {};  ///< of an engine; empty: that of the mapping
 };
 
 Case any_case(const std::string& form, const std::string& policy, Random& random) {
@@ -57,6 +58,7 @@ class Shards {
     options.write.output = parts();
     options.write.resources.threads = 1;
     try {
+      if (!made_.layout.empty()) options.write.layout = made_.layout;
       api::split(options);
       return true;
     } catch (const Error& refusal) {
@@ -169,6 +171,20 @@ TEST_CASE("quantised shards that split accepts merge, validate and have no findi
     CAPTURE(form_or_policy);
     CHECK(count >= 4);
   }
+}
+
+TEST_CASE("vLLM's shards of experts, of which only the first device has the last bias") {
+  int accepted = 0;
+  for (std::uint32_t seed = 0; seed < 40 && accepted < 3; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    const Case made{quantised_model("mxfp4", 2, random), mesh::parse_mesh("tp=2"), {}, "", "vllm"};
+    const Shards shards(made);
+    if (!shards.split()) continue;
+    ++accepted;
+    shards.check_validate();
+  }
+  CHECK(accepted == 3);
 }
 
 /// Returns a case of this policy that split accepts.

@@ -47,7 +47,8 @@ Part<N> times_gates(Part<N> x, const Part<N>& gates, i64 expert) {
 
 }  // namespace
 
-/// Returns the bias of one expert for the features of its summand; empty if it has none.
+/// Returns the bias of one expert for the features of its summand; empty if it has none, or where
+/// another rank has it, and this one stores zeros.
 template <class N>
 std::vector<N> Run<N>::expert_bias(size_t weight, const MatrixProduct& product,
                                    const AxisMap& features) {
@@ -55,7 +56,9 @@ std::vector<N> Run<N>::expert_bias(size_t weight, const MatrixProduct& product,
   if (weights.size() <= weight || weights[weight].empty()) return {};
   const size_t tensor = weights[weight].front();
   const auto all = load_small<N>(side_, inputs_.map, tensor, product.rank);
-  const auto local = index::inverse(all.region.at(0))(product.expert);
+  const AxisMap& experts = all.region.at(0);
+  if (experts.image_size() == 0) return {};
+  const auto local = index::inverse(experts)(product.expert);
   if (!local) {
     throw Error(ErrorCode::kUnsupported,
                 fmt::format("rank {} has the matrices of expert {} but not its bias", product.rank,
@@ -119,17 +122,19 @@ void Run<N>::end_expert(const MatrixProduct& product, Part<N> y) {
     expert_[product.rank][product.role] = std::move(y);
     return;
   }
-  // Devices that share an expert add its bias once.
+  // Devices that share an expert's bias add it once.
   std::vector<N> bias;
-  const bool is_separate = step_->op->form->order == ops::Experts::Order::kSeparate;
-  if (!is_separate) {
+  if (step_->op->form->order != ops::Experts::Order::kSeparate) {
+    bias = expert_bias(kFusedDownBias, product, y.features);
+  }
+  if (!bias.empty()) {
+    const size_t tensor = step_->op->weights[kFusedDownBias].front();
     std::vector<i64> holders;
     for (const i64 rank : all_devices_) {
-      const auto region = side_.layouts(product.tensor).region(rank);
+      const auto region = side_.layouts(tensor).region(rank);
       const bool has = region && index::inverse(region->front())(product.expert).has_value();
       if (has) holders.push_back(rank);
     }
-    bias = expert_bias(kFusedDownBias, product, y.features);
     const N share = share_of(product.rank, holders);
     for (N& b : bias) b *= share;
   }
