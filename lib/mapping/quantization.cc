@@ -24,13 +24,29 @@ bool is_there(const ModelConfig& config, const std::string& path) {
   return value != nullptr && !value->is_null();
 }
 
-/// Returns true if inputs are grouped by activation order, so that the group of every input is
-/// stored. The words are those of ActivationOrdering in quant_args.py of compressed-tensors; with
-/// "weight" and "static", neighbours form a group.
-bool has_act_order(const ModelConfig& config) {
-  const std::string path = kRoot + "config_groups.group_0.weights.actorder";
-  const std::string order = config.text(path).value_or("");
-  return order == "group" || order == "dynamic" || is_true(config, path);
+/// True if this group's inputs are ordered by activation, so that the group of every input is
+/// stored. The words are those of ActivationOrdering in quant_args.py of compressed-tensors, which
+/// reads them in any case; with "weight" and "static", neighbours form a group.
+bool has_act_order(const nlohmann::json& group) {
+  const auto weights = group.find("weights");
+  if (weights == group.end() || !weights->is_object()) return false;
+  const auto order = weights->find("actorder");
+  if (order == weights->end()) return false;
+  if (order->is_boolean()) return order->get<bool>();
+  if (!order->is_string()) return false;
+  std::string word = order->get<std::string>();
+  for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return word == "group" || word == "dynamic";
+}
+
+/// Suffix of the tag of packed weights: "/act_order" where all groups have it. No family describes
+/// models of which some groups have it.
+std::string act_order_suffix(const ModelConfig& config) {
+  const nlohmann::json* groups = config.find(kRoot + "config_groups");
+  if (groups == nullptr || !groups->is_object() || groups->empty()) return "";
+  const auto ordered = std::ranges::count_if(*groups, has_act_order);
+  if (ordered == 0) return "";
+  return ordered == std::ssize(*groups) ? "/act_order" : "/some_act_order";
 }
 
 bool knows(const std::vector<std::string>& tags, const std::string& tag) {
@@ -66,8 +82,8 @@ std::optional<std::string> quantization_tag(const ModelConfig& config) {
     return is_there(config, kRoot + "weight_block_size") ? "fp8/block" : "fp8/tensor";
   if (*method == "compressed-tensors") {
     const std::string format = text("format", "unknown");
-    const bool has_order = format == "pack-quantized" && has_act_order(config);
-    return "compressed-tensors/" + format + (has_order ? "/act_order" : "");
+    return "compressed-tensors/" + format +
+           (format == "pack-quantized" ? act_order_suffix(config) : "");
   }
   if (*method == "modelopt") return "modelopt/" + text("quant_algo", "unknown");
   if (*method == "bitsandbytes")

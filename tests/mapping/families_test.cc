@@ -186,8 +186,18 @@ TEST_CASE("what config.json says about the storage is one tag") {
   };
   CHECK(pack_in_order(R"("group")") == "compressed-tensors/pack-quantized/act_order");
   CHECK(pack_in_order(R"("dynamic")") == "compressed-tensors/pack-quantized/act_order");
+  CHECK(pack_in_order(R"("GROUP")") == "compressed-tensors/pack-quantized/act_order");
   CHECK(pack_in_order(R"("weight")") == "compressed-tensors/pack-quantized");
   CHECK(pack_in_order("null") == "compressed-tensors/pack-quantized");
+  const auto two_groups = [&](const std::string& first, const std::string& second) {
+    return tag(R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
+      "config_groups": {"group_0": {"weights": {"actorder": )" +
+               first + R"(}}, "group_1": {"weights": {"actorder": )" + second + "}}}}");
+  };
+  CHECK(two_groups("null", "null") == "compressed-tensors/pack-quantized");
+  CHECK(two_groups(R"("group")", R"("group")") == "compressed-tensors/pack-quantized/act_order");
+  CHECK(two_groups("null", R"("group")") == "compressed-tensors/pack-quantized/some_act_order");
+  CHECK(two_groups(R"("group")", "null") == "compressed-tensors/pack-quantized/some_act_order");
   CHECK(tag(R"({"quant_method": "modelopt", "quant_algo": "FP8"})") == "modelopt/FP8");
   CHECK(tag(R"({"quant_method": "bitsandbytes", "load_in_8bit": true})") == "bitsandbytes/8bit");
   CHECK(tag(R"({"quant_method": "hqq"})") == "hqq");
