@@ -1,5 +1,6 @@
 #include <filesystem>
 
+#include "lib/api/transform.h"
 #include "tests/check/broken_checkpoints.h"
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/safetensors_text.h"
@@ -51,6 +52,19 @@ auto index(const std::string& text) {
 
 std::string map(const std::string& members) {
   return "{\"weight_map\":{" + members + "}}";
+}
+
+/// Merges shards of the sample into several files, and replaces a text in their index.
+auto merged_index(const std::string& before, const std::string& after) {
+  return [before, after](const TempFolder& folder) {
+    api::MergeOptions merge;
+    merge.sources = {split_sample(folder)};
+    merge.write.output = folder / "whole";
+    merge.write.max_file_size = 100'000;
+    api::merge(merge);
+    edit(merge.write.output + "/" + kIndex, before, after);
+    return options_for(merge.write.output);
+  };
 }
 
 api::CheckOptions one_file_twice(const TempFolder& folder) {
@@ -146,6 +160,9 @@ std::vector<Broken> broken_containers() {
       {CheckRule::kIndexNamesAbsent,
        index(map(R"("a":"1.safetensors","b":"2.safetensors","c":"1.safetensors")"))},
       {CheckRule::kIndexLacks, index(map(R"("a":"1.safetensors","c":"2.safetensors")"))},
+      {CheckRule::kIndexInvalid, merged_index("{", "")},
+      {CheckRule::kIndexNamesAbsent, merged_index("model.norm.weight", "ghost")},
+      {CheckRule::kIndexLacks, merged_index("model.norm.weight", "ghost")},
       {CheckRule::kTensorInTwoFiles,
        [](const TempFolder& folder) {
          write_tensors(folder, "1.safetensors", {{"a", "U8", {1}}});

@@ -47,7 +47,8 @@ IndexedFormat torch_format(const FolderListing& listing) {
 std::vector<Warning> check_read_files(HfIndex index, const Checkpoint& checkpoint,
                                       const std::string& path, const ProblemSink& report) {
   const auto is_unread = [&](const auto& one) {
-    return checkpoint.files[static_cast<size_t>(one.file)].state != FileState::kRead;
+    const auto file = static_cast<size_t>(one.file);
+    return file < checkpoint.files.size() && checkpoint.files[file].state != FileState::kRead;
   };
   const size_t unread = std::erase_if(index.weights, is_unread);
   if (unread == 0) return check_index(index, checkpoint.tensors, path, report);
@@ -55,6 +56,22 @@ std::vector<Warning> check_read_files(HfIndex index, const Checkpoint& checkpoin
   std::vector<StoredTensor> tensors = checkpoint.tensors;
   std::erase_if(tensors, is_unread);
   return check_index(index, tensors, path, report);
+}
+
+/// Numbers the files of the index as the checkpoint does. Files that only one of them has stand at
+/// the end.
+void number_as(const Checkpoint& checkpoint, HfIndex& index) {
+  std::vector<std::string> files;
+  for (const SourceFile& file : checkpoint.files) files.push_back(file.name);
+  std::vector<int> numbers;
+  for (const std::string& name : index.files) {
+    const auto found = std::ranges::find(files, name);
+    numbers.push_back(static_cast<int>(found - files.begin()));
+    if (found == files.end()) files.push_back(name);
+  }
+  for (HfIndex::Weight& weight : index.weights)
+    weight.file = numbers[static_cast<size_t>(weight.file)];
+  index.files = std::move(files);
 }
 
 /// Name of the index: the named one, the usual one, or the only one.
@@ -114,5 +131,28 @@ const Reader kTorchIndexReader{
     [](Checkpoint& checkpoint, Location& location, const ProblemSink& report) {
       open_indexed(checkpoint, location, torch_format(location.listing), report);
     }};
+
+void check_index_beside(Checkpoint& checkpoint, const FolderListing& listing,
+                        const ProblemSink& report) {
+  const IndexedFormat format = safetensors_format(listing);
+  const std::string name(format.usual_name);
+  if (!has_name(format.indices, name)) return;
+  const std::string path = checkpoint.path + "/" + name;
+  const auto name_file = [&](Problem problem) {
+    problem.file = name;
+    report(std::move(problem));
+  };
+  HfIndex index;
+  try {
+    index =
+        parse_index(store::read_source_text(path, kMaxIndexBytes), path, name_file, format.files);
+  } catch (const Error& error) {
+    return name_file({ProblemKind::kIndexInvalid, error, name});
+  }
+  number_as(checkpoint, index);
+  for (Warning& warning : check_read_files(std::move(index), checkpoint, path, report)) {
+    checkpoint.warnings.push_back(std::move(warning));
+  }
+}
 
 }  // namespace shardtool::format

@@ -9,4 +9,10 @@ namespace shardtool::format {
 extern const Reader kSafetensorsIndexReader;
 extern const Reader kTorchIndexReader;
 
+/// Compares the usual index of safetensors files with the headers of an opened checkpoint that was
+/// read by another list of its files. Reports kIndexInvalid, also for an index that cannot be read.
+/// Does nothing if the folder has none.
+void check_index_beside(Checkpoint& checkpoint, const FolderListing& listing,
+                        const ProblemSink& report);
+
 }  // namespace shardtool::format

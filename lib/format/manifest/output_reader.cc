@@ -5,6 +5,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/format/dcp/open.h"
+#include "lib/format/hugging_face/index_reader.h"
 #include "lib/format/manifest/manifest_against_headers.h"
 #include "lib/format/read_headers.h"
 
@@ -36,6 +37,10 @@ void open_output(Checkpoint& checkpoint, Location& location, const ProblemSink& 
     dcp::read_files(checkpoint, report, names);
   } else if (format == kSafetensors) {
     read_headers(checkpoint, names, report);
+    // Programs that load a whole output find its tensors by the index, not by the manifest.
+    if (checkpoint.manifest->ranks.size() == 1) {
+      check_index_beside(checkpoint, location.listing, report);
+    }
   } else {
     throw Error(ErrorCode::kManifestInvalid, "the files have an unknown format")
         .at({path, 0, 0, "/format"})
