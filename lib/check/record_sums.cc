@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -11,23 +12,40 @@
 #include "lib/base/text.h"
 #include "lib/check/container.h"
 #include "lib/exec/files/file_blocks.h"
+#include "lib/format/dcp/open.h"
 #include "lib/format/names.h"
 #include "lib/format/torch/archive.h"
 
 namespace shardtool::check {
 
+using format::torch::ZipRecord;
+
 RecordSums::RecordSums(std::span<const DataFile> files, Findings& findings)
     : files_(files), findings_(findings), records_(files.size()) {
   if (!findings.wants(CheckRule::kRecordChecksum)) return;
   for (size_t f = 0; f < files.size(); ++f) {
-    if (!format::is_torch_name(files[f].shown)) continue;
     try {
-      auto records = format::torch::checksummed_records(store::open_reader(files[f].file.path));
-      for (auto& record : records) records_[f].push_back({.zip = std::move(record)});
+      for (auto& record : records_of(files[f])) records_[f].push_back({.zip = std::move(record)});
     } catch (const Error& error) {
       findings.add(finding_of(CheckRule::kFileUnreadable, error, files[f].shown));
     }
   }
+  chunks_.clear();
+}
+
+std::vector<ZipRecord> RecordSums::records_of(const DataFile& file) {
+  const std::string& path = file.file.path;
+  if (format::is_torch_name(file.shown)) {
+    return format::torch::checksummed_records(store::open_reader(path));
+  }
+  if (!format::is_dcp_data_name(file.shown)) return {};
+  const std::string folder = std::filesystem::path(path).parent_path();
+  if (!chunks_.contains(folder)) {
+    chunks_[folder] = format::dcp::is_checkpoint(folder)
+                          ? format::dcp::checksummed_records(folder)
+                          : std::map<std::string, std::vector<ZipRecord>>();
+  }
+  return std::exchange(chunks_[folder][path], {});
 }
 
 RecordSums::Record* RecordSums::find(int file, i64 offset) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,9 +11,9 @@
 
 namespace shardtool::check {
 
-/// ST0710: CRC-32 of the records of torch's zip archives, as far as tensors that are read lie in
-/// them. A record that is one tensor is summed while the tensor is read; one of several tensors, or
-/// of a part of one, is read for it afterwards.
+/// ST0710: CRC-32 of the records of torch's zip archives, whole files and chunks of DCP, as far as
+/// tensors that are read lie in them. A record that is one tensor is summed while the tensor is
+/// read; one of several tensors, or of a part of one, is read for it afterwards.
 class RecordSums {
  public:
   /// Reads the directories of those of the files that are such archives. Adds ST0101 for a file
@@ -39,12 +40,16 @@ class RecordSums {
     std::uint32_t found = 0;
   };
 
+  /// Records with a checksum. Throws the errors of reading their directories.
+  std::vector<format::torch::ZipRecord> records_of(const DataFile& file);
   Record* find(int file, i64 offset);
   void read(int file, std::vector<Record*> unread, const exec::Resources& resources) const;
 
   std::span<const DataFile> files_;
   Findings& findings_;
   std::vector<std::vector<Record>> records_;  ///< by file, ascending by offset
+  /// Of the chunks of DCP, by folder and file, until all files have theirs.
+  std::map<std::string, std::map<std::string, std::vector<format::torch::ZipRecord>>> chunks_;
 };
 
 }  // namespace shardtool::check

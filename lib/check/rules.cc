@@ -280,10 +280,9 @@ constexpr auto kDataRules = std::to_array<RuleInfo>({
      "The Hugging Face cache names a blob by its SHA-256, or by git's SHA-1 of a small file. This "
      "one has another content: the download was cut short, or the file was edited in the cache."},
     {kRecordChecksum, "ST0710", kError, "a record's CRC-32 is wrong",
-     "torch.save writes the CRC-32 of every record into the zip archive that a .bin, .pt or .pth "
-     "file is. The bytes are not those that it saved: the file is damaged or was edited. "
-     "torch.load "
-     "does not look; `unzip -t` does."},
+     "torch.save writes the CRC-32 of every record into the zip archives that .bin, .pt and .pth "
+     "files and the chunks of DCP are. The bytes are not those that it saved: the file is damaged "
+     "or was edited. torch.load does not look; `unzip -t` does."},
 });
 
 constexpr size_t kRules = kContainerRules.size() + kMappingRules.size() + kShardRules.size() +

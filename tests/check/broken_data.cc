@@ -161,6 +161,29 @@ auto other_record(size_t changed, size_t storages) {
   };
 }
 
+/// Makes a folder of torch.distributed.checkpoint of which the first chunk has another checksum
+/// than its data. Shards of ours have none.
+api::CheckOptions other_chunk(const TempFolder& folder) {
+  api::SplitOptions split;
+  split.source = SHARDTOOL_SAMPLE;
+  split.mapping.preset = "llama";
+  split.mapping.mesh = mesh::parse_mesh("tp=2");
+  split.write.output = folder / "dcp";
+  split.write.layout = "dcp";
+  api::split(split);
+  std::filesystem::remove(split.write.output + "/manifest.json");
+  const std::string path = split.write.output + "/__0_0.distcp";
+  std::string file = read_file(path);
+  // An entry of a zip directory: the checksum stands at byte 16, the name at byte 46.
+  for (size_t at = 0; (at = file.find("PK\1\2", at)) != file.npos; ++at) {
+    if (file.find("/data/0", at) > at + 100) continue;
+    file.replace(at + 16, 4, "\1\2\3\4");
+    break;
+  }
+  std::ofstream(path) << file;
+  return reading(options_for(split.write.output));
+}
+
 }  // namespace
 
 std::vector<Broken> broken_data() {
@@ -180,6 +203,7 @@ std::vector<Broken> broken_data() {
       {CheckRule::kRecordChecksum, other_record(0, 1)},
       {CheckRule::kRecordChecksum, other_record(1, 1)},
       {CheckRule::kRecordChecksum, other_record(1, 2)},
+      {CheckRule::kRecordChecksum, other_chunk},
       {CheckRule::kCopiedFile, copied_rank},
   };
 }

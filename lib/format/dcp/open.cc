@@ -134,6 +134,11 @@ class Opening {
   const ProblemSink& report_;
 };
 
+Metadata read_metadata(const std::string& folder) {
+  const std::string path = fmt::format("{}/{}", folder, kMetadataName);
+  return parse_metadata(store::read_source_text(path, torch::kMaxPickleBytes), path);
+}
+
 }  // namespace
 
 bool is_checkpoint(const std::string& folder) {
@@ -142,10 +147,31 @@ bool is_checkpoint(const std::string& folder) {
 
 void read_files(Checkpoint& checkpoint, const ProblemSink& report,
                 const std::vector<std::string>& first) {
-  const std::string path = fmt::format("{}/{}", checkpoint.folder(), kMetadataName);
   require_inside(checkpoint.folder(), std::string(kMetadataName));
-  Metadata metadata = parse_metadata(store::read_source_text(path, torch::kMaxPickleBytes), path);
-  Opening(checkpoint, std::move(metadata), report).read(first);
+  Opening(checkpoint, read_metadata(checkpoint.folder()), report).read(first);
+}
+
+std::map<std::string, std::vector<torch::ZipRecord>> checksummed_records(
+    const std::string& folder) {
+  const Metadata metadata = read_metadata(folder);
+  std::vector<std::vector<const Chunk*>> chunks(metadata.files.size());
+  for (const ChunkedEntry& tensor : metadata.tensors) {
+    for (const Chunk& chunk : tensor.chunks) chunks[chunk.file].push_back(&chunk);
+  }
+  std::map<std::string, std::vector<torch::ZipRecord>> all;
+  for (size_t f = 0; f < chunks.size(); ++f) {
+    require_inside(folder, metadata.files[f]);
+    const std::string path = store::resolved(folder + "/" + metadata.files[f]);
+    const store::Reader file = store::open_reader(path);
+    std::vector<torch::ZipRecord>& records = all[path];
+    for (const Chunk* chunk : chunks[f]) {
+      for (auto& one : torch::read_zip_directory(file, chunk->offset, chunk->length).records) {
+        if (one.crc32 != 0) records.push_back(std::move(one));
+      }
+    }
+    std::ranges::sort(records, {}, &torch::ZipRecord::offset);
+  }
+  return all;
 }
 
 }  // namespace shardtool::format::dcp

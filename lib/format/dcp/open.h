@@ -1,9 +1,11 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "lib/format/checkpoint.h"
+#include "lib/format/torch/zip_directory.h"
 
 namespace shardtool::format::dcp {
 
@@ -17,5 +19,10 @@ bool is_checkpoint(const std::string& folder);
 /// warning.
 void read_files(Checkpoint& checkpoint, const ProblemSink& report,
                 const std::vector<std::string>& first = {});
+
+/// Returns the records of all chunks that have a checksum, by the path of their data file (as
+/// SourceFile::path), ascending by offset. Throws the errors of parse_metadata and
+/// read_zip_directory.
+std::map<std::string, std::vector<torch::ZipRecord>> checksummed_records(const std::string& folder);
 
 }  // namespace shardtool::format::dcp
