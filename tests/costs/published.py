@@ -16,8 +16,8 @@ training.csv: Megatron-Bridge docs/performance-summary.md, tokens per second and
 and of 26.04.01, 26.06 and 26.08 the newest row of every model and system (commit 067f987df03b; docs/
 performance-summary-archive.md). FP8 recipes are priced by a checkpoint in FP8 (per tensor, or in blocks for MXFP8): products
 at its rate, states of training as ever. FSDP is ZeRO 3, other rows have the distributed optimizer, ZeRO 1. Left out:
-context parallelism, NVFP4, MXFP8 of gpt-oss, which no checkpoint has, Qwen3-235B on H100, whose expert groups
-cross tensor-parallel ones, and B300, which has no profile. Virtual stages (vp) are not modelled.
+context parallelism, NVFP4, MXFP8 of gpt-oss, which no checkpoint has, Qwen3-235B on H100, whose tensor-parallel devices
+hold whole experts, and B300, which has no profile. Virtual stages (vp) are not modelled.
 """
 
 import argparse
