@@ -89,7 +89,7 @@ make_wheel() {
   "$made/builder/bin/pip" install --quiet --upgrade pip 'scikit-build-core>=0.11' 'nanobind>=2.9'
   CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$made/builder/bin/pip" wheel "$root" --quiet --no-deps --no-build-isolation \
     --wheel-dir "$made/wheel" -C build-dir="$build"
-  "$made/venv/bin/auditwheel" repair --plat "manylinux_${glibc/./_}_x86_64" --exclude 'libmpi.so*' \
+  PATH=$made/venv/bin:$PATH auditwheel repair --plat "manylinux_${glibc/./_}_x86_64" --exclude 'libmpi.so*' \
     --wheel-dir "$root/dist" "$made"/wheel/shardtool-*.whl
 }
 
