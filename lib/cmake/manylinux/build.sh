@@ -35,7 +35,8 @@ EOF
   done
 }
 
-# Headers without those of the system's glibc beside them (with their times, so that a second build is short), and the archives of C libraries. libcurl is opened at run time.
+# Headers without those of the system's glibc beside them, with their times, so that a second build is short; and the
+# archives of C libraries. libcurl is opened at run time.
 lay_out() {
   local system=/usr/lib/x86_64-linux-gnu name
   mkdir -p "$made"/{include,lib/pkgconfig,share/cmake}
@@ -109,6 +110,6 @@ step "tarball" make_tarball
 for python in "$@"; do
   step "wheel of $python" make_wheel "$python"
 done
-# The last build left the programs; a wheel's own check is that of auditwheel, which knows nothing of libc++.
+# auditwheel has checked the wheel's symbols of glibc; this also looks for a libstdc++, in the program, too.
 fits "$build/cli/shardtool" "$build"/lib/python/_core*.so
 ls -l "$root/dist"
