@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -18,34 +19,43 @@
 
 namespace shardtool::check {
 
+namespace {
+
 using format::torch::ZipRecord;
 
-RecordSums::RecordSums(std::span<const DataFile> files, Findings& findings)
-    : files_(files), findings_(findings), records_(files.size()) {
-  if (!findings.wants(CheckRule::kRecordChecksum)) return;
-  for (size_t f = 0; f < files.size(); ++f) {
-    try {
-      for (auto& record : records_of(files[f])) records_[f].push_back({.zip = std::move(record)});
-    } catch (const Error& error) {
-      findings.add(finding_of(CheckRule::kFileUnreadable, error, files[f].shown));
-    }
-  }
-  chunks_.clear();
-}
+/// Records of the chunks of DCP by their data file, by folder.
+using ChunkRecords = std::map<std::string, std::map<std::string, std::vector<ZipRecord>>>;
 
-std::vector<ZipRecord> RecordSums::records_of(const DataFile& file) {
+/// Returns the records with a checksum. Reads each folder of DCP once, into `chunks`. Throws the
+/// errors of reading their directories.
+std::vector<ZipRecord> records_of(const DataFile& file, ChunkRecords& chunks) {
   const std::string& path = file.file.path;
   if (format::is_torch_name(file.shown)) {
     return format::torch::checksummed_records(store::open_reader(path));
   }
   if (!format::is_dcp_data_name(file.shown)) return {};
   const std::string folder = std::filesystem::path(path).parent_path();
-  if (!chunks_.contains(folder)) {
-    chunks_[folder] = format::dcp::is_checkpoint(folder)
-                          ? format::dcp::checksummed_records(folder)
-                          : std::map<std::string, std::vector<ZipRecord>>();
+  if (!chunks.contains(folder)) {
+    chunks[folder] = format::dcp::is_checkpoint(folder) ? format::dcp::checksummed_records(folder)
+                                                        : ChunkRecords::mapped_type();
   }
-  return std::exchange(chunks_[folder][path], {});
+  return std::exchange(chunks[folder][path], {});
+}
+
+}  // namespace
+
+RecordSums::RecordSums(std::span<const DataFile> files, Findings& findings)
+    : files_(files), findings_(findings), records_(files.size()) {
+  if (!findings.wants(CheckRule::kRecordChecksum)) return;
+  ChunkRecords chunks;
+  for (size_t f = 0; f < files.size(); ++f) {
+    try {
+      for (auto& record : records_of(files[f], chunks))
+        records_[f].push_back({.zip = std::move(record)});
+    } catch (const Error& error) {
+      findings.add(finding_of(CheckRule::kFileUnreadable, error, files[f].shown));
+    }
+  }
 }
 
 RecordSums::Record* RecordSums::find(int file, i64 offset) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,16 +39,12 @@ class RecordSums {
     std::uint32_t found = 0;
   };
 
-  /// Records with a checksum. Throws the errors of reading their directories.
-  std::vector<format::torch::ZipRecord> records_of(const DataFile& file);
   Record* find(int file, i64 offset);
   void read(int file, std::vector<Record*> unread, const exec::Resources& resources) const;
 
   std::span<const DataFile> files_;
   Findings& findings_;
   std::vector<std::vector<Record>> records_;  ///< by file, ascending by offset
-  /// Of the chunks of DCP, by folder and file, until all files have theirs.
-  std::map<std::string, std::map<std::string, std::vector<format::torch::ZipRecord>>> chunks_;
 };
 
 }  // namespace shardtool::check

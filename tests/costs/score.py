@@ -77,7 +77,8 @@ def form_of(model, quantisation):
 
 
 def is_held_back(row):
-    return row['model'] in DASHBOARD_MODELS.values() or int(hashlib.sha1(group_of(row).encode()).hexdigest(), 16) % HELD_BACK_OF == 0
+    number = int(hashlib.sha1(group_of(row).encode()).hexdigest(), 16)
+    return row['model'] in DASHBOARD_MODELS.values() or number % HELD_BACK_OF == 0
 
 
 def group_of(row):

@@ -1,6 +1,7 @@
 #include "lib/format/hugging_face/index_reader.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -74,6 +75,22 @@ void number_as(const Checkpoint& checkpoint, HfIndex& index) {
   index.files = std::move(files);
 }
 
+/// Reads the index `name` at `path`. Reports one that cannot be read, and returns nullopt.
+std::optional<HfIndex> read_index(const std::string& path, const std::string& name,
+                                  const IndexedFormat& format, const ProblemSink& report) {
+  const auto name_file = [&](Problem problem) {
+    problem.file = name;
+    report(std::move(problem));
+  };
+  try {
+    return parse_index(store::read_source_text(path, kMaxIndexBytes), path, name_file,
+                       format.files);
+  } catch (const Error& error) {
+    report({ProblemKind::kIndexInvalid, error, name});
+    return std::nullopt;
+  }
+}
+
 /// Name of the index: the named one, the usual one, or the only one.
 std::string index_name(const Location& location, const IndexedFormat& format) {
   if (!location.file.empty()) return location.file;
@@ -87,21 +104,11 @@ void open_indexed(Checkpoint& checkpoint, const Location& location, const Indexe
   const std::string name = index_name(location, format);
   const std::string path = checkpoint.path + "/" + name;
   checkpoint.format = format.format;
-  HfIndex index;
-  try {
-    const auto name_file = [&](Problem problem) {
-      problem.file = name;
-      report(std::move(problem));
-    };
-    index =
-        parse_index(store::read_source_text(path, kMaxIndexBytes), path, name_file, format.files);
-  } catch (const Error& error) {
-    report({ProblemKind::kIndexInvalid, error, name});
-    return read_files(checkpoint, format.weights, format.read_file, report);
-  }
-  read_files(checkpoint, index.files, format.read_file, report);
+  std::optional<HfIndex> index = read_index(path, name, format, report);
+  if (!index) return read_files(checkpoint, format.weights, format.read_file, report);
+  read_files(checkpoint, index->files, format.read_file, report);
   report_tensors_in_two_files(checkpoint, report);
-  for (Warning& warning : check_read_files(std::move(index), checkpoint, path, report)) {
+  for (Warning& warning : check_read_files(*std::move(index), checkpoint, path, report)) {
     checkpoint.warnings.push_back(std::move(warning));
   }
   warn_of_unlisted(checkpoint, format.weights, name);
@@ -138,19 +145,10 @@ void check_index_beside(Checkpoint& checkpoint, const FolderListing& listing,
   const std::string name(format.usual_name);
   if (!has_name(format.indices, name)) return;
   const std::string path = checkpoint.path + "/" + name;
-  const auto name_file = [&](Problem problem) {
-    problem.file = name;
-    report(std::move(problem));
-  };
-  HfIndex index;
-  try {
-    index =
-        parse_index(store::read_source_text(path, kMaxIndexBytes), path, name_file, format.files);
-  } catch (const Error& error) {
-    return name_file({ProblemKind::kIndexInvalid, error, name});
-  }
-  number_as(checkpoint, index);
-  for (Warning& warning : check_read_files(std::move(index), checkpoint, path, report)) {
+  std::optional<HfIndex> index = read_index(path, name, format, report);
+  if (!index) return;
+  number_as(checkpoint, *index);
+  for (Warning& warning : check_read_files(*std::move(index), checkpoint, path, report)) {
     checkpoint.warnings.push_back(std::move(warning));
   }
 }

@@ -46,7 +46,7 @@ struct Collective {
   CollectiveOp op = CollectiveOp::kAllReduce;
   Group group;
   i64 payload_bytes = 0;
-  /// Of an all_to_all, the bytes that a device sends to other nodes. Without a value it sends every
+  /// Bytes that a device sends to other nodes in an all_to_all. Without a value it sends every
   /// device there its own part.
   std::optional<i64> network_bytes = std::nullopt;
 };
