@@ -25,9 +25,8 @@ Layout member_layout(const Layout& leader, const BundleMember& member, Straddlin
     const auto granularity = checked_mul(led.granularity, axis.granularity);
     if (!granularity)
       throw Error(ErrorCode::kLimit, "a companion's block has 2^63 elements or more");
-    const bool is_whole_or_refused = axis.is_packed && straddling == Straddling::kRefine;
     axes.push_back({led.expr, *granularity, led.logical,
-                    is_whole_or_refused ? Straddling::kRefuse : straddling, led.fill});
+                    axis.is_packed ? Straddling::kRefuse : straddling, led.fill});
   }
   return Layout(leader.mesh(), member.shape, std::move(axes), leader.index_axes());
 }

@@ -13,7 +13,8 @@ struct MemberAxis {
   std::optional<size_t> follows;
   i64 granularity = 1;
   /// True if a stored index holds a value of each of its logical indices, as a word of codes does.
-  /// A smaller block would then be a part of its bytes instead of a copy.
+  /// A device with a part of it would then have values of others, and a smaller block would be a
+  /// part of its bytes instead of a copy.
   bool is_packed = false;
 };
 
@@ -26,8 +27,8 @@ struct BundleMember {
 
 /// Layout of a member: each axis is coarsen(the leader's expression, granularity), on the same
 /// devices as the leader. `straddling` decides about a cut of the leader inside a member's block;
-/// kRefuse throws kBlockStraddle, and kRefine on a packed axis does so, too. Throws kShapeMismatch
-/// when a stored extent differs.
+/// kRefuse throws kBlockStraddle, as any does on a packed axis. Throws kShapeMismatch when a stored
+/// extent differs.
 Layout member_layout(const Layout& leader, const BundleMember& member,
                      Straddling straddling = Straddling::kRefuse);
 

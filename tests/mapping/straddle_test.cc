@@ -115,26 +115,29 @@ TEST_CASE("refine makes blocks of the greatest common divisor, each with a copy 
   CHECK(cut_in_blocks(1536, 128, 4, "refine").tensors[1].layout->refinement()[0] == 1);
 }
 
-/// Expects that no policy but refine accepts the cut, because a smaller block would be a part of
-/// the tensor's bytes.
+/// Expects that no policy that copies scales accepts the cut, because a block of this tensor holds
+/// values of several indices.
 void check_has_no_copies(const std::vector<TensorSpec>& tensors, const std::string& quantization,
                          const std::string& mesh, const std::string& tensor) {
   const auto by = [&](const std::string& policy) {
     return resolved(tensors, quantization, mesh, fmt::format(R"(, "straddle": "{}")", policy));
   };
   CAPTURE(tensor);
-  const auto e = error_of([&] { by("refine"); });
-  REQUIRE(e);
-  CHECK(e->code() == ErrorCode::kBlockStraddle);
-  CHECK(e->tensor_name() == tensor);
-  const auto notes = e->notes();
-  CHECK(std::any_of(notes.begin(), notes.end(), [](const auto& note) {
-    return note.second.find("a part of its bytes") != std::string::npos;
-  }));
+  for (const std::string policy : {"refine", "replicate-scale"}) {
+    CAPTURE(policy);
+    const auto e = error_of([&] { by(policy); });
+    REQUIRE(e);
+    CHECK(e->code() == ErrorCode::kBlockStraddle);
+    CHECK(e->tensor_name() == tensor);
+    const auto notes = e->notes();
+    CHECK(std::any_of(notes.begin(), notes.end(), [](const auto& note) {
+      return note.second.find("holds several values") != std::string::npos;
+    }));
+  }
   CHECK(by("uneven-aligned").tensors.size() == tensors.size());
 }
 
-TEST_CASE("refine is refused inside of blocks that hold weights or zeros: they have no copies") {
+TEST_CASE("blocks that hold weights or zeros have no copies: refine and replicate-scale refuse") {
   const std::vector<TensorSpec> mxfp4 = {
       spec("mlp.experts.down_proj_blocks", {4, 96, 3, 16}, Dtype::kU8),
       spec("mlp.experts.down_proj_scales", {4, 96, 3}, Dtype::kU8)};

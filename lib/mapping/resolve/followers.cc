@@ -28,10 +28,11 @@ Error& explain(Error& e, const PlacedCompanion& placed, const TensorSpec& tensor
   if (!e.place()) e.at(placed.spec->place);
   if (e.code() == ErrorCode::kShapeMismatch)
     e.help("take the tensor, the one that it follows and config.json from one model");
-  if (e.code() == ErrorCode::kBlockStraddle && straddle == Straddle::kRefine) {
-    e.note("refine",
-           "a block holds several values, so that a smaller one would be a part of its bytes; only "
-           "one value of a whole block, such as a scale, can have copies");
+  const bool makes_copies = straddle == Straddle::kRefine || straddle == Straddle::kReplicateScale;
+  if (e.code() == ErrorCode::kBlockStraddle && makes_copies) {
+    e.note("straddle",
+           "a block holds several values, of which a device would need a part; only one value of a "
+           "whole block, such as a scale, can have copies");
   }
   return e.tensor(tensor.name).note("tensor", describe(tensor)).note("follows", describe(leader));
 }
