@@ -137,6 +137,8 @@ void Validating::check_headers() {
     const auto& misfits = inputs_.foreign->misfits;
     report_.findings.insert(report_.findings.end(), misfits.begin(), misfits.end());
   }
+  if (report_.findings.empty())
+    report_.findings = wrong_constants(inputs_.shards, options_.resources);
   if (inputs_.reference) {
     compare_headers(*inputs_.reference, inputs_.proved(), inputs_.dropped(),
                     options_.compares_values, report_.findings);

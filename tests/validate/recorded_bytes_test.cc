@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -155,6 +156,33 @@ TEST_CASE("one other byte of any part of a packed weight fails without a referen
       CHECK(report.outcome == engine::Outcome::kFail);
       CHECK(std::ranges::count(found_in(report), fmt::format("ST0706 {} {}", name, rank)) == 1);
     }
+  }
+}
+
+TEST_CASE("another value of a constant that an engine's layout added fails and is named") {
+  const TempFolder folder;
+  api::SplitOptions split;
+  split.source = model_folder("prototype");
+  split.mapping.mesh = mesh::parse_mesh("tp=2");
+  split.write.layout = "vllm";
+  split.write.output = folder / "parts";
+  api::split(split);
+  CHECK(validated(split.write.output, split.source).passes());
+  const auto opened = api::open_logical({split.write.output});
+  REQUIRE(!opened.constants.empty());
+  const api::LogicalConstant& constant = opened.constants.back();
+  const std::string& file = opened.files.at(static_cast<size_t>(constant.slot.file)).path;
+  std::fstream stream(file, std::ios::binary | std::ios::in | std::ios::out);
+  stream.seekp(constant.slot.offset).put(1);
+  stream.close();
+  for (const std::string& reference : {std::string(), split.source}) {
+    CAPTURE(reference);
+    const auto report = validated(split.write.output, reference);
+    CHECK(report.outcome == engine::Outcome::kFail);
+    REQUIRE(report.findings.size() == 1);
+    CHECK(report.findings.front().rule == check::CheckRule::kShardHash);
+    CHECK(report.findings.front().tensor == constant.record->name);
+    CHECK(report.findings.front().file == file);
   }
 }
 

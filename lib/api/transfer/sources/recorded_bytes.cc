@@ -37,20 +37,20 @@ std::vector<check::DataTensor> own_share(const LogicalCheckpoint& shards,
   return own;
 }
 
-std::vector<DifferentPart> read_differences(const LogicalCheckpoint& shards,
-                                            const ValidateOptions& options,
-                                            std::span<const check::DataTensor> tensors) {
+/// Reads tensors of the shards. Returns the findings that they differ from their hashes.
+std::vector<check::Finding> read_differences(const LogicalCheckpoint& shards,
+                                             const exec::Resources& resources,
+                                             std::span<const check::DataTensor> tensors) {
   if (tensors.empty()) return {};
   std::vector<check::DataFile> files;
   for (const exec::SurveyedFile& file : shards.files) files.push_back({file, file.path});
   check::Findings findings{check::Profile("")};
-  check::check_data(tensors, files, options.resources, findings);
-  std::vector<DifferentPart> different;
-  for (const check::Finding& one : findings.all()) {
-    const bool is_of_hash =
-        one.rule == check::CheckRule::kShardHash || one.rule == check::CheckRule::kDigest;
-    if (is_of_hash) different.push_back({one.tensor, one.rank, one.found, one.expected});
-  }
+  check::check_data(tensors, files, resources, findings);
+  findings.sort();
+  std::vector<check::Finding> different = findings.all();
+  std::erase_if(different, [](const check::Finding& one) {
+    return one.rule != check::CheckRule::kShardHash && one.rule != check::CheckRule::kDigest;
+  });
   return different;
 }
 
@@ -139,7 +139,8 @@ i64 hold_unread(const LogicalCheckpoint& shards, const ValidateOptions& options,
   }
   const auto own = own_share(shards, recorded.unread, comm);
   engine::RecordedBytes read;
-  read.different = read_differences(shards, options, own);
+  for (const check::Finding& one : read_differences(shards, options.resources, own))
+    read.different.push_back({one.tensor, one.rank, one.found, one.expected});
   if (comm.rank() == 0) {  // every process knows these
     auto& all = read.different;
     all.insert(all.end(), recorded.different.begin(), recorded.different.end());
@@ -147,6 +148,14 @@ i64 hold_unread(const LogicalCheckpoint& shards, const ValidateOptions& options,
   recorded = engine::merged(read, comm);
   keep_one_each(recorded.different);
   return bytes;
+}
+
+std::vector<check::Finding> wrong_constants(const LogicalCheckpoint& shards,
+                                            const exec::Resources& resources) {
+  std::vector<check::DataTensor> constants;
+  for (const LogicalConstant& constant : shards.constants)
+    constants.push_back(stored_data(constant));
+  return read_differences(shards, resources, constants);
 }
 
 i64 compare_unread(const LogicalCheckpoint& shards, const LogicalCheckpoint& reference,

@@ -22,6 +22,11 @@ engine::RecordedHashes recorded_hashes(const LogicalCheckpoint& shards,
 i64 hold_unread(const LogicalCheckpoint& shards, const ValidateOptions& options,
                 comm::Communicator& comm, engine::RecordedBytes& recorded);
 
+/// Compares the constants that an engine's layout added with the values in the manifests, and
+/// returns the differences as findings of `check --read-data`. Throws the errors of reading.
+std::vector<check::Finding> wrong_constants(const LogicalCheckpoint& shards,
+                                            const exec::Resources& resources);
+
 /// Compares the tensors that the verdict judges, and neither compared nor tested, with the
 /// reference's of the same name, each process its share, and adds them to `compared`; the result is
 /// the same in all processes. Skips tensors of another dtype or shape and values that differ by
