@@ -258,7 +258,8 @@ struct TransformReport {
 /// this and the next two: see kernels/cast.h for the rounding, transfer/cast_values.h for the
 /// tensors. With `dequantize`, quantised weights are unpacked, see dequantize/dequantize.h.
 TransformReport split(const SplitOptions& options);
-/// Merges shards into one checkpoint: merge(split(x)) = x, tensor by tensor, byte for byte.
+/// Merges shards into one checkpoint: merge(split(x)) = x, tensor by tensor, byte for byte, but for
+/// tensors that the mapping dropped.
 TransformReport merge(const MergeOptions& options);
 /// Converts shards of one layout to another, directly from file to file: reshard(split(x, A), B) =
 /// split(x, B), byte for byte. A whole checkpoint is a layout, too. With a plan, executes exactly
