@@ -54,17 +54,29 @@ std::string map(const std::string& members) {
   return "{\"weight_map\":{" + members + "}}";
 }
 
-/// Merges shards of the sample into several files, and replaces a text in their index.
+/// Merges shards of the sample into several files with an index.
+std::string merged_in_files(const TempFolder& folder) {
+  api::MergeOptions merge;
+  merge.sources = {split_sample(folder)};
+  merge.write.output = folder / "whole";
+  merge.write.max_file_size = 100'000;
+  api::merge(merge);
+  return merge.write.output;
+}
+
+/// Replaces a text in the index of a merged output.
 auto merged_index(const std::string& before, const std::string& after) {
   return [before, after](const TempFolder& folder) {
-    api::MergeOptions merge;
-    merge.sources = {split_sample(folder)};
-    merge.write.output = folder / "whole";
-    merge.write.max_file_size = 100'000;
-    api::merge(merge);
-    edit(merge.write.output + "/" + kIndex, before, after);
-    return options_for(merge.write.output);
+    const std::string output = merged_in_files(folder);
+    edit(output + "/" + kIndex, before, after);
+    return options_for(output);
   };
+}
+
+api::CheckOptions merged_without_index(const TempFolder& folder) {
+  const std::string output = merged_in_files(folder);
+  fs::remove(output + "/" + kIndex);
+  return options_for(output);
 }
 
 api::CheckOptions one_file_twice(const TempFolder& folder) {
@@ -175,6 +187,7 @@ std::vector<Broken> broken_containers() {
                                     R"({"a":"1.safetensors","b":"2.safetensors"}})")},
       {CheckRule::kUnlistedFile, index(map(R"("a":"1.safetensors")"))},
       {CheckRule::kNoIndex, parts_without_index},
+      {CheckRule::kNoIndex, merged_without_index},
       {CheckRule::kUnclearChoice, two_models},
   };
 }

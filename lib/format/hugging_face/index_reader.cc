@@ -143,7 +143,14 @@ void check_index_beside(Checkpoint& checkpoint, const FolderListing& listing,
                         const ProblemSink& report) {
   const IndexedFormat format = safetensors_format(listing);
   const std::string name(format.usual_name);
-  if (!has_name(format.indices, name)) return;
+  if (!has_name(format.indices, name)) {
+    std::vector<std::string> names;
+    for (const SourceFile& file : checkpoint.files) names.push_back(file.name);
+    std::ranges::sort(names);
+    if (names.size() > 1 && !series_of(names, format.files.extension).empty())
+      warn_of_no_index(checkpoint);
+    return;
+  }
   const std::string path = checkpoint.path + "/" + name;
   std::optional<HfIndex> index = read_index(path, name, format, report);
   if (!index) return;

@@ -11,7 +11,7 @@ extern const Reader kTorchIndexReader;
 
 /// Compares the usual index of safetensors files with the headers of an opened checkpoint that was
 /// read by another list of its files. Reports kIndexInvalid, also for an index that cannot be read.
-/// Does nothing if the folder has none.
+/// Warns if the folder has none although the files are numbered as those of an index.
 void check_index_beside(Checkpoint& checkpoint, const FolderListing& listing,
                         const ProblemSink& report);
 
