@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -12,6 +13,7 @@
 
 #include "lib/api/reading/opened_checkpoint.h"
 #include "lib/base/error.h"
+#include "lib/exec/files/stored_box.h"
 #include "lib/python/bindings.h"
 #include "lib/python/convert.h"
 #include "lib/python/options.h"
@@ -56,13 +58,16 @@ struct Source {
   /// Maps what is large and in one piece; everything else is copied.
   Tensor read_box(const IndexedBox& box) const {
     const i64 bytes = reader.bytes_of(box.sizes);
-    if (bytes >= kLeastCopied) {
-      const auto place = reader.in_file(box.begin, box.sizes);
-      const bool is_strided = place && !place->copy.loops.empty();
-      if (place && (is_strided || bytes >= kLeastMapped)) return from_pages(box, *place);
-    }
+    std::optional<api::TensorReader::FileBox> place;
+    if (bytes >= kLeastCopied) place = reader.in_file(box.begin, box.sizes);
+    const bool is_strided = place && !place->copy.loops.empty();
+    if (place && (is_strided || bytes >= kLeastMapped)) return from_pages(box, *place);
     Tensor tensor(reader.dtype(), box.shape, bytes);
-    reader.read(box.begin, box.sizes, reading_threads(), tensor.span());
+    if (place) {
+      exec::read_from(*place->file, tensor.span(), place->offset);
+    } else {
+      reader.read(box.begin, box.sizes, reading_threads(), tensor.span());
+    }
     return tensor;
   }
   Tensor from_pages(const IndexedBox& box, const api::TensorReader::FileBox& place) const {

@@ -20,16 +20,17 @@ _TORCH_PACKED = {"F4": ("float4_e2m1fn_x2", 2)}
 def to_numpy(tensor):
     import numpy
 
-    array = numpy.asarray(memoryview(tensor))
-    reason = f"numpy has no elements of type {tensor.dtype}"
-    if tensor.dtype in _ML_DTYPES:
+    array = numpy.asarray(tensor)
+    dtype = tensor.dtype
+    if dtype in _ML_DTYPES:
         try:
             import ml_dtypes
         except ImportError:
-            raise refusal(ResourceError, reason, "pip install ml_dtypes, or use framework=\"pt\"") from None
-        return array.view(getattr(ml_dtypes, _ML_DTYPES[tensor.dtype]))
-    if tensor.dtype not in _TORCH:
-        raise refusal(ResourceError, reason, "the tensor's buffer has the bytes")
+            raise refusal(ResourceError, f"numpy has no elements of type {dtype}",
+                          "pip install ml_dtypes, or use framework=\"pt\"") from None
+        return array.view(getattr(ml_dtypes, _ML_DTYPES[dtype]))
+    if dtype not in _TORCH:
+        raise refusal(ResourceError, f"numpy has no elements of type {dtype}", "the tensor's buffer has the bytes")
     return array
 
 
