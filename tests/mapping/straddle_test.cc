@@ -154,6 +154,21 @@ TEST_CASE("blocks that hold weights or zeros have no copies: refine and replicat
                       "down.weight");
 }
 
+TEST_CASE("a scale that padding keeps from being shared is not told to be a block of values") {
+  std::string text = kModel;
+  text.replace(text.find("MORE"), 4, R"(, "straddle": "replicate-scale")");
+  text.replace(text.find("EXPERTS"), 7, "null");
+  text.replace(text.find("\"mlp\": \"tp\""), 11, R"("mlp": {"mesh": "tp", "uneven": "pad"})");
+  const ModelConfig config = config_of(R"({"quantization_config": )" + kFp8Blocks + "}");
+  const auto e = error_of([&] {
+    return resolve(with_quantization(mapping_of(text), &config), fp8("up", {1100, 128}, {9, 1}),
+                   &config, over("tp=3"));
+  });
+  REQUIRE(e);
+  CHECK(e->code() == ErrorCode::kBlockStraddle);
+  for (const auto& note : e->notes()) CHECK(note.first != "straddle");
+}
+
 TEST_CASE("refine keeps whole words and copies the scales and zeros of a group of inputs") {
   const std::string refine = R"(, "straddle": "refine")";
   const auto words = awq("down", 16, 256, 2);

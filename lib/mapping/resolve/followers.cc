@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "lib/mapping/assertions.h"
 #include "lib/mapping/resolve/cut_checks.h"
 
@@ -22,14 +24,19 @@ layout::Straddling straddling_of(Straddle straddle) {
   throw Error(ErrorCode::kInternal, "unknown policy for straddled blocks");
 }
 
+/// True if the policy gives one value to several devices.
+bool makes_copies(Straddle straddle) {
+  return straddle == Straddle::kRefine || straddle == Straddle::kReplicateScale;
+}
+
 /// Adds the companion and both tensors to the error.
-Error& explain(Error& e, const PlacedCompanion& placed, const TensorSpec& tensor,
-               const TensorSpec& leader, Straddle straddle) {
+Error& explain(Error& e, const PlacedCompanion& placed, const layout::BundleMember& member,
+               const TensorSpec& tensor, const TensorSpec& leader, Straddle straddle) {
   if (!e.place()) e.at(placed.spec->place);
   if (e.code() == ErrorCode::kShapeMismatch)
     e.help("take the tensor, the one that it follows and config.json from one model");
-  const bool makes_copies = straddle == Straddle::kRefine || straddle == Straddle::kReplicateScale;
-  if (e.code() == ErrorCode::kBlockStraddle && makes_copies) {
+  const bool is_packed = std::ranges::any_of(member.axes, &layout::MemberAxis::is_packed);
+  if (e.code() == ErrorCode::kBlockStraddle && makes_copies(straddle) && is_packed) {
     e.note("straddle",
            "a block holds several values, of which a device would need a part; only one value of a "
            "whole block, such as a scale, can have copies");
@@ -69,11 +76,12 @@ ResolvedTensor Followers::follow(size_t companion, size_t tensor, const Resolved
   const TensorSpec& spec = tensors[tensor];
   Followed& followed = followed_[{companion, leader.layout.get(), spec.shape, spec.dtype}];
   if (followed.layout) return {tensor, followed.layout, followed.by, leader.numbers};
+  layout::BundleMember member;
   try {
-    const auto member = companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
+    member = companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
     followed = decide(placed, member, leader, spec.dtype);
   } catch (Error& e) {
-    throw explain(e, placed, spec, tensors[leader.tensor], straddle_);
+    throw explain(e, placed, member, spec, tensors[leader.tensor], straddle_);
   }
   return {tensor, followed.layout, followed.by, leader.numbers};
 }
