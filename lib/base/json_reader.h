@@ -91,6 +91,13 @@ class JsonReader {
   bool next_is_word();
   /// Byte offset of the next token in the text.
   size_t offset();
+  /// Text from the next token on, for a caller that reads a value by itself and consumes it.
+  std::string_view rest() { return text_.substr(offset()); }
+  /// Consumes the next value, whose valid text is the first `bytes` bytes of rest().
+  void consume_value(size_t bytes) {
+    value_at_ = at_;
+    at_ += bytes;
+  }
   /// Byte offset of the value or key read last.
   size_t last_offset() const { return value_at_; }
   /// Place of a byte of the text, with the pointer of the value being read.

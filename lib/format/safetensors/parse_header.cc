@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/json_reader.h"
 #include "lib/base/text.h"
+#include "lib/format/safetensors/plain_entry.h"
 #include "lib/format/safetensors/safetensors.h"
 #include "lib/format/safetensors/tiling.h"
 
@@ -36,7 +37,7 @@ class HeaderParser {
       if (key == "__metadata__") {
         read_metadata();
       } else {
-        read_entry(key);
+        read_entry(std::move(key));
       }
     }
     if (!must_overlap_) in_.finish();
@@ -66,9 +67,22 @@ class HeaderParser {
     }
   }
 
-  void read_entry(const std::string& name) {
-    Entry entry;
-    entry.name = name;
+  void read_entry(std::string name) {
+    constexpr size_t kUsualRank = 3;  // all ranks up to this cost the allocator the same
+    Entry& entry = header_.entries.emplace_back();
+    entry.name = std::move(name);
+    entry.shape.reserve(kUsualRank);
+    if (const size_t bytes = read_plain_entry(in_.rest(), entry)) {
+      in_.consume_value(bytes);
+    } else {
+      read_fields(entry);
+    }
+    count(entry);
+  }
+
+  void read_fields(Entry& entry) {
+    entry.shape.clear();
+    entry.begin = entry.end = 0;
     try {
       in_.object({{"dtype", [&] { read_dtype(entry); }},
                   {"shape", [&] { read_shape(entry); }},
@@ -76,10 +90,9 @@ class HeaderParser {
                  [this](const std::string& field) { note_unknown(field); });
       if (entry.is_valid) check_size(entry);
     } catch (Error& error) {
-      error.tensor(quote_for_message(name));
+      error.tensor(quote_for_message(entry.name));
       throw;
     }
-    add(std::move(entry));
   }
 
   void read_dtype(Entry& entry) {
@@ -111,8 +124,6 @@ class HeaderParser {
   }
 
   void read_shape(Entry& entry) {
-    constexpr size_t kUsualRank = 3;  // all ranks up to this cost the allocator the same
-    entry.shape.reserve(kUsualRank);
     in_.begin_array();
     while (in_.next_element()) entry.shape.push_back(read_size(entry));
   }
@@ -155,14 +166,13 @@ class HeaderParser {
                 fmt::format("{} bytes for {}", *bytes, what)));
   }
 
-  /// Adds an entry. Entries with more total bytes than the largest end cannot be disjoint: reading
-  /// on would only cost memory.
-  void add(Entry entry) {
+  /// Counts the bytes of an entry. Entries with more bytes in all than the largest end cannot be
+  /// disjoint: reading on would only cost memory.
+  void count(const Entry& entry) {
     largest_end_ = std::max(largest_end_, entry.end);
     const auto sum = checked_add(bytes_, entry.end - entry.begin);
     must_overlap_ = !sum || *sum > largest_end_;
     bytes_ = sum.value_or(bytes_);
-    header_.entries.push_back(std::move(entry));
   }
 
   void note_unknown(const std::string& field) {

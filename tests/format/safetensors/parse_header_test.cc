@@ -224,6 +224,51 @@ TEST_CASE("a valid header with one byte changed gets the verdict of the slow ref
   }));
 }
 
+TEST_CASE("an entry that is written in another way gets the verdict of the slow reference") {
+  const std::vector<std::string> spellings = {
+      R"({"dtype":"U8","shape":[1,12],"data_offsets":[0,12]})",
+      R"({"dtype": "U8", "shape": [1, 12], "data_offsets": [0, 12]})",
+      R"({"dtype":"U8","shape":[1,12],"data_offsets":[0,12] })",
+      R"({"shape":[1,12],"dtype":"U8","data_offsets":[0,12]})",
+      R"({"dtype":"U8","data_offsets":[0,12],"shape":[1,12]})",
+      R"({"dtype":"\u00558","shape":[1,12],"data_offsets":[0,12]})",
+      R"({"dtype":"U8","shape":[1,12],"data_offsets":[0,12],"more":[{}]})",
+      R"({"dtype":"U8","shape":[1,12],"data_offsets":[0,12],"dtype":"U8"})",
+      R"({"dtype":"U8","shape":[1,12],"data_offsets":[0,12,0]})",
+      R"({"dtype":"U8","shape":[1,12],"data_offsets":[0]})",
+      R"({"dtype":"U8","shape":[1,12],"data_offsets":[12,0]})",
+      R"({"dtype":"U8","shape":[1,12],"data_offsets":[0,012]})",
+      R"({"dtype":"U8","shape":[01,12],"data_offsets":[0,12]})",
+      R"({"dtype":"U8","shape":[1,12,],"data_offsets":[0,12]})",
+      R"({"dtype":"U8","shape":[,1,12],"data_offsets":[0,12]})",
+      R"({"dtype":"U8","shape":[1,12.0],"data_offsets":[0,12]})",
+      R"({"dtype":"U8","shape":[1,12],"data_offsets":[0,12e0]})",
+      R"({"dtype":"U8","shape":[-1,-12],"data_offsets":[0,12]})",
+      R"({"dtype":"U8","shape":[0,9223372036854775807],"data_offsets":[0,0]})",
+      R"({"dtype":"U8","shape":[0,9223372036854775808],"data_offsets":[0,0]})",
+      R"({"dtype":"U8","shape":[0,999999999999999999],"data_offsets":[0,0]})",
+      R"({"dtype":"","shape":[1,12],"data_offsets":[0,12]})",
+      R"({"dtype":"u8","shape":[1,12],"data_offsets":[0,12]})",
+      R"({"dtype":"U16","shape":[1,12],"data_offsets":[0,12]})",
+      R"({"dtype":"F4","shape":[24],"data_offsets":[0,12]})",
+      R"({"dtype":"F4","shape":[25],"data_offsets":[0,12]})",
+  };
+  for (const std::string& spelling : spellings) {
+    CAPTURE(spelling);
+    for (const i64 bytes : {0, 12}) {
+      const std::string begin = std::to_string(bytes);
+      const std::string text = R"({"a":)" + spelling + R"(,"b":{"dtype":"U8","shape":[9],)" +
+                               R"("data_offsets":[)" + begin + "," + std::to_string(bytes + 9) +
+                               "]}}";
+      const i64 size = 8 + static_cast<i64>(text.size()) + bytes + 9;
+      const auto expected = Reference::read(text, size);
+      const auto actual = parse(text, size);
+      CHECK(actual.has_value() == expected.has_value());
+      if (actual && expected) CHECK(same(*actual, *expected));
+    }
+  }
+}
+
 TEST_CASE("the order of the entries in the text does not matter") {
   CHECK(rc::check("shuffle", [] {
     const auto entries = random_entries();
