@@ -1,6 +1,7 @@
 """usage: dcp_of_dtensors.py MEETING RANK PROCESSES OUTPUT MODEL: one process loads its part of DTensors by
 torch.distributed.checkpoint out of an output whose layout is another."""
 
+import os
 import sys
 
 import torch
@@ -28,4 +29,5 @@ for name, tensor in state.items():
         tensor, expected = tensor.to_local(), distribute_tensor(expected, mesh, tensor.placements).to_local()
     assert torch.equal(tensor, expected), name
 torch.distributed.destroy_process_group()
-print("done")
+print("done", flush=True)
+os._exit(0)  # a thread of gloo that frees a tensor while the interpreter ends aborts the process
