@@ -115,7 +115,7 @@ TEST_CASE("tokens go through the network once per node of their experts") {
     if (nodes == 1) return;
     // Each token in its own device's part of the others, to a rounded byte.
     const i64 to_each = ceil_div(sent.payload_bytes * (nodes - 1), nodes);
-    RC_ASSERT(*sent.network_bytes <= to_each);
+    RC_ASSERT(*sent.network_bytes <= to_each + 1);
     if (inside == 1) RC_ASSERT(*sent.network_bytes >= to_each - 1);
   }));
   // 8 of 256 experts are on 3.6142 of 4 nodes: 4 (1 - C(192, 8) / C(256, 8)), in exact integers
