@@ -39,6 +39,18 @@ void check_written_again(const st::Header& header, i64 data_bytes) {
   holds(again.warnings.empty(), "our own header has unknown fields");
 }
 
+/// Checks that the entries, each of which has a space in it, are read by JsonReader as they are
+/// read directly. Inside a name a quote is escaped, so that only entries have the text.
+void check_spelling(const st::Header& header, i64 data_bytes) {
+  constexpr std::string_view kUsual = R"({"dtype")", kSpaced = R"({ "dtype")";
+  std::string text = st::write_header(header.entries, header.metadata, 1);
+  for (size_t at = 0; (at = text.find(kUsual, at)) != text.npos; at += kSpaced.size())
+    text.replace(at, kUsual.size(), kSpaced);
+  const auto again = st::parse_header(std::string_view(text).substr(8),
+                                      static_cast<i64>(text.size()) + data_bytes, "spaced");
+  holds(same(again.entries, header.entries), "entries with spaces differ");
+}
+
 /// True if a survey, which continues after problems, reports at least one.
 bool survey_objects(std::string_view json, i64 file_size) {
   int problems = 0;
@@ -59,6 +71,7 @@ void header(std::string_view input) {
   if (!read) return;
   check_tiling(*read, data_bytes);
   check_written_again(*read, data_bytes);
+  check_spelling(*read, data_bytes);
 }
 
 }  // namespace shardtool::fuzz
