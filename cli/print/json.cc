@@ -228,6 +228,7 @@ void write_fields(JsonWriter& json, const api::FinishReport& report) {
   if (report.bytes_verified) json.field("bytes_verified", *report.bytes_verified);
   json.field("tensors", report.tensors).field("files", report.files).field("bytes", report.bytes);
   json.field("output", report.output);
+  if (!report.warnings.empty()) json.list("warnings", report.warnings);
 }
 
 void write_fields(JsonWriter& json, const api::InspectReport& report) {

@@ -240,6 +240,7 @@ void print_text(Session& session, const api::TransformReport& report) {
 }
 
 void print_text(Session& session, const api::FinishReport& report) {
+  for (const auto& warning : report.warnings) session.warn(warning);
   if (!session.quiet()) {
     std::string text = report.was_complete
                            ? std::string("the output is complete already")

@@ -104,7 +104,8 @@ FinishReport publish(const FinishOptions& options, store::OutputClaim claim, con
   if (options.verify) {
     report.bytes_verified = verify_shards(manifest, folder.working_path(), options.resources);
   }
-  folder.publish(written);
+  const std::string left = folder.publish(written);
+  if (!left.empty()) report.warnings.push_back(undeleted_text(left));
   return report;
 }
 

@@ -25,6 +25,7 @@ struct FinishReport {
   i64 bytes = 0;              ///< of these files
   bool was_complete = false;  ///< it was published before
   std::optional<i64> bytes_verified;
+  std::vector<std::string> warnings;
 };
 
 /// Publishes an output whose shares (WriteOptions::share) have all ended: checks their records,

@@ -133,6 +133,7 @@ store::Syscalls doomed_table() {
       .unlinkat = Counted<&Syscalls::unlinkat>::call,
       .statvfs = store::real_syscalls().statvfs,
       .statfs = store::real_syscalls().statfs,
+      .faccessat = store::real_syscalls().faccessat,
   };
 }
 

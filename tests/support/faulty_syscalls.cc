@@ -88,6 +88,7 @@ store::Syscalls spoiled_table() {
       .unlinkat = Spoiled<Call::kUnlinkat, &Syscalls::unlinkat>::call,
       .statvfs = store::real_syscalls().statvfs,
       .statfs = store::real_syscalls().statfs,
+      .faccessat = Spoiled<Call::kFaccessat, &Syscalls::faccessat>::call,
   };
 }
 

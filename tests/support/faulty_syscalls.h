@@ -19,8 +19,9 @@ enum class Call {
   kRename,
   kRenameExchange,
   kUnlinkat,
+  kFaccessat,
 };
-inline constexpr int kCallKinds = 11;
+inline constexpr int kCallKinds = 12;
 
 /// During its lifetime, I/O uses a table that counts the calls and injects faults. A failed call
 /// has no effect, except that a descriptor is closed. fsync is only counted: tests cannot see its

@@ -1,5 +1,7 @@
 #include "lib/api/transfer/lone_run.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -39,11 +41,13 @@ void count_casts(std::span<const exec::TensorMove> moves,
 
 /// Claims the output and creates its hidden folder, or continues that of an interrupted run.
 void begin_output(std::optional<store::OutputFolder>& folder, const WriteOptions& options,
-                  const RunIdentity& identity, const WriteRun& run) {
+                  const RunIdentity& identity, const WriteRun& run,
+                  std::vector<std::string>& warnings) {
   if (options.force) check_replaceable(options.output);
   store::OutputClaim claim(options.output,
                            options.force ? store::Existing::kReplace : store::Existing::kRefuse);
   if (options.resume) check_same_run(claim, identity);
+  std::ranges::copy(lost_work(claim, identity), std::back_inserter(warnings));
   folder.emplace(std::move(claim), identity.id(),
                  options.resume ? store::Leftover::kContinue : store::Leftover::kDiscard);
   // Files of an interrupted run already have their space.
@@ -60,7 +64,7 @@ class LoneRun {
         sources_(exec::open_sources(run.source.files, options.io)) {}
 
   void go(bool compare_replicas, TransformReport& report) {
-    begin_output(folder_, options_, identity_, run_);
+    begin_output(folder_, options_, identity_, run_, report.warnings);
     const store::OutputPlace& place = folder_->claim().place();
     exec::Journal journal(store::hidden_journal(place, identity_.id(), 0),
                           journal_title(identity_, options_, place.path(), std::ssize(run_.moves)),
@@ -106,7 +110,8 @@ class LoneRun {
           verify_output(run_, folder_->working_path(), hash,
                         {.tensors = std::vector<bool>(copied_.size(), true)}, options_.resources);
     }
-    folder_->publish(written);
+    const std::string left = folder_->publish(written);
+    if (!left.empty()) report.warnings.push_back(undeleted_text(left));
     const bool has_summary = !run_.plan.summary_name.empty();
     report.written.emplace().files = std::ssize(written) - (has_summary ? 2 : 1);  // without the
                                                                                    // manifest

@@ -51,8 +51,9 @@ Error not_replaceable(const std::string& output, const std::string& why) {
 /// Absolute path without a slash at the end and, if its folders can be looked at, without links.
 fs::path canonical_path(const std::string& path) {
   std::error_code closed;
-  fs::path found = fs::weakly_canonical(fs::absolute(path), closed);
-  if (closed) found = fs::absolute(path).lexically_normal();
+  const fs::path whole = fs::absolute(path, closed);
+  fs::path found = closed ? fs::path(path) : fs::weakly_canonical(whole, closed);
+  if (closed) found = whole.lexically_normal();
   return found.has_filename() ? found : found.parent_path();
 }
 
@@ -109,16 +110,17 @@ std::optional<RunIdentity> identity_of(const store::OutputPlace& place, const st
 }  // namespace
 
 void check_apart(const LogicalCheckpoint& source, const std::string& output) {
-  const fs::path to = fs::weakly_canonical(fs::absolute(output));
+  if (output.empty()) throw Error(ErrorCode::kUsage, "the path of the output is empty");
+  const fs::path to = canonical_path(output);
   for (const format::Checkpoint& part : source.parts) {
     // An output next to a single file is allowed; inside a checkpoint's folder it would become part
     // of it.
     if (store::is_remote(part.path)) continue;
     const bool is_file = fs::is_regular_file(part.path);
-    const fs::path from = fs::weakly_canonical(fs::absolute(is_file ? part.path : part.folder()));
+    const fs::path from = canonical_path(is_file ? part.path : part.folder());
     if (store::is_within(from, to) || store::is_within(to, from)) {
       throw Error(ErrorCode::kOutputAliasesInput,
-                  fmt::format("one of the output {} and the input {} contains the other", output,
+                  fmt::format("the output {} is the input {}, or one lies inside the other", output,
                               part.path))
           .help("write to a folder beside the checkpoint");
     }
@@ -181,7 +183,9 @@ std::string folder_above(const std::string& output) {
   return folder;
 }
 
-std::optional<std::string> space_shortage(const WriteRun& run, const WriteOptions& options) {
+namespace {
+
+std::optional<Error> shortage(const WriteRun& run, const WriteOptions& options) {
   const std::string folder = folder_above(options.output);
   const store::OutputPlace place{.parent = folder,
                                  .name = canonical_path(options.output).filename()};
@@ -193,8 +197,34 @@ std::optional<std::string> space_shortage(const WriteRun& run, const WriteOption
     if (left == id && (options.resume || options.share)) return std::nullopt;
     freed += disk_bytes_or_none(hidden);
   }
-  const auto error = no_space(run, folder, options.output, freed);
-  return error ? std::optional("the run would be refused: " + error->message()) : std::nullopt;
+  return no_space(run, folder, options.output, freed);
+}
+
+/// Throws as a run does for what is in the place of its output.
+void check_place(const WriteRun& run, const WriteOptions& options) {
+  check_apart(run.source, options.output);
+  if (options.force) check_replaceable(options.output);
+  const store::OutputPlace place = store::look_at_output(options.output);
+  if (place.found != store::OutputPlace::Found::kContent) return;
+  if (!options.force) throw store::output_exists(place.path());
+  store::require_deletable(place);
+}
+
+}  // namespace
+
+std::optional<std::string> refusal_text(const WriteRun& run, const WriteOptions& options) {
+  try {
+    check_place(run, options);
+    if (auto error = shortage(run, options)) throw *std::move(error);
+    return std::nullopt;
+  } catch (const Error& error) {
+    return "the run would be refused: " + error.message();
+  }
+}
+
+std::string undeleted_text(const std::string& folder) {
+  return fmt::format("'{}', the output that was replaced, cannot be deleted: delete it yourself",
+                     folder);
 }
 
 Error other_run(const std::optional<RunIdentity>& then, const RunIdentity& now, bool is_share) {
@@ -220,6 +250,20 @@ void check_same_run(const store::OutputClaim& claim, const RunIdentity& run) {
     if (!other) continue;
     throw other_run(other, run, false).at({store::hidden_folder(claim.place(), id), 0, 0, {}});
   }
+}
+
+std::vector<std::string> lost_work(const store::OutputClaim& claim, const RunIdentity& run) {
+  std::vector<std::string> warnings;
+  for (const std::string& id : claim.leftovers()) {
+    if (id == run.id()) continue;
+    const auto shares = std::ssize(store::hidden_records(claim.place(), id));
+    if (shares == 0 && !identity_of(claim.place(), id)) continue;
+    warnings.push_back(fmt::format(
+        "{} of another source, layout or option {} deleted to write this output",
+        shares > 0 ? plural(shares, "finished share") : "the finished work of an interrupted run",
+        shares > 1 ? "were" : "was"));
+  }
+  return warnings;
 }
 
 void discard_leftovers(const std::string& output, const RunIdentity& run,

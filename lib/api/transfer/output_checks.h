@@ -31,9 +31,13 @@ void check_space(const WriteRun& run, const std::string& folder, const std::stri
 /// Nearest folder above an output that exists.
 std::string folder_above(const std::string& output);
 
-/// Returns a warning for a dry run if check_space() would refuse the run. What an interrupted run
-/// has left is taken for deleted, or for the space of the files if the run would go on with it.
-std::optional<std::string> space_shortage(const WriteRun& run, const WriteOptions& options);
+/// Returns a warning for a dry run if the run would be refused: by check_apart(), by what is in the
+/// output's place, or by check_space(). What an interrupted run has left is taken for deleted, or
+/// for the space of the files if the run would go on with it.
+std::optional<std::string> refusal_text(const WriteRun& run, const WriteOptions& options);
+
+/// Warning of a replaced output that could not be deleted and is a hidden folder now.
+std::string undeleted_text(const std::string& folder);
 
 /// Error for a run that finds the hidden files of another one; nullopt: of an unknown one.
 Error other_run(const std::optional<RunIdentity>& then, const RunIdentity& now, bool is_share);
@@ -47,6 +51,10 @@ void check_same_run(const store::OutputClaim& claim, const RunIdentity& run);
 /// what stays. Throws as look_at_output.
 void discard_leftovers(const std::string& output, const RunIdentity& run,
                        std::vector<std::string>& warnings);
+
+/// Warnings of the finished work of other runs of this output, which a run without `resume`
+/// deletes.
+std::vector<std::string> lost_work(const store::OutputClaim& claim, const RunIdentity& run);
 
 /// Throws kOtherRun if any other run has begun to write this output.
 void check_only_run(const store::OutputClaim& claim, const RunIdentity& run);

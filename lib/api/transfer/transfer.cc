@@ -286,8 +286,8 @@ TransformReport transfer(Task task, const WriteOptions& options, bool compare_re
     report.plan.requests = source_requests(planned, is_mine, options);
     const bool is_there = may_be_complete && complete_output(run, options);
     if (!store::is_remote(options.output) && !is_there) {
-      auto shortage = space_shortage(run, options);
-      if (shortage) report.warnings.push_back(*std::move(shortage));
+      auto refusal = refusal_text(run, options);
+      if (refusal) report.warnings.push_back(*std::move(refusal));
     }
     return report;
   }

@@ -33,7 +33,8 @@ File locked(const std::string& path, LockKind kind) {
   if (!file.is_open()) throw write_failure("create the lock", path, errno);
   if (lock(file, kind)) return file;
   if (errno != EWOULDBLOCK) throw write_failure("lock", path, errno);
-  throw Error(ErrorCode::kOutputLocked, "another run writes the output that this lock is for")
+  throw Error(ErrorCode::kOutputLocked,
+              "another process is writing this output, and holds its lock")
       .at({path, 0, 0, {}})
       .help("wait until it has ended, or choose another output");
 }

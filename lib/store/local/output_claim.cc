@@ -128,6 +128,12 @@ std::vector<std::string> hidden_files(const OutputPlace& place, const std::strin
 
 }  // namespace
 
+void require_deletable(const OutputPlace& place) {
+  if (syscalls().faccessat(AT_FDCWD, place.path().c_str(), W_OK | X_OK, AT_EACCESS) == 0) return;
+  throw write_failure("delete the files of the old output", place.path(), errno)
+      .help("change the folder's permissions, or write to another one");
+}
+
 Error output_exists(const std::string& path) {
   return Error(ErrorCode::kOutputExists, "the output exists and is not empty")
       .at({path, 0, 0, {}})
@@ -194,8 +200,10 @@ OutputClaim::OutputClaim(const std::string& path, Existing existing, LockKind ki
   place_ = checked_place(path, existing);  // another run may have published meanwhile
 }
 
-void OutputClaim::require_exchangeable() const {
-  if (place_.found != OutputPlace::Found::kContent || !is_of_lower_layer(place_)) return;
+void OutputClaim::require_replaceable() const {
+  if (place_.found != OutputPlace::Found::kContent) return;
+  require_deletable(place_);
+  if (!is_of_lower_layer(place_)) return;
   throw Error(ErrorCode::kWriteFailed,
               "the output is in a lower layer of an overlay file system, which cannot replace it")
       .at({place_.path(), 0, 0, {}})

@@ -17,6 +17,9 @@ enum class Existing { kRefuse, kReplace };
 /// Error for an output whose content may not be replaced.
 Error output_exists(const std::string& path);
 
+/// Throws kWriteFailed if this process may not delete the files of the folder that is there.
+void require_deletable(const OutputPlace& place);
+
 /// Hidden files of a run in the parent folder of its output, while it is written and after an
 /// interruption:
 ///
@@ -60,8 +63,9 @@ class OutputClaim {
   const OutputPlace& place() const { return place_; }
   /// hidden_ids() of earlier runs.
   std::vector<std::string> leftovers() const { return hidden_ids(place_); }
-  /// Throws kWriteFailed for content that an overlay file system cannot exchange with a new folder.
-  void require_exchangeable() const;
+  /// Throws kWriteFailed for content that this process may not delete, or that an overlay file
+  /// system cannot exchange with a new folder.
+  void require_replaceable() const;
   /// Deletes the remains of a run. Returns false if some remain, or cannot be listed.
   bool discard(const std::string& id) const noexcept;
   /// Deletes the journals and records of a run.

@@ -21,7 +21,7 @@ constexpr mode_t kFolderMode = 0777;  // less the umask
 
 OutputFolder::OutputFolder(OutputClaim claim, const std::string& id, Leftover leftover)
     : claim_(std::move(claim)), id_(id), files_(hidden_folder(claim_.place(), id)) {
-  claim_.require_exchangeable();
+  claim_.require_replaceable();
   for (const std::string& other : claim_.leftovers()) {
     if (other != id || leftover == Leftover::kDiscard) claim_.discard(other);
   }
@@ -29,9 +29,12 @@ OutputFolder::OutputFolder(OutputClaim claim, const std::string& id, Leftover le
     claim_.discard_journals(id);  // journals of a folder that no longer exists
     return;
   }
-  if (errno != EEXIST || leftover == Leftover::kDiscard) {
-    throw write_failure("create the folder", working_path(), errno);
+  if (errno == EEXIST && leftover == Leftover::kDiscard) {
+    throw Error(ErrorCode::kWriteFailed, "what an earlier run has left here cannot be deleted")
+        .at({working_path(), 0, 0, {}})
+        .help("delete it yourself");
   }
+  if (errno != EEXIST) throw write_failure("create the folder", working_path(), errno);
   check_own_folder(working_path());
   continues_ = true;
   kept_ = true;
@@ -59,7 +62,7 @@ File& OutputFolder::create_or_open(const std::string& name) {
   return continues_ ? files_.open(name) : files_.create(name);
 }
 
-void OutputFolder::publish(std::span<const WrittenFile> expected) {
+std::string OutputFolder::publish(std::span<const WrittenFile> expected) {
   files_.remove_others(expected);
   files_.sync();
   files_.check_complete(expected);
@@ -74,7 +77,7 @@ void OutputFolder::publish(std::span<const WrittenFile> expected) {
   finished_ = true;
   // Delete the other hidden files: the journal and, after an exchange, the old content.
   const bool replaced = claim_.place().found == Found::kContent;
-  if (!claim_.discard(id_) && replaced) leftover_ = working_path();
+  return !claim_.discard(id_) && replaced ? working_path() : "";
 }
 
 void OutputFolder::put_in_place() {

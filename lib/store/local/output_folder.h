@@ -56,10 +56,8 @@ class OutputFolder {
   /// Makes everything durable and visible, once. Throws kWriteFailed (a name is no longer the file
   /// that was written, or has another size; the system refused) or kOutputExists (content appeared
   /// meanwhile). After an error the output is unpublished unless the error's "state" note says
-  /// otherwise.
-  void publish(std::span<const WrittenFile> expected);
-  /// Path of replaced content that could not be deleted; otherwise empty.
-  const std::string& leftover() const { return leftover_; }
+  /// otherwise. Returns the path of replaced content that could not be deleted, or "".
+  std::string publish(std::span<const WrittenFile> expected);
 
  private:
   void put_in_place();
@@ -69,7 +67,6 @@ class OutputFolder {
   std::string id_;
   OutputFiles files_;
   bool continues_ = false;
-  std::string leftover_;
   bool kept_ = false;
   bool finished_ = false;  ///< the hidden folder is gone, or must not be deleted
 };

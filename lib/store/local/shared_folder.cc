@@ -22,7 +22,7 @@ constexpr mode_t kSharedFolderMode = 0777;  // less the umask
 
 SharedFolder::SharedFolder(OutputClaim claim, const std::string& id)
     : claim_(std::move(claim)), files_(hidden_folder(place(), id)) {
-  claim_.require_exchangeable();
+  claim_.require_replaceable();
   // Listed before the folder is found missing: none of them is of a process that makes it now.
   std::vector<std::string> stale = hidden_journals(place(), id);
   std::ranges::move(hidden_records(place(), id), std::back_inserter(stale));

@@ -40,6 +40,7 @@ constexpr Syscalls kReal{
     .unlinkat = ::unlinkat,
     .statvfs = ::statvfs,
     .statfs = ::statfs,
+    .faccessat = ::faccessat,
 };
 
 Syscalls& table() {

@@ -29,6 +29,7 @@ struct Syscalls {
   int (*unlinkat)(int folder, const char* name, int flags);
   int (*statvfs)(const char* path, struct statvfs* found);
   int (*statfs)(const char* path, struct statfs* found);
+  int (*faccessat)(int folder, const char* path, int mode, int flags);
 };
 
 /// Table in use: the real calls unless a test replaced it.

@@ -159,10 +159,21 @@ TEST_CASE("old content that cannot be deleted is told, not an error") {
     output.create("0");
     FaultySyscalls faults;
     faults.fail_all(Call::kUnlinkat, EACCES);
-    output.publish(std::vector<WrittenFile>{{"0", 0}});
-    CHECK(output.leftover() == output.working_path());
+    CHECK(output.publish(std::vector<WrittenFile>{{"0", 0}}) == output.working_path());
   }
   CHECK(names_in(folder / "out") == Names{"0"});
+}
+
+TEST_CASE("old content that may not be deleted is refused before anything is written") {
+  const TempFolder folder;
+  prepare(folder, Before::kContent);
+  const auto before = names_in(folder / "out");
+  FaultySyscalls faults;
+  faults.fail_all(Call::kFaccessat, EACCES);
+  CHECK_ERROR(kWriteFailed, OutputFolder(OutputClaim(folder / "out", Existing::kReplace), kRun,
+                                         Leftover::kDiscard));
+  CHECK(names_in(folder / "out") == before);
+  CHECK(names_in(folder.path()) == Names{"out"});
 }
 
 TEST_CASE("a file system without sync of folders is no reason to fail") {
