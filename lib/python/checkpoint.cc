@@ -223,6 +223,19 @@ void bind_rank(nb::module_& module) {
           },
           nb::arg("name"), framework)
       .def(
+          "get_tensors",
+          [](const Rank& self, const nb::object& wanted) {
+            nb::dict tensors;
+            for (const nb::handle name :
+                 names_of(*self.checkpoint, self.checkpoint->held_in_file_order(self.rank))) {
+              Source source = self.source(nb::cast<std::string_view>(name));
+              source.framework = or_own(wanted, self.framework);
+              tensors[name] = source.read_all();
+            }
+            return tensors;
+          },
+          framework)
+      .def(
           "get_slice",
           [](const Rank& self, std::string_view name, const nb::object& wanted) {
             Source source = self.source(name);

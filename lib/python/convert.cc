@@ -46,6 +46,16 @@ std::string to_text(const std::string& name, nb::handle value) {
   return {utf8, static_cast<size_t>(size)};
 }
 
+namespace {
+
+/// Refuses an empty text, which would count as none.
+std::string filled(const char* name, std::string text) {
+  if (!text.empty()) return text;
+  throw Error(ErrorCode::kUsage, fmt::format("{} is empty", name)).help("leave it out, or None");
+}
+
+}  // namespace
+
 void Keywords::set(const char* name, bool& field) const {
   const nb::object value = find(name);
   if (value.is_none()) return;
@@ -62,7 +72,7 @@ void Keywords::set(const char* name, double& field) const {
 
 void Keywords::set(const char* name, std::string& field) const {
   const nb::object value = find(name);
-  if (!value.is_none()) field = to_text(name, value);
+  if (!value.is_none()) field = filled(name, to_text(name, value));
 }
 
 void Keywords::set(const char* name, std::vector<std::string>& field) const {
@@ -76,7 +86,7 @@ void Keywords::set(const char* name, std::vector<std::string>& field) const {
 
 void Keywords::set_path(const char* name, std::string& field) const {
   const nb::object value = find(name);
-  if (!value.is_none()) field = nb::cast<Path>(value).bytes;
+  if (!value.is_none()) field = filled(name, nb::cast<Path>(value).bytes);
 }
 
 std::vector<std::string> bytes_of(std::vector<Path> paths) {

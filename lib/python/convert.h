@@ -62,6 +62,7 @@ class Keywords {
   nanobind::object find(const char* name) const {
     return values_.contains(name) ? nanobind::object(values_[name]) : nanobind::none();
   }
+  /// Texts and paths throw kUsage if they are empty.
   void set(const char* name, bool& field) const;
   void set(const char* name, double& field) const;
   void set(const char* name, std::string& field) const;

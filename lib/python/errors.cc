@@ -1,8 +1,11 @@
 #include "lib/python/errors.h"
 
+#include <filesystem>
+
 #include "cli/print/error.h"
 #include "lib/base/error.h"
 #include "lib/python/convert.h"
+#include "lib/store/local/failure.h"
 
 namespace nb = nanobind;
 
@@ -31,6 +34,10 @@ void raise(const std::exception_ptr& exception, void* /*payload*/) {
     std::rethrow_exception(exception);
   } catch (const Error& error) {
     const nb::object raised = to_python(error);
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+  } catch (const std::filesystem::filesystem_error& error) {
+    const nb::object raised = to_python(
+        store::read_failure("use the path", error.path1().string(), error.code().value()));
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
   }
 }

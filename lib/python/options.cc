@@ -50,7 +50,7 @@ api::MappingChoice mapping_choice(const Keywords& keywords) {
 }
 
 std::optional<api::MappingChoice> given_mapping(const Keywords& keywords) {
-  for (const char* name : {"mesh", "mapping", "preset", "model_config"}) {
+  for (const char* name : {"mesh", "mapping", "preset", "model_config", "axes", "settings"}) {
     if (!keywords.find(name).is_none()) return mapping_choice(keywords);
   }
   return std::nullopt;

@@ -11,7 +11,7 @@ namespace shardtool::python {
 /// Keywords mesh, mapping, preset, axes, model_config, settings, require_even and
 /// allow_empty_shards. Throws kUsage for a mapping with a preset.
 api::MappingChoice mapping_choice(const Keywords& keywords);
-/// The same; nullopt if none of mesh, mapping, preset and model_config was given.
+/// The same; nullopt if none of mesh, mapping, preset, axes, settings and model_config was given.
 std::optional<api::MappingChoice> given_mapping(const Keywords& keywords);
 /// Keywords max_memory, in bytes, and threads.
 void set_resources(const Keywords& keywords, exec::Resources& resources);

@@ -132,6 +132,13 @@ def test_findings_and_differences_are_reports(tmp_path):
     (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, dtype="u8"), st.UsageError, 2, None),
     (lambda: st.split(SAMPLE, "none", mesh={"tp": 7}, require_even=True), st.MappingError, 3, None),
     (lambda: st.split(SAMPLE, SAMPLE, mesh={"tp": 2}), st.OutputError, 5, None),
+    (lambda: st.split(SAMPLE, "", mesh={"tp": 2}), st.UsageError, 2, None),
+    (lambda: st.split(SAMPLE, "none/" + 300 * "n", mesh={"tp": 2}), st.OutputError, 5, None),
+    (lambda: st.split(SAMPLE, 300 * "n", mesh={"tp": 2}), st.OutputError, 5, None),
+    (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, preset=""), st.UsageError, 2, None),
+    (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, mapping=""), st.UsageError, 2, None),
+    (lambda: st.validate(SAMPLE, reference=""), st.UsageError, 2, None),
+    (lambda: st.open(SAMPLE, axes="none"), st.MappingError, 3, None),
     (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, share="3/3"), st.UsageError, 2, None),
     (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, share=(3, 3)), st.UsageError, 2, None),
     (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, share=(-1, 3)), st.UsageError, 2, None),
@@ -247,6 +254,8 @@ def test_paths_are_bytes(tmp_path):
     for work in (lambda path: st.open(path), lambda path: st.open(SAMPLE, mapping=path)):
         with pytest.raises(UnicodeEncodeError):
             work("\ud800")
+        with pytest.raises(ValueError, match="embedded null"):
+            work("a\0b")
 
 
 def test_numbers_of_numpy_are_numbers(tmp_path):

@@ -80,6 +80,8 @@ def test_a_rank_has_the_methods_of_safe_open(outputs, mesh):
         with safe_open(outputs(mesh) / f"model-rank-{rank}-part-0.safetensors", framework="np") as f:
             assert held.keys() == sorted(f.keys()) and held.offset_keys() == f.offset_keys()
             assert held.metadata() == f.metadata()
+            read = held.get_tensors(framework="np")
+            assert list(read) == f.offset_keys() and all(numpy.array_equal(read[name], f.get_tensor(name)) for name in read)
             for name in f.keys():
                 assert held.get_slice(name).get_shape() == f.get_slice(name).get_shape()
 

@@ -53,13 +53,14 @@ try:
 except st.Error as error:
     code: int = error.code
     hint: str = error.hint
+    label, note = error.notes[0]
 """
 
 WRONG = {
     'import shardtool as st\nst.split("a", "b", mesh=8)\n': "arg-type",
     'import shardtool as st\nst.open("a").rank("3")\n': "arg-type",
     'import shardtool as st\nst.plan("a", mash={"tp": 2})\n': "call-arg",
-    'import shardtool as st\nst.open("a").rank(0).get_tensors("a")\n': "attr-defined",
+    'import shardtool as st\nst.open("a").rank(0).get_tenser("a")\n': "attr-defined",
     'import shardtool as st\nx: str = st.plan("a").transfers[0].bytes\n': "assignment",
 }
 

@@ -138,7 +138,7 @@ class Checkpoint:
     @property
     def mesh(self) -> Optional[Dict[str, int]]:
         """Axes and their sizes, the slowest first; None for a whole checkpoint."""
-        return self._core.mesh
+        return self._core.mesh or None
 
     @property
     def warnings(self) -> List[str]:
@@ -190,6 +190,8 @@ def _path(name: str, value: Path) -> str:
     if not isinstance(path, str):
         raise _wrong_type(name, "str or os.PathLike", value)
     os.fsencode(path)  # raises UnicodeEncodeError for text that is no path
+    if "\0" in path:
+        raise ValueError(f"{name} has an embedded null character")
     return path
 
 

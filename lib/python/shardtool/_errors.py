@@ -1,5 +1,7 @@
 """Errors of shardtool: one class per exit status of the command line, all of them an Error."""
 
+from typing import Tuple
+
 
 class Error(Exception):
     """A failure. `str()` is the message that the command line prints, with facts and help.
@@ -17,7 +19,7 @@ class Error(Exception):
     id = ""
     message = ""
     hint = ""
-    notes = ()
+    notes: Tuple[Tuple[str, str], ...] = ()
     tensor = ""
     file = ""
 

@@ -1,5 +1,7 @@
 """Outputs of shardtool in torch: load_rank for one process, StorageReader for torch.distributed.checkpoint."""
 
+from typing import Any
+
 import torch
 from torch.distributed.checkpoint import Metadata, StorageReader as _StorageReader
 from torch.distributed.checkpoint.metadata import ChunkStorageMetadata, TensorProperties, TensorStorageMetadata
@@ -13,7 +15,7 @@ from ._frameworks import torch_form
 __all__ = ["StorageReader", "load_rank"]
 
 
-def load_rank(model, path, rank, *, strict=True, **open_options):
+def load_rank(model: torch.nn.Module, path: Any, rank: int, *, strict: bool = True, **open_options: Any) -> Any:
     """Copies the rank's shards into the model's parameters and buffers of the same names, and returns what
     load_state_dict returns. With mesh=, a whole checkpoint is cut while it is read."""
     held = _st.open(path, **open_options).rank(rank, framework="pt")
