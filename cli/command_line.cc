@@ -58,7 +58,8 @@ class Parser {
   }
 
   void take_value(const std::string& word) {
-    if (word.starts_with("--") && find(word) != nullptr) throw missing_value();
+    const bool is_flag = word.starts_with("--") && find(word) != nullptr;
+    if (word.empty() || is_flag) throw missing_value();  // "": of a variable that is not set
     add(*std::exchange(waiting_, nullptr), word);
   }
 
@@ -198,11 +199,14 @@ void check_choice(const Argument& argument, const std::string& value) {
   const auto& choices = argument.choices;
   const auto is_in = [&value](const auto& list) { return std::ranges::count(list, value) > 0; };
   if (choices.empty() || is_in(choices) || is_in(argument.refused)) return;
-  Error error(ErrorCode::kUsage, fmt::format("{} '{}' is not one of {}", argument.name,
-                                             quote_for_message(value), fmt::join(choices, ", ")));
+  const bool is_action = choices.front() == "show";
+  Error error(ErrorCode::kUsage,
+              is_action ? fmt::format("there is no action '{}'", quote_for_message(value))
+                        : fmt::format("{} '{}' is not one of {}", argument.name,
+                                      quote_for_message(value), fmt::join(choices, ", ")));
   if (const auto hint = did_you_mean(value, choices); !hint.empty()) {
     error.help(hint);
-  } else if (choices.front() == "show") {
+  } else if (is_action) {
     error.help(fmt::format("put the word before a name: show {}", quote_for_message(value)));
   }
   throw error;

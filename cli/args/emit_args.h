@@ -27,7 +27,7 @@ inline std::optional<api::EmitFormat> to_emit_format(const std::optional<std::st
                                                      const Session& session) {
   if (!typed) return std::nullopt;
   if (session.json() || format) {
-    throw Error(ErrorCode::kUsage, "--emit prints a document of its own, and a report is asked for")
+    throw Error(ErrorCode::kUsage, "--emit cannot be combined with --json, --html or --format")
         .help("run the command twice, once with --emit");
   }
   return api::emit_format_named(*typed);

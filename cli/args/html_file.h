@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "cli/answer_file.h"
@@ -20,9 +21,13 @@ inline Argument html_argument(std::optional<std::string>& file) {
       .target = &file};
 }
 
-/// Throws kOutputExists if a page is wanted and its file exists.
-inline void require_free(const std::optional<std::string>& file) {
-  if (file) require_free(*file);
+/// Throws for the file of a page, if one is wanted: kOutputExists if it exists, kOutputAliasesInput
+/// if it would be put into one of the checkpoints.
+inline void require_free(const std::optional<std::string>& file,
+                         std::span<const std::string> checkpoints) {
+  if (!file) return;
+  require_free(*file);
+  require_apart(*file, checkpoints);
 }
 
 /// Writes the page of a command's document, if one is wanted. `fields` writes the document's

@@ -199,7 +199,8 @@ std::vector<Argument> report_arguments(PlanArgs& args) {
       html_argument(args.html),
       emit_argument(args.emit),
       {.name = "--fail-over-budget",
-       .help = "exit 1 when it does not fit, also without --budget, which implies this",
+       .help =
+           "exit 1 when it does not fit the memory of --profile; with --budget this is the default",
        .target = &args.fail_over_budget,
        .advanced = true},
       {.name = "--exit-zero",
@@ -228,6 +229,31 @@ std::vector<Argument> calibrate_arguments(CalibrateArgs& args) {
        .advanced = true}};
   append(arguments, engine_arguments(args.engine));
   return arguments;
+}
+
+/// Throws kUsage for flags that change nothing without another one, which is not given.
+void require_effects(const PlanArgs& args) {
+  const WorkloadArgs& load = args.workload;
+  const bool has_memory = load.budget || args.profile;
+  const bool has_tokens = load.prompt_len || load.context;
+  const struct {
+    const char* flag;
+    bool is_given;
+    const char* other;
+    bool is_other_given;
+  } kPairs[] = {
+      {"--fail-over-budget", args.fail_over_budget, "--budget or --profile", has_memory},
+      {"--memory-fraction", load.memory_fraction.has_value(), "--budget or --profile", has_memory},
+      {"--block-tokens", load.block_tokens.has_value(), "--context or --prompt-len", has_tokens},
+      {"--prefix-hit", load.prefix_hit.has_value(), "--prompt-len", load.prompt_len.has_value()},
+      {"--sequence-parallel", args.training.sequence_parallel, "--prompt-len or --train",
+       load.prompt_len || args.training.train}};
+  for (const auto& pair : kPairs) {
+    if (!pair.is_given || pair.is_other_given) continue;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} does nothing without {}", pair.flag, pair.other));
+  }
+  refuse_both("--fail-over-budget", args.fail_over_budget, "--exit-zero", args.exit_zero);
 }
 
 }  // namespace
@@ -264,6 +290,7 @@ api::PlanOptions to_options(const PlanArgs& args) {
   options.workload = to_workload(args.workload);
   options.workload.sequence_parallel = args.training.sequence_parallel;
   options.device = to_budget(args.workload);
+  require_effects(args);
   if (args.profile) use_hardware(*args.profile, args.workload, options);
   if (args.graph) options.graph = api::read_graph(*args.graph);
   options.training = to_training(args.training);

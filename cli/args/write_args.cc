@@ -24,8 +24,8 @@ std::vector<Argument> run_arguments(WriteArgs& args) {
        .target = &args.dry_run},
       {.name = "--force", .help = "replace an output that exists", .target = &args.force},
       {.name = "--resume",
-       .help = "go on with what an interrupted run of the same command left; an output that is "
-               "there is complete if it has the source's values, which are read",
+       .help = "go on with what an interrupted run of the same command left; reads the source of "
+               "an output that exists, and succeeds if it has the source's values",
        .target = &args.resume},
       {.name = "--share",
        .value = "I/N",
@@ -100,7 +100,8 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .of_process = true},
       {.name = "--hash",
        .value = "NAME",
-       .help = "also record every file's SHA-256, the hub's name for it; reads the output again",
+       .help = "xxh3 is always recorded; sha256: also every file's SHA-256, as the hub shows it, "
+               "for one more read of the output",
        .target = &args.hash,
        .choices = {"xxh3", "sha256"},
        .advanced = true},

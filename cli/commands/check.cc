@@ -146,7 +146,7 @@ ExitCode run_check(const CheckArgs& args, Session& session) {
     }
     return ExitCode::kSuccess;
   }
-  require_free(args.html);
+  require_free(args.html, args.sources);
   auto options = to_options(args);
   if (args.output && *args.output != "-") require_apart(*args.output, args.sources);
   if (args.write_baseline) require_apart(*args.write_baseline, args.sources);

@@ -34,7 +34,8 @@ std::vector<Argument> global_arguments(GlobalArgs& args) {
        .target = &args.json},
       {.name = "--quiet",
        .short_name = "-q",
-       .help = "print no report, only the path of an output",
+       .help = "print no report, no progress and no warnings; of a run that writes, only the path "
+               "of its output",
        .target = &args.quiet},
       {.name = "--verbose",
        .short_name = "-v",

@@ -61,7 +61,7 @@ void write_summary_page(const std::optional<std::string>& file, api::InspectRepo
 ExitCode run_inspect(const InspectArgs& args, Session& session) {
   const auto view = to_view(args);
   auto options = to_options(args);
-  require_free(args.html);
+  require_free(args.html, {&args.source, 1});
   options.list_tensors = view.tensors || session.json();
   const bool is_comment = view.summary && view.format == TableFormat::kMarkdown;
   options.draws = args.html.has_value() || is_comment;

@@ -58,7 +58,7 @@ ExitCode run_plan_diff(const PlanArgs& args, Session& session) {
     throw Error(ErrorCode::kUsage, "'plan diff' needs two plans")
         .help("for example: shardtool plan diff a.json b.json");
   }
-  require_free(args.html);
+  require_free(args.html, {});
   const bool shows_plans = args.html || args.format == "md";
   api::PlanDiff diff = api::diff_plans(args.sources[1], args.sources[2], shows_plans);
   const Status status = diff.equal() ? Status::kOk : Status::kFindings;
@@ -102,7 +102,8 @@ ExitCode run_plan(const PlanArgs& args, Session& session) {
   if (args.sources.front() == "diff") return run_plan_diff(args, session);
   if (args.sources.front() == "profile") return run_plan_profile(args, session);
   if (args.ops.ops) return run_plan_ops(args, session);
-  require_free(args.html);
+  require_free(args.html, args.sources);
+  if (args.output) require_apart(*args.output, args.sources);
   api::PlanOptions options = to_options(args);
   options.draws = args.html || args.output;  // `plan diff` draws the layouts of two plan files
   options.emit = to_emit_format(args.emit, args.format, session);

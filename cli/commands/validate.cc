@@ -43,7 +43,7 @@ api::ValidateReport validated(api::ValidateOptions& options, Session& session) {
 
 ExitCode run_validate(const ValidateArgs& args, Session& session) {
   if (args.demo) return run_demo(args, session);
-  require_free(args.html);
+  require_free(args.html, args.shards);
   auto options = to_options(args);
   const auto report = validated(options, session);
   write_page(args.html, "validate", status_of(report),
@@ -189,6 +189,7 @@ void set_share(const ValidateArgs& args, api::ValidateOptions& options) {
         .help("give all of them the same folder, such as -o verdicts");
   }
   options.share = to_share(args.share, process_variables());
+  require_apart(*args.verdicts, args.shards);
   options.verdicts = *args.verdicts;
   speak();
   options.engine.launch.reset();
@@ -206,7 +207,21 @@ api::DemoRunOptions to_demo_options(const ValidateArgs& args) {
     throw Error(ErrorCode::kUsage, "a demo makes its own shards and reference")
         .help("give at most one checkpoint, with layer_0/weights and layer_1/weights");
   }
-  if (args.html) throw Error(ErrorCode::kUsage, "a demo has no page: --html is for shards");
+  const std::initializer_list<std::pair<const char*, bool>> kOthers{
+      {"--mapping", args.mapping.has_value()},
+      {"--axes", args.axes.has_value()},
+      {"--model-config", args.config.has_value()},
+      {"--golden", !args.golden.empty()},
+      {"--native", args.native},
+      {"--ordered", args.ordered},
+      {"--values", args.values},
+      {"--quick", args.quick},
+      {"--tokens", args.tokens.has_value()},
+      {"--require-coverage", args.require_coverage.has_value()},
+      {"--share", args.share.has_value()},
+      {"--output", args.verdicts.has_value()},
+      {"--html", args.html.has_value()}};
+  for (const auto& [flag, is_typed] : kOthers) refuse_both("--demo", true, flag, is_typed);
   api::DemoRunOptions options;
   if (args.ranks) {
     options.ranks = static_cast<int>(parse_count("--ranks", *args.ranks, 1, kMostRanks));

@@ -172,6 +172,6 @@ TEST_CASE("the storage of a profile has a table of reads and one of writes") {
 TEST_CASE("a profile that is not built in is an error with near misses") {
   const auto error = error_of([] { return find_profile("h100-pci"); });
   REQUIRE(error);
-  CHECK(error->code() == ErrorCode::kUnknownName);
+  CHECK(error->code() == ErrorCode::kUsage);
   CHECK(error->help_lines().front() == "did you mean 'h100-pcie'?");
 }

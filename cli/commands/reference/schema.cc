@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kMappingSchema = "mapping";
 
-/// Returns the schema of mapping files, or one of cli/schemas. Throws kUnknownName.
+/// Returns the schema of mapping files, or one of cli/schemas. Throws kUsage.
 std::string schema_text(const std::string& name) {
   if (name == kMappingSchema) return api::mapping_schema();
   const auto all = embedded_schemas();
@@ -25,8 +25,7 @@ std::string schema_text(const std::string& name) {
   if (found != all.end()) return std::string(found->text);
   std::vector<std::string> known = {std::string(kMappingSchema)};
   for (const EmbeddedSchema& one : all) known.emplace_back(one.name);
-  Error error(ErrorCode::kUnknownName,
-              fmt::format("there is no schema '{}'", quote_for_message(name)));
+  Error error(ErrorCode::kUsage, fmt::format("there is no schema '{}'", quote_for_message(name)));
   error.note("schemas", fmt::format("{}", fmt::join(known, ", ")));
   const std::string hint = did_you_mean(name, known);
   if (!hint.empty()) error.help(hint);
@@ -56,7 +55,9 @@ Command schema_command(SchemaArgs& args) {
           "progress that of a line of --progress json, and the name of a command that of its "
           "--json document: plan, plan_search, plan_diff, plan_profile. Documents of another form "
           "are plan_ops (plan --ops), plan_search_train (plan search --train), validate_demo "
-          "(validate --demo), and error, for every document whose status is error. These refer to "
+          "(validate --demo), and error, for every document whose status is error. The field "
+          "command of a document names its schema; finish answers for verdicts as validate does. "
+          "These refer to "
           "urn:shardtool:document:1.0, which has the definitions that they share: document prints "
           "it.",
       .examples = {"shardtool schema > shardtool.schema.json", "shardtool schema manifest",

@@ -8,11 +8,11 @@
 namespace shardtool::api {
 
 /// Loads the built-in profile of this name, or a file if the name ends in ".json". Throws
-/// kUnknownName, kHardwareProfile, and what store::read_text throws.
+/// kUsage, kHardwareProfile, and what store::read_text throws.
 plan::HardwareProfile load_profile(const std::string& name_or_file);
 /// Returns all built-in profiles, sorted by name.
 std::vector<plan::HardwareProfile> list_profiles();
-/// Returns the JSON text of a built-in profile. Throws kUnknownName with similar names.
+/// Returns the JSON text of a built-in profile. Throws kUsage with similar names.
 std::string profile_text(const std::string& name);
 
 }  // namespace shardtool::api

@@ -13,6 +13,13 @@
 namespace shardtool::api {
 namespace {
 
+Error no_config() {
+  return std::move(
+      Error(ErrorCode::kUnsupported, "the model cannot be run: there is no config.json")
+          .help("name the model's: --model-config FILE")
+          .help("or prove the bytes of its shards alone: `shardtool check --read-data`"));
+}
+
 /// A checkpoint that no device has a part of is compared as a whole. Throws kUsage if there is
 /// nothing to compare it with, or if a mapping is to place it.
 void require_whole_inputs(const ValidateOptions& options, const ValidateInputs& inputs) {
@@ -44,7 +51,7 @@ void open_foreign(const ValidateOptions& options, ForeignFiles files, ValidateIn
   inputs.reference = open_logical({options.reference}, {.mapping = mapping});
   if (mapping.config.empty()) mapping.config = files.config_path();
   if (mapping.config.empty()) mapping.config = inputs.reference->parts.front().config_path;
-  if (mapping.config.empty()) throw no_graph("there is no config.json");
+  if (mapping.config.empty()) throw no_config();
   inputs.foreign = place_foreign_files(std::move(files), mapping, *inputs.reference);
   inputs.config = model_config(mapping, *inputs.reference);
 }
@@ -99,7 +106,7 @@ void open_model(const ValidateOptions& options, std::optional<ForeignFiles> fore
     show_as_recorded(*inputs.reference, inputs.shards);
   inputs.config = model_config(inputs.mapping, inputs.shards);
   if (!inputs.config && inputs.reference) inputs.config = inputs.reference->config();
-  if (!inputs.config) throw no_graph("there is no config.json");
+  if (!inputs.config) throw no_config();
 }
 
 Error no_graph(const std::string& why) {

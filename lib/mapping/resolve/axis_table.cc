@@ -177,7 +177,7 @@ void AxisTable::apply_layout(const Mapping& mapping, const std::string& layout) 
     }
     return;
   }
-  throw unknown_name("layout", "layouts", layout, known);
+  throw unknown_name("axis map", "layouts", layout, known);
 }
 
 void AxisTable::check_groups() const {

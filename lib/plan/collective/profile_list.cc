@@ -23,7 +23,7 @@ std::string_view profile_text(std::string_view name) {
     return profile.name == name;
   });
   if (found != all.end()) return found->text;
-  Error error(ErrorCode::kUnknownName,
+  Error error(ErrorCode::kUsage,
               fmt::format("there is no hardware profile '{}'", quote_for_message(name)));
   const std::string hint = did_you_mean(name, profile_names());
   if (!hint.empty()) error.help(hint);

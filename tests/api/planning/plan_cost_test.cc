@@ -166,7 +166,7 @@ TEST_CASE("profiles come from a name or a file") {
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kHardwareProfile);
   CHECK(error->place()->file == "mine.json");
-  CHECK_ERROR(kUnknownName, api::load_profile("h1000").name);
+  CHECK_ERROR(kUsage, api::load_profile("h1000").name);
   CHECK(api::list_profiles().size() == 17);
 }
 

@@ -5,7 +5,14 @@ plan --budget lots
 plan --overhead -1
 shardtool plan "$samples/tiny-llama" --tp 2 --profile h100-sxm --overhead 0 --json | grep -o '"overhead_bytes": [0-9]*'
 plan --memory-fraction 1.2
-plan --memory-fraction 0
+plan --budget 1GB --memory-fraction 0
+plan --memory-fraction 0.9
+plan --fail-over-budget
+plan --fail-over-budget --exit-zero --budget 1GB
+plan --prefix-hit 0.5 --context 64
+plan --block-tokens 32
+plan --sequence-parallel
+plan --html "$samples/tiny-llama/plan.html"
 plan --prefix-hit 5e9
 plan --price 2,49
 plan --what-if 1,x

@@ -4,6 +4,8 @@ shardtool validate --demo mlp --ranks 1 -q; echo "-> $?"
 shardtool validate --demo mlp --ranks 2 --json | head -c 199; echo
 shardtool validate --demo mlp --json > demo.json; echo "-> $?"
 shardtool validate --demo mlp --ranks 0; echo "-> $?"
+shardtool validate --demo mlp -m mapping.json; echo "-> $?"
+shardtool validate --demo mlp --golden results.safetensors; echo "-> $?"
 shardtool validate shards --demo mlp; echo "-> $?"
 # Sizes and parameters of one's own: W0 and W1 are 2 x 2, of ones and twos.
 shardtool validate --demo mlp --ranks 2 --sizes 4,6,4,8 -q; echo "-> $?"

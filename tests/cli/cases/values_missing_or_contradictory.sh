@@ -4,6 +4,10 @@ try split src -o out --mesh
 try split src -o out --mesh --json
 try split src -o out --mesh=
 try split src -o out --mesh tp=2 --mesh tp=4
+# The variable of a script that is not set.
+try split src -o out -m ''
+try reshard src -o out --to ''
+try validate src -r ''
 try split src -o out --mesh tp=2 --tp 4
 try split src -o out -m a.json --preset llama
 try split src -o out --rank 1 --ranks 0-1
