@@ -17,6 +17,7 @@
 #include "lib/api/planning/plan_reshard.h"
 #include "lib/api/planning/source_reads.h"
 #include "lib/api/transfer/sources/open_source.h"
+#include "lib/api/transfer/target_layout.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/mapping/resolve/axis_usage.h"
@@ -98,11 +99,14 @@ size_t find(const std::vector<std::string>& names, const std::string& name) {
 }
 
 AppliedEnds apply_ends(const ReshardEnds& ends, const LogicalCheckpoint& source) {
-  if (!ends.from) return {std::nullopt, apply_mapping(ends.to, source)};
+  const auto applied = [&](const MappingChoice& choice) {
+    return without_left_out(apply_mapping(choice, source));
+  };
+  if (!ends.from) return {std::nullopt, applied(ends.to)};
   // Deferred to `get` if no thread can be created.
-  auto from = std::async(std::launch::async | std::launch::deferred,
-                         [&] { return apply_mapping(*ends.from, source); });
-  AppliedMapping to = apply_mapping(ends.to, source);  // its errors take precedence
+  auto from =
+      std::async(std::launch::async | std::launch::deferred, [&] { return applied(*ends.from); });
+  AppliedMapping to = applied(ends.to);  // its errors take precedence
   return {from.get(), std::move(to)};
 }
 
@@ -246,6 +250,8 @@ PlanReport make_plan(const PlanOptions& options) {
   AppliedEnds ends_applied = apply_ends(ends, source);
   begin_at_source(source, options, ends_applied);
   const AppliedMapping& applied = ends_applied.to;
+  // Refuses what split refuses: tensors that no chunk can hold.
+  if (applied.form.has_chunks) sharded_target(source, applied, {});
   add(report.warnings, applied.resolution.warnings);
   add_reads(source, applied, report);
   if (options.is_reshard()) add_reshard(source, ends, ends_applied, options, report);

@@ -39,4 +39,7 @@ struct AppliedMapping {
 AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoint& source,
                              const std::function<void(Error)>& report = nullptr);
 
+/// Drops the tensors that the layout leaves out of its files, as a plan of these files has them.
+AppliedMapping without_left_out(AppliedMapping applied);
+
 }  // namespace shardtool::api

@@ -12,6 +12,8 @@
 namespace shardtool::api {
 namespace {
 
+constexpr int kWide = 16;  // bits of an element that weights of fewer bits replace
+
 /// The axis that grows with the number of devices: tp, or the last one.
 std::string scaled_axis(const mesh::Mesh& mesh) {
   if (mesh.axes().empty()) return "tp";
@@ -72,7 +74,7 @@ LayoutRow row_with(const Question& question, MappingChoice choice, const mesh::M
                    Timed timed) {
   choice.mesh = mesh;
   std::vector<std::string> notes;
-  const AppliedMapping applied = apply_mapping(choice, question.source);
+  const AppliedMapping applied = without_left_out(apply_mapping(choice, question.source));
   LayoutRow row =
       row_of(to_string(mesh), device_memory(question.config, applied, question.options, notes));
   if (timed == Timed::kYes) add_time(question, applied, row);
@@ -124,9 +126,16 @@ std::optional<LayoutRow> smallest_fit(const Question& question, const MemoryRepo
   return best;
 }
 
+/// True if all matrices have 16 bits or more: codes would not shrink, and their scales stay.
+bool has_wide_weights(const AppliedMapping& applied) {
+  return std::ranges::all_of(applied.specs, [](const TensorSpec& spec) {
+    const DtypeInfo& dtype = dtype_info(spec.dtype);
+    return spec.shape.size() < 2 || (dtype.kind == DtypeKind::kFloat && dtype.bits >= kWide);
+  });
+}
+
 /// Returns the bytes of the fullest device if every weight of 16 bits or more is stored in `bits`.
 i64 total_with_weights_of(const Question& question, const AppliedMapping& applied, int bits) {
-  constexpr int kWide = 16;
   AppliedMapping narrow{applied.mapping, applied.resolution, applied.specs};
   std::vector<std::string> notes;
   for (TensorSpec& spec : narrow.specs) {
@@ -146,7 +155,7 @@ void add_advice(const Question& question, const AppliedMapping& applied, MemoryR
     report.advice.push_back({"devices", row->name, row->total});
   }
   for (const int bits : {8, 4}) {
-    if (*report.fits || options.training) break;
+    if (*report.fits || options.training || !has_wide_weights(applied)) break;
     const i64 narrow = total_with_weights_of(question, applied, bits);
     if (narrow > report.budget) continue;
     report.advice.push_back({"weight bits", fmt::format("{}", bits), narrow});

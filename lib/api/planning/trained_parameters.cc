@@ -3,6 +3,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/layout/gathered.h"
 #include "lib/model/flow/token_axes.h"
 #include "lib/plan/byte_count.h"
@@ -76,10 +78,19 @@ i64 add_layer(const std::vector<TrainedParameters>& of_layer,
   return holder;
 }
 
+/// Training changes weights, not codes, of which a stored number has several.
+void refuse_packed(const PlannedModel& model) {
+  if (model.packed.empty()) return;
+  throw Error(ErrorCode::kUnsupported, "packed weights are not trained")
+      .tensor(quote_for_message(model.placed.specs[model.packed.begin()->first].name))
+      .help("plan from the checkpoint that was quantised, or from `split --dequantize`");
+}
+
 }  // namespace
 
 PlacedParameters count_parameters(const PlannedModel& model, const mapping::Resolution& resolution,
                                   const mesh::Over& token_axes) {
+  refuse_packed(model);
   ParameterCounts counts(resolution.mesh, token_axes);
   const size_t n_layers = model.bound ? model.bound->layers.size() : 0;
   // Numbers of tensors, by layer and layout; the last layer has those that no op reads.

@@ -33,7 +33,8 @@ struct PlacedParameters {
   std::vector<i64> holders;               ///< by layer: the first such rank; -1: it has none
 };
 
-/// Counts the parameters of all tensors. A model that is not bound has no layers.
+/// Counts the parameters of all tensors. A model that is not bound has no layers. Throws
+/// kUnsupported for packed weights.
 PlacedParameters count_parameters(const PlannedModel& model, const mapping::Resolution& resolution,
                                   const mesh::Over& token_axes);
 

@@ -1,0 +1,57 @@
+// Plans of the files of an engine.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lib/api/plan.h"
+#include "lib/api/transform.h"
+#include "tests/api/planning/stored_model.h"
+
+namespace shardtool::api {
+namespace {
+
+/// A Llama with tied embeddings whose file has the head, too.
+mapping::TinyModel tied_llama() {
+  mapping::TinyModel model = mapping::tiny_llama();
+  nlohmann::json config = nlohmann::json::parse(model.config);
+  config["tie_word_embeddings"] = true;
+  model.config = config.dump();
+  return model;
+}
+
+i64 planned_bytes(const std::string& path, const std::string& mesh, const std::string& layout) {
+  PlanOptions options;
+  options.sources = {path};
+  options.mapping.mesh = mesh::parse_mesh(mesh);
+  options.mapping.engine_layout = layout;
+  i64 bytes = 0;
+  for (const PlanDevice& device : make_plan(options).memory.devices) bytes += device.weights;
+  return bytes;
+}
+
+i64 written_bytes(const std::string& path, const std::string& mesh, const std::string& layout) {
+  SplitOptions options;
+  options.source = path;
+  options.mapping.mesh = mesh::parse_mesh(mesh);
+  options.write.layout = layout;
+  options.write.output = path + "/../none";
+  options.write.dry_run = true;
+  return split(options).plan.bytes_out;
+}
+
+TEST_CASE("a plan of an engine's files has the bytes that split writes, without a tied head") {
+  const StoredModel model(tied_llama());
+  for (const std::string layout : {"plain", "vllm", "sglang"}) {
+    for (const std::string mesh : {"tp=1", "tp=2", "pp=2", "pp=2,tp=2"}) {
+      if (layout == "sglang" && mesh.starts_with("pp")) continue;
+      CAPTURE(layout);
+      CAPTURE(mesh);
+      CHECK(planned_bytes(model.path(), mesh, layout) == written_bytes(model.path(), mesh, layout));
+    }
+  }
+  CHECK(planned_bytes(model.path(), "tp=2", "vllm") < planned_bytes(model.path(), "tp=2", "plain"));
+}
+
+}  // namespace
+}  // namespace shardtool::api
