@@ -114,6 +114,7 @@ struct PlanDevice {
   std::optional<i64> kv_capacity_tokens;  ///< tokens that fit the remaining budget
                                           ///< (plan/kv_cache.h)
   i64 activations = 0;
+  i64 step_activations = 0;  ///< not in the total: those of one token of one sequence
   i64 gathered = 0;  ///< beside the stored weights: those gathered for the largest layer, in
                      ///< training with their gradients
   i64 training = 0;  ///< weights, gradients and optimizer; `weights` is then not in the total

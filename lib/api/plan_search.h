@@ -117,7 +117,7 @@ struct ServingRow {
   i64 weights = 0;        ///< bytes of the fullest device
   i64 total = 0;          ///< bytes of the fullest device with one sequence
   i64 per_sequence = 0;   ///< bytes of one sequence on the fullest device
-  i64 fits = 0;           ///< sequences that the cache of all replicas holds
+  i64 fits = 0;           ///< sequences that all replicas hold, in a step of all of them, too
   plan::Service service;  ///< of one replica
   plan::Offer offer;
   AnswerParts parts;

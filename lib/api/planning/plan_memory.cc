@@ -246,8 +246,12 @@ void set_activations(const PlannedModel& model, const Kept& kept, const Workload
   const auto widths = model::live_widths(*model.bound, model.layouts(), std::ssize(report.devices));
   const i64 tokens = plan::times(workload.batch, std::max<i64>(1, workload.prompt_len));
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
-    report.devices[rank].activations =
-        plan::inference_activations(widths[rank], kept.cache_bits, tokens, workload.batch);
+    PlanDevice& device = report.devices[rank];
+    const auto of = [&](i64 in_work, i64 sequences) {
+      return plan::inference_activations(widths[rank], kept.activation_bits, in_work, sequences);
+    };
+    device.activations = of(tokens, workload.batch);
+    device.step_activations = of(1, 1);
   }
 }
 

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -48,6 +49,27 @@ TEST_CASE("the gain of memory is that of the same search without its limit") {
     RC_ASSERT(std::abs(memory->gain - gain) <= 1e-9);
     RC_ASSERT(memory->layout == to_string(best.rows[*best.optimum].layout));
     RC_ASSERT(!memory->reason.empty());
+  }));
+}
+
+TEST_CASE("a plan fits as many sequences as a search says, and few more") {
+  CHECK(rc::check("places", [] {
+    SearchOptions options = options_for(*gen::between(0, 1) == 0 ? dense() : with_experts());
+    const std::vector<ServingRow> roomy = search_layouts(options).rows;
+    const auto& chosen = roomy[static_cast<size_t>(*gen::between(0, std::ssize(roomy) - 1))];
+    options.plan.device.bytes = chosen.total + *gen::between(0, 40) * chosen.per_sequence;
+    for (const ServingRow& row : search_layouts(options).rows) {
+      if (row.layout.dp > 1 || row.layout.ep > 1 || row.layout.expert_parallel) continue;
+      PlanOptions plan = options.plan;
+      plan.mapping.mesh =
+          mesh::parse_mesh(fmt::format("pp={},tp={}", row.layout.pp, row.layout.tp));
+      plan.workload.context = options.prompt_len + options.answer_len;
+      plan.workload.batch = row.fits;
+      RC_ASSERT(make_plan(plan).memory.fits == true);
+      // A prompt in work takes the room of at most as many further sequences as it has tokens.
+      plan.workload.batch = row.fits + options.prompt_len + 2;
+      RC_ASSERT(make_plan(plan).memory.fits == false);
+    }
   }));
 }
 

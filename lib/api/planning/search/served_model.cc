@@ -163,7 +163,10 @@ ReplicaMemory ServedModel::memory(const PlacedReplica& replica, const std::strin
     const i64 room = report.budget - (device.total - each);
     memory.per_sequence = std::max(memory.per_sequence, each);
     const i64 places = room < 0 ? 0 : each == 0 ? memory.places : room / each;
-    memory.places = std::min(memory.places, places);
+    // In a step every sequence has a token in work, beside no prompt.
+    const i64 in_step = each + device.step_activations;
+    const i64 of_step = in_step == 0 ? memory.places : (room + device.activations) / in_step;
+    memory.places = std::min({memory.places, places, std::max<i64>(of_step, 0)});
   }
   const auto all = checked_mul(memory.places, replica.pass->token_groups());
   memory.places = all.value_or(std::numeric_limits<i64>::max());

@@ -29,7 +29,7 @@ struct ReplicaMemory {
   i64 weights = 0;
   i64 total = 0;         ///< with one sequence and one prompt in work
   i64 per_sequence = 0;  ///< cache and states
-  i64 places = 0;        ///< sequences that fit all devices; 0: not even one
+  i64 places = 0;        ///< sequences that fit all devices, in a step, too; 0: not even one
 };
 
 /// A mapping, and the layouts that it gives to a checkpoint's tensors.
