@@ -91,7 +91,8 @@ Command plan_search_command(SearchArgs& args) {
           "of a pipeline are counted with what the mapping puts there; a preset puts embedding and "
           "head on each, and shardtool-mapping(5) shows under \"at\" how to put them where vLLM "
           "and "
-          "Megatron hold them. The best "
+          "Megatron hold them. All clients that fit run at once; fewer do only where --tpot needs "
+          "it, and the others wait. The best "
           "one is the optimum of the model, beside a bound that no layout exceeds. With --train: "
           "the "
           "best way to train, in which an exact program chooses what each layer recomputes.",

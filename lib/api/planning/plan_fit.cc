@@ -8,6 +8,8 @@
 #include "lib/api/planning/plan_forward.h"
 #include "lib/api/planning/plan_memory.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/mapping/document/glob.h"
 
 namespace shardtool::api {
 namespace {
@@ -179,6 +181,18 @@ LayoutRow compared(const Question& question, const mesh::Mesh& mesh, const std::
   return row;
 }
 
+void note_empty_classes(const PlanOptions& options, const AppliedMapping& applied,
+                        std::vector<std::string>& notes) {
+  for (const OwnClass& own : options.classes) {
+    if (std::ranges::any_of(applied.specs, mapping::glob_filter(own.glob), &TensorSpec::name))
+      continue;
+    notes.push_back(
+        fmt::format("class '{}' has no tensor: none matches '{}', in which * stops at "
+                    "dots and ** does not",
+                    quote_for_message(own.name), quote_for_message(own.glob)));
+  }
+}
+
 }  // namespace
 
 MemoryReport memory_report(const LogicalCheckpoint& source, const AppliedMapping& applied,
@@ -187,6 +201,7 @@ MemoryReport memory_report(const LogicalCheckpoint& source, const AppliedMapping
   const auto config = model_config(choice, source);
   const Question question{source, config ? &*config : nullptr, choice, options};
   MemoryReport report = device_memory(question.config, applied, options, notes);
+  note_empty_classes(options, applied, notes);
   for (const i64 devices : options.what_if) {
     report.what_if.push_back(row_on(question, report.mesh, devices, Timed::kYes));
   }

@@ -155,7 +155,8 @@ std::string even_counts(i64 units, i64 parts) {
   std::vector<i64> nearest;
   if (above != even.begin()) nearest.push_back(*std::prev(above));
   if (above != even.end()) nearest.push_back(*above);
-  return fmt::format("{} divides over {} devices", units, fmt::join(nearest, " or "));
+  return fmt::format("{} divides over {} {}", units, fmt::join(nearest, " or "),
+                     nearest.back() == 1 ? "device" : "devices");
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "lib/base/text.h"
 #include "lib/mapping/assertions.h"
 #include "lib/mapping/mesh_choice.h"
 #include "lib/mapping/resolve/axis_table.h"
@@ -87,7 +88,8 @@ Error& advise_on_empty(Error& e, const std::vector<UnitCut>& units, const Rule& 
     const i64 most = most_parts(cut.units);
     const i64 parts = extent(axes.mesh(), overs.front());
     if (most >= parts) continue;
-    e.help(fmt::format("use at most {} devices along {}", most, to_string(overs.front())));
+    e.help(
+        fmt::format("use at most {} along {}", plural(most, "device"), to_string(overs.front())));
     const bool is_axis = std::holds_alternative<std::vector<Dim>>(rule.cut);
     if (is_axis && !axes.has_groups(cut.name))
       e.help(fmt::format("or keep it whole on every device: --set axes.{}.mesh=null", cut.name));

@@ -59,7 +59,11 @@ void TensorNumbers::place_at(size_t tensor, const Rule& rule, const std::string&
           ErrorCode::kShapeMismatch,
           fmt::format("\"at\" is {} for axis '{}', which has {} indices", number, axis, size))
           .at(rule.place)
-          .tensor(name);
+          .tensor(name)
+          .help(
+              fmt::format("correct it, or say in \"axes\" how many there are: \"{}\": {{\"size\": "
+                          "..}}, such as \"config.num_hidden_layers\" for layers",
+                          axis));
     }
     if (axes_.over(axis).empty()) continue;
     of_[tensor].push_back({&axis, indices.front(), {indices.begin() + 1, indices.end()}});

@@ -18,6 +18,7 @@ plan --price 2,49
 plan --what-if 1,x
 plan --class router
 plan --class 'other=**.x'
+shardtool plan "$samples/tiny-llama" --tp 2 --class 'mine=*down_proj*' 2>&1 > /dev/null
 plan --kv-dtype bf17
 plan --kv-dtype f16 -q
 plan --kv-dtype ''
