@@ -10,6 +10,7 @@
 #include "lib/api/mapping/applied_mapping.h"
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/tensor_view.h"
+#include "lib/api/transfer/placed_tensors.h"
 #include "lib/api/transfer/sources/layout_source.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transfer/sources/open_source.h"
@@ -18,6 +19,7 @@
 #include "lib/format/gguf/model.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/presets.h"
+#include "lib/model/packed_format.h"
 
 namespace shardtool::api {
 namespace {
@@ -127,12 +129,27 @@ void add_rank_bytes(InspectReport& report, const std::vector<InspectShard>& shar
   }
 }
 
-/// Adds the cut of every tensor, from the chosen mapping or from the manifest.
+/// Counts the elements of packed weights in place of the numbers that hold several of them, of
+/// scales and of zeros. Counts stored numbers where config.json and the tensors do not fit.
+void count_packed(InspectReport& report, const mapping::ModelConfig& config,
+                  const std::vector<TensorSpec>& specs) {
+  try {
+    for (const model::PackedWeight& weight : model::packed_weights(config, specs)) {
+      for (const size_t member : weight.members())
+        report.parameters -= element_count(specs[member].shape).value_or(0);
+      report.parameters += element_count(weight.spec.shape).value_or(0);
+    }
+  } catch (const Error& error) {
+    if (!why_not_this_model(error)) throw;
+  }
+}
+
 /// True if the options say how to cut, and not only which config.json to read.
 bool shows_cut(const InspectOptions& options) {
   return options.mapping && says_cut(*options.mapping);
 }
 
+/// Adds the cut of every tensor, from the chosen mapping or from the manifest.
 void add_layout(InspectReport& report, const LogicalCheckpoint& source,
                 const InspectOptions& options, std::vector<InspectTensor>& tensors) {
   if (shows_cut(options)) {
@@ -252,6 +269,7 @@ InspectReport inspect(const InspectOptions& options) {
   const auto config = source.config();
   if (config) {
     add_config(report, *config);
+    count_packed(report, *config, source.specs());
     if (advice.empty()) {
       report.preset = mapping::detect_preset(*config, source.specs()).value_or("");
     }

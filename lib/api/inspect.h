@@ -95,7 +95,7 @@ struct InspectReport {
   std::string format;
   i64 files = 0;
   i64 tensors = 0;     ///< logical tensors; replicas and shards count once
-  i64 parameters = 0;  ///< elements
+  i64 parameters = 0;  ///< elements; of packed weights those that ops read
   i64 bytes = 0;
   std::string model_type;             ///< from config.json, or empty
   std::string architecture;           ///< architectures[0], or empty

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lib/api/catalogue/profiles.h"
+#include "lib/api/inspect.h"
 #include "lib/api/plan.h"
 #include "lib/api/planning/search/training_search.h"
 #include "lib/api/transform.h"
@@ -26,6 +27,7 @@ class Stored {
     folder_.write("config.json", model.config);
   }
 
+  const test::TempFolder& folder() const { return beside_; }
   PlanOptions plan() const {
     PlanOptions options;
     options.sources = {folder_.path()};
@@ -35,6 +37,7 @@ class Stored {
 
  private:
   test::TempFolder folder_;
+  test::TempFolder beside_;
 };
 
 /// True for forms that have several weights in a stored number.
@@ -62,6 +65,27 @@ TEST_CASE("packed weights are not trained, weights of one number each are") {
     } else {
       CHECK(make_plan(plan).memory.devices[0].training > 0);
     }
+  }
+}
+
+TEST_CASE("inspect counts the elements of packed weights") {
+  for (const std::string& form : test::quantised_forms()) {
+    if (!is_packed(form)) continue;
+    CAPTURE(form);
+    const Stored model(form);
+    InspectOptions options;
+    options.source = model.plan().sources.front();
+    WriteOptions unpacked;
+    unpacked.output = model.folder() / "out";
+    unpacked.dequantize = true;
+    SplitOptions split_options;
+    split_options.source = options.source;
+    split_options.mapping.mesh = mesh::parse_mesh("tp=1");
+    split_options.write = unpacked;
+    split(split_options);
+    const i64 packed = inspect(options).parameters;
+    options.source = unpacked.output;
+    CHECK(packed == inspect(options).parameters);
   }
 }
 
