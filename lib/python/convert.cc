@@ -21,6 +21,12 @@ nb::builtin_exception wrong_type(const std::string& name, const char* type, nb::
       fmt::format("{} must be {}, not {}", name, type, name_of_type(value)).c_str());
 }
 
+/// Refuses an empty text, which would count as none.
+std::string filled(const char* name, std::string text) {
+  if (!text.empty()) return text;
+  throw Error(ErrorCode::kUsage, fmt::format("{} is empty", name)).help("leave it out, or None");
+}
+
 }  // namespace
 
 i64 to_integer(const std::string& name, nb::handle value, Limits limits) {
@@ -45,16 +51,6 @@ std::string to_text(const std::string& name, nb::handle value) {
   if (utf8 == nullptr) throw nb::python_error();
   return {utf8, static_cast<size_t>(size)};
 }
-
-namespace {
-
-/// Refuses an empty text, which would count as none.
-std::string filled(const char* name, std::string text) {
-  if (!text.empty()) return text;
-  throw Error(ErrorCode::kUsage, fmt::format("{} is empty", name)).help("leave it out, or None");
-}
-
-}  // namespace
 
 void Keywords::set(const char* name, bool& field) const {
   const nb::object value = find(name);

@@ -29,23 +29,25 @@ nb::object to_python(const Error& error) {
   return nb::module_::import_("shardtool._errors").attr("of_fields")(**fields);
 }
 
-void raise(const std::exception_ptr& exception, void* /*payload*/) {
+void raise(const Error& error) {
+  const nb::object raised = to_python(error);
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+}
+
+void translate(const std::exception_ptr& exception, void* /*payload*/) {
   try {
     std::rethrow_exception(exception);
   } catch (const Error& error) {
-    const nb::object raised = to_python(error);
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+    raise(error);
   } catch (const std::filesystem::filesystem_error& error) {
-    const nb::object raised = to_python(
-        store::read_failure("use the path", error.path1().string(), error.code().value()));
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+    raise(store::read_failure("use the path", error.path1().string(), error.code().value()));
   }
 }
 
 }  // namespace
 
 void translate_errors() {
-  nb::register_exception_translator(raise);
+  nb::register_exception_translator(translate);
 }
 
 }  // namespace shardtool::python
