@@ -173,13 +173,10 @@ AppliedMapping apply_mapping(const MappingChoice& choice, const LogicalCheckpoin
 }
 
 AppliedMapping without_left_out(AppliedMapping applied) {
-  const auto is_left_out = [&](size_t tensor) {
-    return std::ranges::find(applied.left_out, tensor, &mapping::LeftOut::tensor) !=
-           applied.left_out.end();
-  };
   mapping::Resolution& resolution = applied.resolution;
-  std::erase_if(resolution.tensors,
-                [&](const mapping::ResolvedTensor& tensor) { return is_left_out(tensor.tensor); });
+  std::erase_if(resolution.tensors, [&](const mapping::ResolvedTensor& tensor) {
+    return applied.leaves_out(tensor.tensor);
+  });
   for (const mapping::LeftOut& twin : applied.left_out) resolution.dropped.push_back(twin.tensor);
   std::ranges::sort(resolution.dropped);
   return applied;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -33,6 +34,11 @@ struct AppliedMapping {
   /// Features of the output that no engine has loaded yet (layouts::experimental_reasons).
   std::vector<std::string> experimental = {};
   std::vector<mapping::LeftOut> left_out = {};  ///< from the output, by index into `specs`
+
+  /// True for a tensor of `left_out`.
+  bool leaves_out(size_t tensor) const {
+    return std::ranges::find(left_out, tensor, &mapping::LeftOut::tensor) != left_out.end();
+  }
 };
 
 /// Combines choose_mapping and resolve; `report` is passed to resolve.

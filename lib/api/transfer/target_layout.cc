@@ -339,12 +339,8 @@ TargetLayout sharded_target(const LogicalCheckpoint& source, const AppliedMappin
   ChosenHolders chosen(target.ranks);
   using CutKey = std::pair<const layout::Layout*, std::vector<i64>>;
   std::map<CutKey, std::shared_ptr<const format::CutRecord>> cuts;
-  const auto is_left_out = [&](size_t tensor) {
-    return std::any_of(target.left_out.begin(), target.left_out.end(),
-                       [tensor](const mapping::LeftOut& twin) { return twin.tensor == tensor; });
-  };
   for (const mapping::ResolvedTensor& resolved : resolution.tensors) {
-    if (is_left_out(resolved.tensor)) continue;
+    if (applied.leaves_out(resolved.tensor)) continue;
     const ChosenHolders::Set& set = chosen.of(resolved.layout);
     auto& cut = cuts[{resolved.layout.get(), resolved.numbers}];
     if (!cut) cut = cut_record(resolved);
