@@ -27,7 +27,8 @@ class Stored {
     folder_.write("config.json", model.config);
   }
 
-  const test::TempFolder& folder() const { return beside_; }
+  /// Path of an output beside the checkpoint.
+  std::string output() const { return beside_ / "out"; }
   PlanOptions plan() const {
     PlanOptions options;
     options.sources = {folder_.path()};
@@ -75,16 +76,14 @@ TEST_CASE("inspect counts the elements of packed weights") {
     const Stored model(form);
     InspectOptions options;
     options.source = model.plan().sources.front();
-    WriteOptions unpacked;
-    unpacked.output = model.folder() / "out";
-    unpacked.dequantize = true;
-    SplitOptions split_options;
-    split_options.source = options.source;
-    split_options.mapping.mesh = mesh::parse_mesh("tp=1");
-    split_options.write = unpacked;
-    split(split_options);
+    SplitOptions unpacked;
+    unpacked.source = options.source;
+    unpacked.mapping = model.plan().mapping;
+    unpacked.write.output = model.output();
+    unpacked.write.dequantize = true;
+    split(unpacked);
     const i64 packed = inspect(options).parameters;
-    options.source = unpacked.output;
+    options.source = model.output();
     CHECK(packed == inspect(options).parameters);
   }
 }
@@ -111,7 +110,7 @@ TEST_CASE("a plan refuses what no file of the layout can hold, as split does") {
     written.source = options.sources.front();
     written.mapping = options.mapping;
     written.write.layout = options.mapping.engine_layout = "dcp";
-    written.write.output = options.sources.front() + "/../none";
+    written.write.output = model.output();
     written.write.dry_run = true;
     const auto refused = testing::error_of([&] { split(written); });
     const auto planned = testing::error_of([&] { make_plan(options); });
