@@ -77,7 +77,7 @@ std::vector<Argument> goal_arguments(SearchArgs& args) {
       {.name = "--tpot",
        .value = "MS",
        .help = "the longest time per output token; where all sequences that fit would exceed it, "
-               "fewer run at once, as with --max-num-seqs of vLLM",
+               "fewer run at once, as with --max-num-seqs of vLLM, but not with --objective user",
        .target = &args.tpot},
       {.name = "--max-price",
        .value = "AMOUNT",

@@ -11,9 +11,9 @@ namespace shardtool::plan {
 /// Answers of a replica by the number of sequences that run at once.
 struct AnswerTimes {
   i64 most = 1;  ///< sequences that can run at once
-  /// Number of sequences that take a step together: between multiples of it, a further sequence
-  /// costs little. From one multiple to the next, and between two of them, answer_us(n) / n does
-  /// not grow.
+  /// Number of sequences that take a step together. With n sequences, answer_us(n) / n at a
+  /// multiple of it is not above that of any smaller n. Between two multiples it may grow first,
+  /// then it falls to the next one.
   i64 stride = 1;
   std::function<double(i64)> answer_us;
 };

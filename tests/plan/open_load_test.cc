@@ -12,7 +12,8 @@ using plan::running_at;
 
 namespace {
 
-/// A replica whose decode step takes more time with every sequence of a group or stage.
+/// A replica whose decode step takes more time with every sequence of a group. Each stage has its
+/// own batch, and the batches take their steps in turn.
 AnswerTimes any_replica() {
   const i64 groups = *gen::between(1, 4), stages = *gen::between(1, 4);
   const auto start_us = static_cast<double>(*gen::between(1, 20'000));
@@ -20,8 +21,13 @@ AnswerTimes any_replica() {
   const auto prompts_us = static_cast<double>(*gen::between(1, 100'000));
   const i64 answer = *gen::between(1, 100);
   const auto answer_us = [=](i64 running) {
-    const i64 batch = ceil_div(ceil_div(running, stages), groups);
-    const plan::PassTimes times{start_us + each_us * static_cast<double>(batch), prompts_us,
+    const i64 batches = std::min(running, stages);
+    double step_us = 0;
+    for (i64 batch = 0; batch < batches; ++batch) {
+      const i64 sequences = ceil_div(running - batch, batches);
+      step_us += start_us + each_us * static_cast<double>(ceil_div(sequences, groups));
+    }
+    const plan::PassTimes times{step_us / static_cast<double>(batches), prompts_us,
                                 std::min(groups, running), stages};
     return plan::service_of({1024, answer, running}, running, times).answer_us();
   };

@@ -21,18 +21,6 @@ void add_parts(const model::Roofline& roof, double times, AnswerParts& parts) {
   parts.launches += times * roof.launch_us;
 }
 
-AnswerParts parts_of(const plan::Service& service, const model::Roofline& step,
-                     const model::Roofline& prompts) {
-  AnswerParts parts;
-  const auto later = static_cast<double>(service.later_tokens);
-  add_parts(step, later, parts);
-  const double passes = (service.others_us * later + service.prompt_us) / prompts.step_us;
-  add_parts(prompts, passes, parts);
-  parts.host = service.request_us + service.host_us * later;
-  parts.waiting = service.turn_us + service.queue_us;
-  return parts;
-}
-
 }  // namespace
 
 model::Roofline step_in_engine(const model::PhasePrice& decode,
@@ -69,14 +57,20 @@ std::optional<ServingRow> ReplicaPrices::priced(ServingRow row, i64 places) {
   const i64 running = std::min(clients, places);
   const Passes priced = passes(running, row.sequence_parallel);
   row.service = service(clients, running, priced);
-  row.parts = parts_of(row.service, priced.step, priced.prompts);
+  row.parts = parts_of(row.service, priced);
   row.devices_per_client = static_cast<double>(layout.replica()) / static_cast<double>(clients);
   row.offer.devices = layout.devices();
   row.offer.ttft_us = row.service.ttft_us;
   if (row.service.later_tokens > 0) row.offer.tpot_us = row.service.tpot_us;
   row.offer.answer_us = row.service.answer_us();
-  row.offer.tokens_per_s = row.service.tokens_per_s * static_cast<double>(row.concurrency) /
-                           static_cast<double>(clients);
+  row.offer.tokens_per_s = row.service.tokens_per_s * static_cast<double>(layout.dp);
+  const i64 emptier = layout.dp * clients - row.concurrency;  // replicas with a client less
+  if (emptier > 0) {
+    const i64 fewer = std::min(clients - 1, places);
+    const auto of_fewer = service(clients - 1, fewer, passes(fewer, row.sequence_parallel));
+    row.offer.tokens_per_s +=
+        static_cast<double>(emptier) * (of_fewer.tokens_per_s - row.service.tokens_per_s);
+  }
   const auto devices = static_cast<double>(layout.devices());
   row.offer.price_per_s = options_.plan.device.price_per_hour / kSecondsPerHour * devices;
   if (rate) {
@@ -87,24 +81,43 @@ std::optional<ServingRow> ReplicaPrices::priced(ServingRow row, i64 places) {
   return row;
 }
 
+i64 ReplicaPrices::stride() const {
+  return stages_ * replica_.pass->token_groups();
+}
+
 double ReplicaPrices::most_requests_per_s(i64 places, bool sequence_parallel) {
   return plan::most_requests_per_s(answers(places, sequence_parallel));
 }
 
 ReplicaPrices::Passes ReplicaPrices::passes(i64 running, bool sequence_parallel) {
+  const i64 batches = std::min(running, stages_);
+  const i64 larger = running % batches;
   const i64 together = std::min(replica_.pass->token_groups(), running);
-  return {decode(ceil_div(running, stages_)), prefill(together, sequence_parallel), together};
+  return {decode(running / batches), decode(ceil_div(running, batches)),
+          static_cast<double>(larger) / static_cast<double>(batches),
+          prefill(together, sequence_parallel), together};
 }
 
 plan::Service ReplicaPrices::service(i64 clients, i64 running, const Passes& passes) const {
   return plan::service_of(
       {options_.prompt_len, options_.answer_len, clients}, running,
-      {passes.step.step_us, passes.prompts.step_us, passes.together, stages_, has_experts_});
+      {passes.step_us(), passes.prompts.step_us, passes.together, stages_, has_experts_});
+}
+
+AnswerParts ReplicaPrices::parts_of(const plan::Service& service, const Passes& passes) const {
+  AnswerParts parts;
+  const auto later = static_cast<double>(service.later_tokens);
+  add_parts(passes.smaller, later * (1 - passes.larger_share), parts);
+  add_parts(passes.larger, later * passes.larger_share, parts);
+  const double prompts = (service.others_us * later + service.prompt_us) / passes.prompts.step_us;
+  add_parts(passes.prompts, prompts, parts);
+  parts.host = service.request_us + service.host_us * later;
+  parts.waiting = service.turn_us + service.queue_us;
+  return parts;
 }
 
 plan::AnswerTimes ReplicaPrices::answers(i64 places, bool sequence_parallel) {
-  return {std::min(places, kMostRunning), stages_ * replica_.pass->token_groups(),
-          [this, sequence_parallel](i64 running) {
+  return {std::min(places, kMostRunning), stride(), [this, sequence_parallel](i64 running) {
             return service(running, running, passes(running, sequence_parallel)).answer_us();
           }};
 }

@@ -28,22 +28,34 @@ class ReplicaPrices {
                 const std::string& kv_dtype);
 
   /// Sets the row's service, offer and parts for its concurrency, or for the request rate, which
-  /// sets the concurrency. A replica has `places` sequences in its caches, at least one. Its
-  /// busiest replica is priced; the other ones answer as slowly. Returns nullopt for a rate that is
-  /// too high.
+  /// sets the concurrency. A replica has `places` sequences in its caches, at least one. Times are
+  /// those of a replica with most clients, tokens per second those of all replicas. Returns nullopt
+  /// for a rate that is too high.
   std::optional<ServingRow> priced(ServingRow row, i64 places);
+  /// Returns the sequences that take a step together: plan::AnswerTimes::stride.
+  i64 stride() const;
   /// Returns the greatest rate of one replica.
   double most_requests_per_s(i64 places, bool sequence_parallel);
 
  private:
+  /// Passes of `running` sequences. Each stage of a pipeline has its own batch of them, and a step
+  /// takes the batches' time in turn, so that it is the mean of their steps. Sizes of the batches
+  /// differ by one at most.
   struct Passes {
-    model::Roofline step;
+    model::Roofline smaller;
+    model::Roofline larger;
+    double larger_share = 0;  ///< of the batches
     model::Roofline prompts;
     i64 together = 1;
+
+    double step_us() const {
+      return (1 - larger_share) * smaller.step_us + larger_share * larger.step_us;
+    }
   };
 
   Passes passes(i64 running, bool sequence_parallel);
   plan::Service service(i64 clients, i64 running, const Passes& passes) const;
+  AnswerParts parts_of(const plan::Service& service, const Passes& passes) const;
   plan::AnswerTimes answers(i64 places, bool sequence_parallel);
   model::Roofline decode(i64 batch);
   model::Roofline prefill(i64 batch, bool sequence_parallel);

@@ -116,26 +116,36 @@ class ReplicaSearch {
     }
   }
 
-  /// Returns the row with as many sequences at once as have places and, if these break the limit of
-  /// TPOT, the one with the most that keep it. Returns none for a rate that is too high.
+  /// Returns the row with as many sequences at once as have places and, unless the objective is the
+  /// speed of a user, those that no other number of sequences improves: if all break the limit of
+  /// TPOT, the most that keep it; and fewer that fill the groups evenly, if they serve more tokens.
+  /// Returns none for a rate that is too high.
   std::vector<ServingRow> priced_rows(const ServingRow& row, i64 places, ReplicaPrices& prices) {
     const auto all = prices.priced(row, places);
     if (!all) return {};
     std::vector<ServingRow> rows{*all};
-    if (options_.request_rate || keeps_tpot(*all)) return rows;
-    std::optional<ServingRow> most;
-    i64 too_many = all->service.running;
-    while (too_many - (most ? most->service.running : 0) > 1) {
-      const i64 middle = std::midpoint(too_many, most ? most->service.running : 0);
-      const auto fewer = prices.priced(row, middle);
-      if (keeps_tpot(*fewer)) {
-        most = fewer;
-      } else {
-        too_many = middle;
-      }
+    if (options_.request_rate || options_.objective == plan::Objective::kUser) return rows;
+    if (!keeps_tpot(*all)) {
+      const i64 most = most_in_tpot(row, all->service.running, prices);
+      if (most == 0) return rows;
+      rows.push_back(*prices.priced(row, most));
     }
-    if (most) rows.push_back(*most);
+    const i64 running = rows.back().service.running;
+    const i64 even = running / prices.stride() * prices.stride();
+    if (even == 0 || even == running) return rows;
+    const auto evenly = prices.priced(row, even);
+    if (evenly->offer.tokens_per_s > rows.back().offer.tokens_per_s) rows.push_back(*evenly);
     return rows;
+  }
+
+  /// Returns the most sequences, below `too_many`, that keep the limit of TPOT; 0 if not even one.
+  i64 most_in_tpot(const ServingRow& row, i64 too_many, ReplicaPrices& prices) const {
+    i64 most = 0;
+    while (too_many - most > 1) {
+      const i64 middle = std::midpoint(too_many, most);
+      (keeps_tpot(*prices.priced(row, middle)) ? most : too_many) = middle;
+    }
+    return most;
   }
 
   bool keeps_tpot(const ServingRow& row) const {
