@@ -87,7 +87,8 @@ std::vector<Argument> goal_arguments(SearchArgs& args) {
       {.name = "--from",
        .value = "OUT",
        .help = "today's layout, an output folder or a file of `plan -o`: adds the bytes and the "
-               "time of moving the weights from there to each layout",
+               "time of moving the weights from there to each layout; those that --dtype casts "
+               "move uncast",
        .target = &args.from},
       {.name = "--survive",
        .value = "N",

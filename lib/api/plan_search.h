@@ -70,8 +70,9 @@ struct SearchOptions {
   i64 cached_tokens() const { return api::cached_tokens(prefix_hit, prompt_len); }
 };
 
-/// The move of the weights from today's layout to another, directly between devices. Caches do not
-/// move. Bytes are sums over the devices of the new layout, as in plan::ReshardPlan.
+/// The move of the weights from today's layout to another, directly between devices. Weights that
+/// are cast move as today's layout holds them, and each device casts its own. Caches do not move.
+/// Bytes are sums over the devices of the new layout, as in plan::ReshardPlan.
 struct LayoutMove {
   i64 bytes_total = 0;
   i64 bytes_moved = 0;
@@ -124,7 +125,7 @@ struct ServingRow {
   /// Devices of a replica, divided among its clients, or its requests on average: an answer's time
   /// on a device per its time.
   double devices_per_client = 0;
-  std::optional<LayoutMove> move;  ///< from today's layout, if it has the same tensors
+  std::optional<LayoutMove> move;  ///< from today's layout, if it has the tensors
   /// Layout that holds the load when SearchOptions::survive devices are lost; set if these are not
   /// 0.
   std::optional<ServingLayout> fallback;

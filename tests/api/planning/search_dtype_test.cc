@@ -8,6 +8,7 @@
 #include "tests/api/planning/searched.h"
 #include "tests/api/planning/stored_model.h"
 #include "tests/support/generators.h"
+#include "tests/support/throws.h"
 
 /// Searches that may cast the weights.
 namespace shardtool::api {
@@ -16,9 +17,8 @@ namespace {
 using searched::dense;
 using searched::options_for;
 
-/// Returns the model of dense() with the matrices of its layers in blocks of FP8.
-mapping::TinyModel blocks() {
-  constexpr i64 kBlock = 128;
+/// Returns the model of dense() with the matrices of its layers in square blocks of FP8.
+mapping::TinyModel blocks(i64 size = 128) {
   mapping::TinyModel llama = mapping::tiny_llama({.layers = 4, .kv_heads = 4});
   std::vector<TensorSpec> scales;
   for (TensorSpec& spec : llama.tensors) {
@@ -26,11 +26,12 @@ mapping::TinyModel blocks() {
     spec.dtype = Dtype::kF8E4M3;
     scales.push_back({spec.name + "_scale_inv",
                       Dtype::kF32,
-                      {ceil_div(spec.shape[0], kBlock), ceil_div(spec.shape[1], kBlock)}});
+                      {ceil_div(spec.shape[0], size), ceil_div(spec.shape[1], size)}});
   }
   llama.tensors.insert(llama.tensors.end(), scales.begin(), scales.end());
-  llama.config.insert(1, R"("quantization_config": {"quant_method": "fp8",
-                            "weight_block_size": [128, 128]},)");
+  llama.config.insert(1, fmt::format(R"("quantization_config": {{"quant_method": "fp8",
+                                        "weight_block_size": [{0}, {0}]}},)",
+                                     size));
   return llama;
 }
 
@@ -121,6 +122,85 @@ TEST_CASE("a smaller type needs less memory and fewer reads, and the search says
   CHECK(narrowed.rows[*narrowed.optimum].model == SearchedModel{wide, Dtype::kBF16});
   const SearchReport widened = searched_in(searched::dense_in_bf16(), Dtype::kF32);
   CHECK(widened.rows[*widened.optimum].model == SearchedModel{searched::dense_in_bf16()});
+}
+
+/// Returns the output of `split` over tp.
+std::string shards_of(const std::string& source, const test::TempFolder& folder, i64 tp,
+                      std::optional<Dtype> dtype = {}) {
+  SplitOptions options;
+  options.source = source;
+  options.mapping.mesh = mesh::Mesh({{"tp", tp}});
+  options.write.dtype = dtype;
+  options.write.output = folder.path() + "/shards";
+  split(options);
+  return options.write.output;
+}
+
+TEST_CASE("weights that are cast move as they are today, and nothing moves to today's layout") {
+  static const StoredModel small_blocks(blocks(8));
+  for (const std::string& source : {dense(), small_blocks.path()}) {
+    CAPTURE(source);
+    const test::TempFolder folder;
+    SearchOptions options = options_for(source);
+    options.dtypes = {Dtype::kF16};
+    options.from = shards_of(source, folder, 2);
+    const SearchReport report = search_layouts(options);
+    CHECK(report.warnings.empty());
+    const auto stored = rows_with(report, {source});
+    const auto cast = rows_with(report, {source, Dtype::kF16});
+    REQUIRE(stored.size() > 5);
+    REQUIRE(cast.size() == stored.size());
+    for (size_t i = 0; i < cast.size(); ++i) {
+      REQUIRE(cast[i].layout == stored[i].layout);
+      REQUIRE(cast[i].move);
+      CHECK(cast[i].move->bytes_total == stored[i].move->bytes_total);
+      CHECK(cast[i].move->bytes_moved == stored[i].move->bytes_moved);
+      CHECK((cast[i].move->bytes_moved == 0) == (cast[i].layout == ServingLayout{1, 1, 1, 2}));
+    }
+  }
+}
+
+TEST_CASE("today's layout may have the weights in the type of a cast") {
+  const test::TempFolder folder;
+  SearchOptions options = options_for(dense());
+  options.dtypes = {Dtype::kF16};
+  options.from = shards_of(dense(), folder, 2, Dtype::kF16);
+  const SearchReport report = search_layouts(options);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings.front().starts_with("all rows of '" + dense() + "' have no cost"));
+  for (const ServingRow& row : report.rows) {
+    REQUIRE(row.move.has_value() == row.model.dtype.has_value());
+    if (row.move) CHECK(row.move->bytes_moved % 2 == 0);
+    if (row.move) CHECK((row.move->bytes_moved == 0) == (row.layout == ServingLayout{1, 1, 1, 2}));
+  }
+}
+
+TEST_CASE("a move is printed for other programs only if today's weights have the best one's type") {
+  const std::string& wide = written(searched::dense_in_bf16(), Dtype::kF32);  // F16 is faster
+  SearchOptions options = options_for(wide);
+  options.dtypes = {Dtype::kF16};
+  options.plan.emit = EmitFormat::kNcclM2n;
+  const test::TempFolder of_stored, of_cast;
+  options.from = shards_of(wide, of_stored, 2);
+  CHECK_ERROR(kUsage, search_layouts(options));
+  options.from = shards_of(wide, of_cast, 2, Dtype::kF16);
+  CHECK(search_layouts(options).emitted.find("ncclFloat16") != std::string::npos);
+  options.dtypes.clear();
+  options.plan.sources = {wide, searched::dense_in_bf16()};
+  options.from = of_stored.path() + "/shards";
+  CHECK_ERROR(kUsage, search_layouts(options));
+}
+
+TEST_CASE("where only unpacked weights can be cut, the cost of the move is not known") {
+  const test::TempFolder folder;
+  SearchOptions options = options_for(in_blocks());
+  options.dtypes = {Dtype::kF16};
+  options.from = shards_of(in_blocks(), folder, 1);
+  const SearchReport report = search_layouts(options);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings.front().starts_with("some rows of '" + in_blocks() + "' as F16 have no "));
+  CHECK(report.warnings.front().find("falls inside a block of 128") != std::string::npos);
+  for (const ServingRow& row : report.rows) CHECK(row.move.has_value() == (row.layout.tp == 1));
 }
 
 TEST_CASE("a model that cannot be cast is left out in that type with the reason") {

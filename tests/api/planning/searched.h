@@ -10,7 +10,7 @@ namespace shardtool::api::searched {
 inline constexpr i64 kPrompt = 48;
 inline constexpr i64 kAnswer = 32;
 
-/// A Llama of 4 layers with 4 KV heads, in F32.
+/// A Llama of 4 layers with 4 KV heads in BF16, with rotary frequencies in F32.
 const std::string& dense();
 /// The same in BF16.
 const std::string& dense_in_bf16();

@@ -30,13 +30,13 @@ std::string rate_text(double per_s) {
 class ReplicaSearch {
  public:
   ReplicaSearch(const SearchOptions& options, const ServedModel& model,
-                const std::optional<MoveStart>& today)
-      : options_(options), model_(model), today_(today) {}
+                const std::optional<MovedWeights>& moved)
+      : options_(options), model_(model), moved_(moved) {}
 
   PricedLayouts run(std::vector<ServingLayout> layouts) && {
     if (!options_.request_rate) refuse_idle(layouts);
     if (!layouts.empty()) add_replica(layouts);
-    if (today_) add_moves();
+    if (moved_) add_moves();
     return std::move(found_);
   }
 
@@ -177,7 +177,7 @@ class ReplicaSearch {
 
   /// Sets the cost of the move to every layout that has rows.
   void add_moves() {
-    std::map<i64, LayoutMove> moves;  // layouts differ in dp alone
+    std::map<i64, std::optional<LayoutMove>> moves;  // layouts differ in dp alone
     for (ServingRow& row : found_.rows) {
       const auto [found, is_new] = moves.try_emplace(row.layout.dp);
       if (is_new) found->second = move_to(row.layout);
@@ -185,9 +185,20 @@ class ReplicaSearch {
     }
   }
 
-  LayoutMove move_to(const ServingLayout& layout) const {
+  /// Returns nullopt for a layout that has a place for the weights when they are cast, and none for
+  /// those that are stored.
+  std::optional<LayoutMove> move_to(const ServingLayout& layout) {
+    const ServedModel& from = *moved_->model;
+    mapping::Resolution to;
+    try {
+      to = from.resolve(layout);
+    } catch (const Error& error) {
+      if (&from == &model_ || constraint_of(error) == nullptr) throw;
+      found_.no_move = error.what();
+      return std::nullopt;
+    }
     const plan::ReshardPlan plan =
-        plan_move(model_.source().tensors, *today_, model_.resolve(layout), options_.plan);
+        plan_move(from.source().tensors, moved_->start, to, options_.plan);
     LayoutMove move{plan.bytes_total, plan.bytes_moved, plan.bytes_kept, {}, plan.peak_bytes};
     if (plan.renumbering) move.renumbered = plan.renumbering->bytes_moved;
     const plan::ReshardTime time =
@@ -198,7 +209,7 @@ class ReplicaSearch {
 
   const SearchOptions& options_;
   const ServedModel& model_;
-  const std::optional<MoveStart>& today_;
+  const std::optional<MovedWeights>& moved_;
   PricedLayouts found_;
 };
 
@@ -209,9 +220,9 @@ std::vector<std::string> kv_dtypes_of(const SearchOptions& options) {
 }
 
 PricedLayouts price_layouts(const SearchOptions& options, const ServedModel& model,
-                            const std::optional<MoveStart>& today,
+                            const std::optional<MovedWeights>& moved,
                             const std::vector<ServingLayout>& layouts) {
-  return ReplicaSearch(options, model, today).run(layouts);
+  return ReplicaSearch(options, model, moved).run(layouts);
 }
 
 }  // namespace shardtool::api

@@ -20,15 +20,23 @@ struct PricedLayouts {
   std::vector<ServingRow> rows;
   std::vector<RefusedLayout> refused;
   std::vector<BeyondMemory> beyond;
+  std::string no_move;  ///< why a row has no cost of a move; empty if each has one
+};
+
+/// Weights that move from today's layout: those of the searched model or, if it is cast, of the
+/// same model as it is stored. Each device then casts what it holds.
+struct MovedWeights {
+  const ServedModel* model = nullptr;
+  MoveStart start;
 };
 
 /// Returns the types of the cache to choose from; an empty one is the model's own.
 std::vector<std::string> kv_dtypes_of(const SearchOptions& options);
 
-/// Prices the layouts of one replica, which differ in dp alone. Rows have the cost of a move from
-/// `today`, if it is set. Requires at least one layout; throws as search_layouts does.
+/// Prices the layouts of one replica, which differ in dp alone. Rows have the cost of a move of
+/// `moved`, if it is set. Requires at least one layout; throws as search_layouts does.
 PricedLayouts price_layouts(const SearchOptions& options, const ServedModel& model,
-                            const std::optional<MoveStart>& today,
+                            const std::optional<MovedWeights>& moved,
                             const std::vector<ServingLayout>& layouts);
 
 }  // namespace shardtool::api

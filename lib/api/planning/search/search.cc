@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "lib/api/planning/emit/emit.h"
@@ -97,8 +99,9 @@ class Search {
  private:
   void add_model(const SearchedModel& searched) {
     try {
-      const ServedModel model(searched, options_);
-      if (!searched.dtype || !model.is_as_stored()) add(model);
+      auto model = std::make_unique<ServedModel>(searched, options_);
+      if (!searched.dtype || !model->is_as_stored()) add(*model);
+      if (!searched.dtype) stored_ = std::move(model);
     } catch (const Error& error) {
       if (!searched.dtype || error.code() != ErrorCode::kUnsupported) throw;
       report_.warnings.push_back(fmt::format("'{}' is left out as {}: {}",
@@ -123,14 +126,17 @@ class Search {
     require_same(model);
     for (const std::string& warning : model.warnings()) report_.warnings.push_back(warning);
     add_bound(model);
-    const auto today = start_of(model);
+    const auto moved = moved_to(model);
     const auto replicas = replicas_of(layouts_of_search(options_.devices, model.limits()));
     std::vector<PricedLayouts> found(replicas.size());
     std::atomic<size_t> next = 0;
     exec::run_workers(search_threads(replicas.size()), [&](const std::atomic<bool>& stop) {
       for (size_t i = next++; i < replicas.size() && !stop; i = next++)
-        found[i] = price_layouts(options_, model, today, replicas[i]);
+        found[i] = price_layouts(options_, model, moved, replicas[i]);
     });
+    const auto unmoved =
+        std::ranges::find_if(found, [](const PricedLayouts& one) { return !one.no_move.empty(); });
+    if (unmoved != found.end()) warn_of_no_move("some", model, unmoved->no_move);
     for (PricedLayouts& one : found) {
       std::ranges::move(one.refused, std::back_inserter(report_.refused));
       std::ranges::move(one.beyond, std::back_inserter(beyond_));
@@ -160,13 +166,16 @@ class Search {
   }
 
   /// Writes the optimum for another program.
-  std::string emit() const {
+  std::string emit() {
     const ServingRow& best = report_.rows[*report_.optimum];
-    if (present_ && best.model.dtype) {
-      throw impossible("a move between layouts casts no weights, and the best layout has them cast",
-                       "leave out --dtype, or --from");
-    }
     const ServedModel model(best.model, options_);
+    std::optional<Error> why_not;
+    if (present_ && !start_of(model, why_not)) {
+      throw impossible(fmt::format("no program casts weights while it moves them, and the best "
+                                   "layout has others than today's: {}",
+                                   why_not->what()),
+                       "search one type, that of today's layout, or leave out --from");
+    }
     const mapping::Resolution resolution = model.resolve(best.layout);
     const std::vector<TensorSpec> specs = model.source().specs();
     std::optional<EmittedLayout> from;
@@ -175,22 +184,42 @@ class Search {
                    model_name(model.source()));
   }
 
-  /// Returns the start of a move of a model; nullopt without today's layout, or if it has other
-  /// tensors.
-  std::optional<MoveStart> start_of(const ServedModel& model) {
+  /// Returns the weights to move to layouts of a model; nullopt without today's layout, or if it
+  /// has other tensors. Warns of the latter.
+  std::optional<MovedWeights> moved_to(const ServedModel& model) {
     if (!present_) return std::nullopt;
+    std::optional<Error> why_not;
+    const std::array<const ServedModel*, 2> candidates{
+        &model, model.searched().dtype ? stored_.get() : nullptr};
+    for (const ServedModel* candidate : candidates) {
+      if (candidate == nullptr) continue;
+      auto start = start_of(*candidate, why_not);
+      if (start) return MovedWeights{candidate, std::move(*start)};
+    }
+    warn_of_no_move("all", model, why_not->what());
+    not_present_ = std::move(why_not);
+    return std::nullopt;
+  }
+
+  /// Returns the start of a move of a model's tensors; nullopt with the reason if today's layout
+  /// has others.
+  std::optional<MoveStart> start_of(const ServedModel& model, std::optional<Error>& why_not) {
     try {
       MoveStart start = present_->start_of(model.source().tensors);
       was_present_ = true;
       return start;
     } catch (Error& error) {
       if (error.code() != ErrorCode::kCoverage) throw;
-      report_.warnings.push_back(fmt::format("rows of '{}' have no cost of a move: {}",
-                                             quote_for_message(model.source().parts.front().path),
-                                             error.what()));
-      not_present_ = std::move(error);
+      why_not = std::move(error);
       return std::nullopt;
     }
+  }
+
+  void warn_of_no_move(std::string_view which, const ServedModel& model, const std::string& why) {
+    const auto& [source, dtype] = model.searched();
+    report_.warnings.push_back(fmt::format(
+        "{} rows of '{}'{} have no cost of a move: {}", which, quote_for_message(source),
+        dtype ? fmt::format(" as {}", to_string(*dtype)) : "", why));
   }
 
   /// Raises the bound to what an ideal division of this model's work over any number of devices
@@ -248,6 +277,7 @@ class Search {
   std::vector<BeyondMemory> beyond_;
   std::optional<Architecture> first_;
   bool has_bound_ = false;
+  std::unique_ptr<const ServedModel> stored_;  ///< the source as it is stored, for its casts
   std::optional<PresentLayout> present_;
   bool was_present_ = false;          ///< today's layout has the tensors of some model
   std::optional<Error> not_present_;  ///< why it does not have those of another
