@@ -16,6 +16,7 @@ enum class ExitCode : int {
   kOutput = 5,
   kResource = 6,
   kInternal = 70,
+  kHungUp = 129,
   kInterrupted = 130,
   kTerminated = 143,
 };
@@ -26,7 +27,7 @@ struct ExitCodeInfo {
 };
 
 /// Listed by --help and in every man page.
-inline constexpr std::array<ExitCodeInfo, 10> kExitCodes{{
+inline constexpr std::array<ExitCodeInfo, 11> kExitCodes{{
     {ExitCode::kSuccess, "success"},
     {ExitCode::kNegative, "negative result: the checkpoints differ, or something needs attention"},
     {ExitCode::kUsage, "usage error: unknown command or flag, bad value"},
@@ -35,6 +36,7 @@ inline constexpr std::array<ExitCodeInfo, 10> kExitCodes{{
     {ExitCode::kOutput, "output exists or cannot be written"},
     {ExitCode::kResource, "a resource is not available"},
     {ExitCode::kInternal, "internal error, a bug in shardtool"},
+    {ExitCode::kHungUp, "ended by SIGHUP: its terminal closed"},
     {ExitCode::kInterrupted, "interrupted by SIGINT"},
     {ExitCode::kTerminated, "terminated by SIGTERM"},
 }};

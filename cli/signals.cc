@@ -36,7 +36,7 @@ const std::atomic<bool>* catch_interrupts() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   ::sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
     struct sigaction inherited {};
     ::sigaction(signal, nullptr, &inherited);
     if (inherited.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);

@@ -8,8 +8,9 @@ namespace shardtool::cli {
 /// and opens /dev/null for closed standard streams, so that no output file gets their descriptors.
 void prepare_process();
 
-/// From now on the first SIGINT or SIGTERM sets the returned flag and the second ends the process
-/// immediately. A signal that was ignored at start (nohup, a script's `&`) stays ignored.
+/// From now on the first SIGHUP (a terminal that closed), SIGINT or SIGTERM sets the returned flag
+/// and the second ends the process immediately. A signal that was ignored at start (nohup, a
+/// script's `&`) stays ignored.
 const std::atomic<bool>* catch_interrupts();
 
 /// Returns the signal that set the flag, or 0.

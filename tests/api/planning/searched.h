@@ -12,7 +12,7 @@ inline constexpr i64 kAnswer = 32;
 
 /// A Llama of 4 layers with 4 KV heads in BF16, with rotary frequencies in F32.
 const std::string& dense();
-/// The same in BF16.
+/// The same with all tensors in BF16.
 const std::string& dense_in_bf16();
 /// A Mixtral of 2 layers with 4 experts and 4 KV heads.
 const std::string& with_experts();

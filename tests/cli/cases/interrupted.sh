@@ -7,7 +7,7 @@ printf "\\x$(printf %02x ${#header})\0\0\0\0\0\0\0%s" "$header" > source/big.saf
 truncate -s $((8 + ${#header} + bytes)) source/big.safetensors
 echo '{"version": 1, "mesh": [{"axis": "tp", "size": 2}],
        "rules": [{"match": "w", "strategy": "rowwise"}]}' > mapping.json
-for signal in INT TERM; do
+for signal in HUP INT TERM; do
   "$program" split source/big.safetensors -m mapping.json -o out --threads 1 & pid=$!
   until compgen -G '.out.shardtool-*' > /dev/null; do kill -0 $pid || exit 1; sleep 0.01; done
   kill -$signal $pid

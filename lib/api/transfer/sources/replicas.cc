@@ -61,8 +61,9 @@ i64 compare_replicas(const LogicalCheckpoint& source, std::span<const exec::Sour
       .note("first difference", fmt::format("byte {} of the whole tensor", difference.first))
       .note("bytes that differ", std::to_string(difference.bytes))
       .help(
-          "one of the copies is damaged: split the checkpoint again, or take the first copy of "
-          "each with --replicas first");
+          "one of the copies is damaged, and `check --read-data` names it where a manifest has its "
+          "hash: split the checkpoint again, or take the first copy of each with --replicas first "
+          "if that one is whole");
 }
 
 void require_equal(const LogicalCheckpoint& source, std::span<const mapping::LeftOut> left_out,
