@@ -61,9 +61,9 @@ struct Partial {
   size_t way = 0;     ///< of the front of the last layer
 };
 
-class Program {
+class WaysProgram {
  public:
-  Program(std::span<const std::vector<LayerWay>> layers, i64 budget) : budget_(budget) {
+  WaysProgram(std::span<const std::vector<LayerWay>> layers, i64 budget) : budget_(budget) {
     for (const auto& ways : layers) fronts_.push_back(front_of(ways));
     least_.assign(fronts_.size() + 1, 0);
     for (size_t i = fronts_.size(); i-- > 0;)
@@ -173,7 +173,7 @@ class Program {
 }  // namespace
 
 std::optional<ChosenWays> fastest_ways(std::span<const std::vector<LayerWay>> layers, i64 budget) {
-  return Program(layers, budget).solve();
+  return WaysProgram(layers, budget).solve();
 }
 
 }  // namespace shardtool::plan

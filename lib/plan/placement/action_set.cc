@@ -107,13 +107,6 @@ bool cuts_evenly(const ActionSet& set, const Operand& operand, const std::vector
   return true;
 }
 
-i64 exact_bytes(const ActionSet& set, size_t operand, const std::vector<Placement>& to) {
-  if (set.operands[operand].on == to) return 0;
-  const auto way = path_of(set, operand, to);
-  if (!way) return sum_of(axis_prices(set, operand, to));
-  return ceil_div(way->elements * set.operands[operand].element_bytes, set.mesh.size());
-}
-
 }  // namespace
 
 ActionSet build_action_set(ActionSet all) {
@@ -225,9 +218,16 @@ i64 price_of(const ActionSet& set, const std::vector<size_t>& rows) {
   for (size_t i = 0; i < set.operands.size(); ++i) {
     std::vector<Placement> to;
     for (const size_t row : rows) to.push_back(set.rows[row].operands[i]);
-    total += exact_bytes(set, i, to);
+    total += price_of_operand(set, i, to);
   }
   return total;
+}
+
+i64 price_of_operand(const ActionSet& set, size_t operand, const std::vector<Placement>& to) {
+  if (set.operands[operand].on == to) return 0;
+  const auto way = path_of(set, operand, to);
+  if (!way) return sum_of(axis_prices(set, operand, to));
+  return ceil_div(way->elements * set.operands[operand].element_bytes, set.mesh.size());
 }
 
 i64 operand_bytes(const ActionSet& set, const std::vector<size_t>& rows) {

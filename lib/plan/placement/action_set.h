@@ -71,6 +71,8 @@ bool is_feasible(const ActionSet& set, const OpRow& row, size_t mesh_axis);
 /// reduce_scatter alike, twice that for all_reduce, summed over mesh axes; kD also B / (64 n) for a
 /// slice or a kept copy.
 i64 price_of(const ActionSet& set, const std::vector<size_t>& rows);
+/// The same for one operand and the placement `to`, with kExact.
+i64 price_of_operand(const ActionSet& set, size_t operand, const std::vector<Placement>& to);
 /// Price of one row along one axis, by the formula of kA to kD.
 i64 price_along(const ActionSet& set, const OpRow& row, size_t mesh_axis);
 

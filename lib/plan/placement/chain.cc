@@ -4,6 +4,7 @@
 #include <map>
 
 #include "lib/base/error.h"
+#include "lib/plan/placement/joint_plans.h"
 
 namespace shardtool::plan {
 namespace {
@@ -26,6 +27,22 @@ ChainPlan in_order(const Chain& chain, const Make& make) {
   return whole;
 }
 
+/// One search per program of a chain.
+class JointPlansOfChain {
+ public:
+  JointPlansOfChain(const Chain& chain, const AllowedMoves& allowed)
+      : chain_(chain), allowed_(allowed) {}
+
+  JointPlans& of(size_t program) {
+    return plans_.try_emplace(program, *chain_.programs[program], allowed_).first->second;
+  }
+
+ private:
+  const Chain& chain_;
+  const AllowedMoves& allowed_;
+  std::map<size_t, JointPlans> plans_;
+};
+
 /// Cheapest way to leave a link in some placements.
 struct Way {
   i64 bytes = 0;
@@ -34,10 +51,11 @@ struct Way {
 };
 using Ways = std::map<Values, Way>;  ///< by what the link leaves
 
-/// Shortest paths over (link, placements between links).
+/// Shortest paths over (link, placements between links), of at most so many bytes.
 class Exits {
  public:
-  Exits(const Chain& chain, const AllowedMoves& allowed) : chain_(chain), allowed_(allowed) {}
+  Exits(const Chain& chain, const AllowedMoves& allowed, i64 most)
+      : chain_(chain), joint_(chain, allowed), most_(most) {}
 
   ChainPlan cheapest() {
     std::vector<Ways> ways{{{Values(), Way()}}};
@@ -63,30 +81,36 @@ class Exits {
   Ways after(const Link& link, const Ways& before) {
     Ways ways;
     for (const auto& [entering, way] : before) {
-      for (const size_t plan : exits_of(link.program, entering)) {
+      for (const size_t plan : exits_of(link.program, entering, most_ - way.bytes)) {
         const Way next{way.bytes + plans_[plan].bytes, entering, plan};
+        if (next.bytes > most_) continue;
         const auto [found, is_new] = ways.try_emplace(plans_[plan].left, next);
         if (!is_new && next.bytes < found->second.bytes) found->second = next;
       }
     }
-    if (ways.empty()) throw Error(ErrorCode::kPlacement, "no allowed moves run all ops");
     return ways;
   }
 
-  const std::vector<size_t>& exits_of(size_t program, const Values& entering) {
-    const auto [found, is_new] = exits_.try_emplace({program, entering});
-    if (!is_new) return found->second;
-    for (ProgramPlan& plan : plan_exits(*chain_.programs[program], allowed_, entering)) {
-      found->second.push_back(plans_.size());
+  /// Ways out of a program for at most so many bytes, and perhaps some for more.
+  const std::vector<size_t>& exits_of(size_t program, const Values& entering, i64 most) {
+    auto& [known_to, exits] =
+        exits_.try_emplace({program, entering}, -1, std::vector<size_t>()).first->second;
+    if (most <= known_to) return exits;
+    known_to = most;
+    exits.clear();
+    for (ProgramPlan& plan : joint_.of(program).exits(entering, most)) {
+      exits.push_back(plans_.size());
       plans_.push_back(std::move(plan));
     }
-    return found->second;
+    return exits;
   }
 
   const Chain& chain_;
-  const AllowedMoves& allowed_;
+  JointPlansOfChain joint_;
+  i64 most_;
   std::vector<ProgramPlan> plans_;
-  std::map<std::pair<size_t, Values>, std::vector<size_t>> exits_;
+  /// By program and how it is entered: the most bytes that were asked for, and the plans.
+  std::map<std::pair<size_t, Values>, std::pair<i64, std::vector<size_t>>> exits_;
 };
 
 }  // namespace
@@ -101,13 +125,15 @@ ChainPlan plan_op_by_op(const Chain& chain, const ChooseAt& choose, Parity parit
 }
 
 ChainPlan plan_by_link(const Chain& chain, const AllowedMoves& allowed) {
+  JointPlansOfChain joint(chain, allowed);
   return in_order(chain, [&](const Link& link, const Values& entering) {
-    return plan_together(*chain.programs[link.program], allowed, entering);
+    return joint.of(link.program).cheapest(entering);
   });
 }
 
 ChainPlan plan_together(const Chain& chain, const AllowedMoves& allowed) {
-  return Exits(chain, allowed).cheapest();
+  const i64 most = plan_by_link(chain, allowed).bytes;
+  return Exits(chain, allowed, most).cheapest();
 }
 
 }  // namespace shardtool::plan

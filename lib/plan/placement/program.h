@@ -64,18 +64,4 @@ ProgramPlan plan_op_by_op(const Program& program, const Choose& choose, Parity p
                           const Values& entering = {});
 ProgramPlan plan_op_by_op(const Program& program, const Solver& solver, Parity parity, Reuse reuse);
 
-/// The largest search of plan_together, in states.
-inline constexpr size_t kMostStates = 30'000;
-
-/// Finds the fewest bytes for all ops together, with allowed moves only and moved values kept in
-/// both placements: the shortest path over (op, placements of the values that later ops read).
-/// Exponential in the number of live values, which is small in a block. Throws kPlacement if no
-/// allowed moves run all ops, kLimit above kMostStates.
-ProgramPlan plan_together(const Program& program, const AllowedMoves& allowed,
-                          const Values& entering = {});
-/// The same for every combination of placements in which the kept values can be left, cheapest
-/// first.
-std::vector<ProgramPlan> plan_exits(const Program& program, const AllowedMoves& allowed,
-                                    const Values& entering = {});
-
 }  // namespace shardtool::plan
