@@ -13,6 +13,7 @@
 #include "lib/api/check.h"
 #include "lib/api/dequantize/recorded_values.h"
 #include "lib/api/proof/bound_side.h"
+#include "lib/api/proof/config_difference.h"
 #include "lib/api/proof/golden_file.h"
 #include "lib/api/proof/joined_report.h"
 #include "lib/api/proof/reference_headers.h"
@@ -28,6 +29,7 @@
 #include "lib/engine/validation.h"
 #include "lib/engine/weights/padding.h"
 #include "lib/model/graph/graph_list.h"
+#include "lib/model/graph/requirement.h"
 
 namespace shardtool::api {
 namespace {
@@ -86,6 +88,7 @@ class Validating {
   void compare_unread_bytes(const engine::Verdict& verdict, comm::Communicator& comm);
   void add_coverage(const engine::Verdict& verdict);
   void diagnose(const engine::Verdict& verdict);
+  void compare_configs();
   void compare_with_golden();
   void begin_share();
   void run_model();
@@ -154,6 +157,7 @@ void Validating::check_headers() {
 
 void Validating::bind_sides() {
   std::string why;
+  inputs_.config = inputs_.config->recording();
   const auto graph = model::find_graph(*inputs_.config, options_.graph, why);
   if (graph == nullptr) throw no_graph(why);
   report_.family = graph->family;
@@ -285,6 +289,20 @@ void Validating::diagnose(const engine::Verdict& verdict) {
   }
 }
 
+/// Compares what the run read of the shards' config.json with the reference's, unless one was named
+/// for both. The shards alone would compute with their own.
+void Validating::compare_configs() {
+  if (!inputs_.reference || !options_.mapping.config.empty()) return;
+  const auto own = inputs_.reference->config();
+  if (!own) return;
+  const model::Model& ran = *shards_bound_->side().model;
+  auto difference = config_difference(ran.config, model::part_of(*own, ran.graph->config_part));
+  if (!difference) return;
+  report_.findings.push_back(std::move(*difference));
+  report_.tiers.front().outcome = Outcome::kFail;
+  ++report_.tiers.front().mismatches;
+}
+
 void Validating::compare_with_golden() {
   if (options_.golden.empty()) return;
   ValidateTier tier{TierKind::kGolden, Outcome::kPass};
@@ -377,6 +395,7 @@ void Validating::run_model() {
     }
     if (engine.comm->rank() == 0) diagnose(verdict);
   });
+  compare_configs();
   compare_with_golden();
 }
 

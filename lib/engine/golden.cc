@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <limits>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/engine/diagnosis/compare.h"
 #include "lib/engine/run/run.h"
 #include "lib/engine/weights/row_chunks.h"
@@ -49,12 +52,25 @@ GoldenDifference difference(const std::string& value, const Golden& golden,
   const auto positions = golden.positions.empty() ? golden.length : std::ssize(golden.positions);
   const ValueDifference found = compare(Part<float>{ours.features, expected},
                                         Placed<float>{{0, ours}}, golden.sequences * positions, 0);
-  return {value, found.checked, found.worst};
+  const double worst = found.has_nan ? std::numeric_limits<double>::infinity() : found.worst;
+  return {value, found.checked, worst};
+}
+
+void require_known_tokens(const model::Model& model, const Golden& golden) {
+  const auto vocabulary = model.sizes.find("vocab");
+  if (vocabulary == model.sizes.end()) return;
+  const auto odd = std::ranges::find_if(
+      golden.tokens, [&](i64 token) { return token < 0 || token >= vocabulary->second; });
+  if (odd == golden.tokens.end()) return;
+  throw Error(ErrorCode::kShapeMismatch, "a golden token is not in the model's vocabulary")
+      .note("found", std::to_string(*odd))
+      .note("expected", fmt::format("0 to {}", vocabulary->second - 1));
 }
 
 }  // namespace
 
 std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golden& golden) {
+  require_known_tokens(*whole.model, golden);
   Inputs inputs;
   inputs.sequences = golden.sequences;
   inputs.length = golden.length;
@@ -89,6 +105,11 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
   }
   const Part<float>& logits = passed.begin()->second.at(0);
   differences.push_back(difference("logits", golden, golden.logits, logits));
+  if (hidden < golden.hidden.size()) {
+    throw Error(ErrorCode::kShapeMismatch, "the model has fewer hidden states than the golden file")
+        .note("found", plural(std::ssize(golden.hidden), "state"))
+        .note("expected", fmt::format("at most {}", hidden));
+  }
   return differences;
 }
 

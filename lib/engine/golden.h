@@ -28,7 +28,8 @@ struct GoldenDifference {
 };
 
 /// Runs the whole model in f32 on the golden inputs. This tests the graph, not the shards. Throws
-/// kShapeMismatch if a golden value and the model's value differ in size.
+/// kShapeMismatch if a golden value and the model's value differ in size, for a token that is not
+/// in the vocabulary, and for more hidden states than the model has. Golden values are finite.
 std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golden& golden);
 
 }  // namespace shardtool::engine

@@ -1,8 +1,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -162,4 +164,53 @@ TEST_CASE("a golden file gives what enters beside tokens, and of another size sa
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kShapeMismatch);
   CHECK(error->message() == "the input beside the tokens has another size");
+}
+
+TEST_CASE("golden values that prove nothing are refused") {
+  const test::TempFolder scratch;
+  const std::string model = golden::model_folder("llama");
+  REQUIRE(split_over(model, "tp=2", scratch / "tp2"));
+  const fs::path expected = golden::expected_file("llama");
+  const test::Tensors values = test::read_tensors(expected.parent_path(), "llama.");
+  const auto refused = [&](const auto& change) {
+    test::Tensors changed = values;
+    change(changed);
+    test::write_checkpoint(scratch / "changed", changed);
+    api::ValidateOptions options;
+    options.sources = {scratch / "tp2"};
+    options.reference = model;
+    options.quick = true;
+    options.golden = scratch / "changed" + "/model.safetensors";
+    return testing::error_of([&] { api::validate(options); });
+  };
+  const auto put = [](test::Tensor& tensor, const auto& number) {
+    std::memcpy(tensor.bytes.data(), &number, sizeof number);
+  };
+  CHECK_FALSE(refused([](auto&) {}));
+  for (const float odd :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (const std::string name : {"logits", "hidden.1"}) {
+      CAPTURE(name);
+      const auto error = refused([&](auto& changed) { put(changed.at(name), odd); });
+      REQUIRE(error);
+      CHECK(error->code() == ErrorCode::kShapeMismatch);
+      CHECK(error->tensor_name() == name);
+    }
+  }
+  for (const i64 token : {i64{-1}, i64{1} << 40}) {
+    const auto error = refused([&](auto& changed) { put(changed.at("input_ids"), token); });
+    REQUIRE(error);
+    CHECK(error->message() == "a golden token is not in the model's vocabulary");
+  }
+  CHECK(refused([](auto& changed) {
+    for (auto& [name, tensor] : changed) {
+      tensor.spec.shape[1] = 0;
+      tensor.bytes.clear();
+    }
+  }));
+  CHECK(refused([](auto& changed) {
+    test::Tensor later = changed.at("hidden.0");
+    later.spec.name = "hidden.7";
+    changed.emplace("hidden.7", later);
+  }));
 }

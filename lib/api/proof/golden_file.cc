@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 
 #include "lib/api/proof/weight_files.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::api {
 namespace {
@@ -37,8 +38,30 @@ class GoldenFile {
     }
     shape = spec.shape;
     std::vector<T> values(static_cast<size_t>(*bytes) / sizeof(T));
+    if (values.empty()) throw wrong(name, to_string(spec.shape));
     files_.read({tensor, 0, -1, 0, shape[0]}, std::as_writable_bytes(std::span(values)));
     return values;
+  }
+
+  /// Reads the elements of an F32 tensor of rank 3.
+  std::vector<float> read_floats(const std::string& name) const {
+    Shape shape;
+    std::vector<float> values = read<float>(name, Dtype::kF32, 3, shape);
+    const auto odd = std::ranges::find_if_not(values, [](float x) { return std::isfinite(x); });
+    if (odd != values.end())
+      throw wrong(name, fmt::format("{} at element {}", *odd, odd - values.begin()));
+    return values;
+  }
+
+  /// Throws for a value that is not among the first `hidden` states.
+  void require_known(i64 hidden) const {
+    for (const LogicalTensor& tensor : checkpoint_.tensors) {
+      const std::string& name = tensor.spec.name;
+      if (!name.starts_with("hidden.")) continue;
+      bool is_known = false;
+      for (i64 i = 0; i < hidden; ++i) is_known = is_known || name == fmt::format("hidden.{}", i);
+      if (!is_known) throw wrong(name, fmt::format("{} before it", plural(hidden, "state")));
+    }
   }
 
   /// Reads the positions that have values, of sequences of this length.
@@ -67,8 +90,8 @@ class GoldenFile {
         .help(
             "it has input_ids [s, t] I64, logits [s, t, vocab] F32 and hidden.N [s, t, embed] F32, "
             "given [s, t, size] F32 where more than tokens enters, and positions [n] I64 below t "
-            "if "
-            "logits and hidden.N have n of the t positions");
+            "if logits and hidden.N have n of the t positions; N counts from 0 without a gap, and "
+            "all numbers are finite");
   }
 
   std::string path_;
@@ -86,11 +109,12 @@ engine::Golden load_golden(const std::string& path) {
   golden.sequences = shape[0];
   golden.length = shape[1];
   if (file.has("positions")) golden.positions = file.positions(golden.length);
-  if (file.has("given")) golden.given = file.read<float>("given", Dtype::kF32, 3, shape);
-  golden.logits = file.read<float>("logits", Dtype::kF32, 3, shape);
+  if (file.has("given")) golden.given = file.read_floats("given");
+  golden.logits = file.read_floats("logits");
   for (i64 i = 0; file.has(fmt::format("hidden.{}", i)); ++i) {
-    golden.hidden.push_back(file.read<float>(fmt::format("hidden.{}", i), Dtype::kF32, 3, shape));
+    golden.hidden.push_back(file.read_floats(fmt::format("hidden.{}", i)));
   }
+  file.require_known(std::ssize(golden.hidden));
   return golden;
 }
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lib/base/error.h"
 #include "lib/base/strict_json.h"
@@ -177,7 +179,39 @@ json as_quantization_config(json said) {
 ModelConfig::ModelConfig(std::shared_ptr<const json> value, std::string file)
     : value_(std::move(value)), file_(std::move(file)) {}
 
+class ModelConfig::ReadPaths {
+ public:
+  void add(std::string_view path) {
+    const std::lock_guard lock(mutex_);
+    if (!path.empty() && !paths_.contains(path)) paths_.emplace(path);
+  }
+  std::vector<std::string> all() const {
+    const std::lock_guard lock(mutex_);
+    return {paths_.begin(), paths_.end()};
+  }
+
+ private:
+  mutable std::mutex mutex_;  // ops of several devices read at once
+  std::set<std::string, std::less<>> paths_;
+};
+
+ModelConfig ModelConfig::recording() const {
+  ModelConfig config = *this;
+  config.read_ = std::make_shared<ReadPaths>();
+  return config;
+}
+
+std::vector<std::string> ModelConfig::read_paths() const {
+  return read_ ? read_->all() : std::vector<std::string>();
+}
+
+ModelConfig ModelConfig::with_value(std::shared_ptr<const json> value) const {
+  const ModelConfig config(std::move(value), file_);
+  return read_ ? config.recording() : config;
+}
+
 const json* ModelConfig::find(std::string_view path) const {
+  if (read_) read_->add(path);
   return find_in(*value_, path, file_);
 }
 

@@ -35,9 +35,19 @@ class ModelConfig {
   /// All paths that hold a positive integer, for suggestions in errors.
   std::vector<std::string> size_paths() const;
 
+  /// Returns a config of which it and all copies record together which paths are read.
+  ModelConfig recording() const;
+  /// Returns those paths, each once, ascending; none if nothing is recorded.
+  std::vector<std::string> read_paths() const;
+  /// Returns a config with this file's name and another value, which records for itself if this
+  /// one does.
+  ModelConfig with_value(std::shared_ptr<const nlohmann::json> value) const;
+
  private:
+  class ReadPaths;
   std::shared_ptr<const nlohmann::json> value_;  // shared because configs are copied often
   std::string file_;
+  std::shared_ptr<ReadPaths> read_;  ///< null: not recorded
 };
 
 /// Parses strictly: duplicate keys, comments, a byte order mark, and anything but one object throw

@@ -12,7 +12,7 @@ mapping::ModelConfig part_of(const mapping::ModelConfig& config, std::string_vie
   const nlohmann::json* value = config.find(path);
   nlohmann::json part = value != nullptr && value->is_object() ? *value : whole;
   part["whole"] = whole;
-  return {std::make_shared<const nlohmann::json>(std::move(part)), config.file()};
+  return config.with_value(std::make_shared<const nlohmann::json>(std::move(part)));
 }
 
 namespace {
