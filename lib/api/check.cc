@@ -388,6 +388,9 @@ class Check {
 
   void finish() {
     report_.rules = findings_.counts();
+    for (const check::RuleInfo& info : check::rule_table()) {
+      if (!findings_.wants(info.rule)) report_.off.push_back(info.rule);
+    }
     for (const Finding& finding : findings_.all()) report_.findings.push_back(finding);
     if (!options_.baseline.empty()) leave_out_known();
     for (const check::RuleCount& rule : report_.rules) {

@@ -27,6 +27,7 @@ struct CheckOptions {
 struct CheckReport {
   std::vector<check::Finding> findings;  ///< the first ones of each rule, sorted
   std::vector<check::RuleCount> rules;   ///< broken rules, with all their findings counted
+  std::vector<check::CheckRule> off;     ///< rules that were not asked for
   i64 errors = 0;
   i64 warnings = 0;
   i64 notes = 0;
@@ -38,8 +39,9 @@ struct CheckReport {
   double seconds = 0;
 };
 
-/// Collects all problems of checkpoints; an unreadable file is a finding. Throws kUsage, and the
-/// input errors if a path cannot be checked at all. Sources with a layout in front (named_layout)
+/// Collects all problems of checkpoints; an unreadable file is a finding, and so is one of several
+/// paths that cannot be checked at all. Throws kUsage, and the input errors of a path that is
+/// alone. Sources with a layout in front (named_layout)
 /// are one checkpoint, which is checked as merge would write it; also throws the errors of
 /// open_model_in_layout.
 CheckReport check(const CheckOptions& options);

@@ -16,6 +16,7 @@
 #include "lib/format/dcp/open.h"
 #include "lib/format/names.h"
 #include "lib/format/torch/archive.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::check {
 
@@ -24,12 +25,14 @@ namespace {
 using format::torch::ZipRecord;
 
 /// Records of the chunks of DCP by their data file, by folder.
-using ChunkRecords = std::map<std::string, std::map<std::string, std::vector<ZipRecord>>>;
+using ChunkRecords = std::map<std::string, std::map<std::string, format::dcp::FileRecords>>;
 
-/// Returns the records with a checksum. Reads each folder of DCP once, into `chunks`. Throws the
-/// errors of reading their directories.
+/// Returns the records with a checksum; none of a file that is not there, which is a finding
+/// already. Reads each folder of DCP once, into `chunks`. Throws the errors of reading their
+/// directories.
 std::vector<ZipRecord> records_of(const DataFile& file, ChunkRecords& chunks) {
   const std::string& path = file.file.path;
+  if (!store::is_file(path)) return {};
   if (format::is_torch_name(file.shown)) {
     return format::torch::checksummed_records(store::open_reader(path));
   }
@@ -39,7 +42,15 @@ std::vector<ZipRecord> records_of(const DataFile& file, ChunkRecords& chunks) {
     chunks[folder] = format::dcp::is_checkpoint(folder) ? format::dcp::checksummed_records(folder)
                                                         : ChunkRecords::mapped_type();
   }
-  return std::exchange(chunks[folder][path], {});
+  const auto of_file = std::exchange(chunks[folder][path], {});
+  if (of_file.unreadable) throw Error(*of_file.unreadable);
+  return of_file.records;
+}
+
+/// Tells if a record of torch.save has the bytes of a tensor: "archive/data/0". The others are the
+/// pickle, which has names and shapes, and some words.
+bool is_of_tensor(const ZipRecord& record) {
+  return record.name.find("/data/") != std::string::npos;
 }
 
 }  // namespace
@@ -50,8 +61,10 @@ RecordSums::RecordSums(std::span<const DataFile> files, Findings& findings)
   ChunkRecords chunks;
   for (size_t f = 0; f < files.size(); ++f) {
     try {
-      for (auto& record : records_of(files[f], chunks))
-        records_[f].push_back({.zip = std::move(record)});
+      for (auto& record : records_of(files[f], chunks)) {
+        const bool is_always_read = !is_of_tensor(record);
+        records_[f].push_back({.zip = std::move(record), .is_touched = is_always_read});
+      }
     } catch (const Error& error) {
       findings.add(finding_of(CheckRule::kFileUnreadable, error, files[f].shown));
     }

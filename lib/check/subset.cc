@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "kernels/xxh3/xxh3.h"
 
@@ -42,14 +44,21 @@ std::vector<bool> choose(const DataSubset& subset, std::span<const DataTensor> t
   if (subset.bytes) return choose_bytes(*subset.bytes, tensors);
   constexpr std::uint64_t kSteps = 1'000'000;
   std::vector<bool> chosen;
+  std::optional<std::pair<std::uint64_t, size_t>> first;  // of those in the part, by hash
   for (const DataTensor& tensor : tensors) {
     const std::uint64_t hash = hash_of(tensor.spec.name);
     const bool in_part =
         static_cast<i64>(hash % static_cast<std::uint64_t>(subset.parts)) == subset.part - 1;
     const bool in_fraction =
         static_cast<double>(hash % kSteps) < subset.fraction * static_cast<double>(kSteps);
+    const std::pair place(hash % kSteps, chosen.size());
+    if (in_part && (!first || place < *first)) first = place;
     chosen.push_back(in_part && in_fraction);
   }
+  // A fraction of a few tensors is one of them.
+  const bool is_fraction = subset.fraction > 0 && subset.fraction < 1;
+  if (is_fraction && first && std::ranges::find(chosen, true) == chosen.end())
+    chosen[first->second] = true;
   return chosen;
 }
 

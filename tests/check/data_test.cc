@@ -43,6 +43,42 @@ TEST_CASE("a manifest that names fewer files than .metadata has no hash of the o
   CHECK(count_of(report, CheckRule::kFileHash) == 0);
 }
 
+TEST_CASE("of chunks whose file is lost no other file is blamed") {
+  const TempFolder folder;
+  api::SplitOptions split;
+  split.source = SHARDTOOL_SAMPLE;
+  split.mapping.mesh = mesh::parse_mesh("tp=2");
+  split.write.output = folder / "dcp";
+  split.write.layout = "dcp";
+  api::split(split);
+  const std::string file = split.write.output + "/__1_0.distcp";
+  fs::resize_file(file, fs::file_size(file) / 2);
+  for (const bool is_there : {true, false}) {
+    CAPTURE(is_there);
+    if (!is_there) fs::remove(file);
+    const api::CheckReport report = api::check(reading(options_for(split.write.output)));
+    CHECK(report.errors > 0);
+    for (const auto& finding : report.findings) CHECK(finding.file == file);
+  }
+}
+
+TEST_CASE("the names in a torch file are covered by its checksums, too") {
+  const TempFolder folder;
+  api::MergeOptions merge;
+  merge.sources = {split_sample(folder)};
+  merge.write.output = folder / "dcp";
+  merge.write.layout = "dcp";
+  api::merge(merge);
+  const std::string path = folder / "dcp" + "/__0_0.distcp";
+  std::string bytes = read_file(path);
+  const size_t pickle = bytes.find("torch._utils");
+  REQUIRE(pickle != std::string::npos);
+  bytes[pickle] ^= 1;
+  std::ofstream(path, std::ios::binary) << bytes;
+  const api::CheckReport report = api::check(reading(options_for(folder / "dcp")));
+  CHECK(count_of(report, CheckRule::kRecordChecksum) == 1);
+}
+
 TEST_CASE("heads that devices share on purpose are no overlap, and must be equal") {
   const TempFolder folder;
   api::SplitOptions split;

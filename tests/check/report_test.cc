@@ -234,6 +234,14 @@ TEST_CASE("the parts of n/t are disjoint and together all, a fraction is about t
   CHECK(std::count(few.begin(), few.end(), true) < 150);
 }
 
+TEST_CASE("a fraction of a few tensors is one of them, and never none") {
+  for (size_t tensors = 1; tensors < 40; ++tensors) {
+    const auto chosen = check::choose({1, 1, 0.001, {}}, tensors_of(tensors, 4));
+    CHECK(std::ranges::count(chosen, true) == 1);
+  }
+  CHECK(check::choose({1, 1, 0.001, {}}, {}).empty());
+}
+
 TEST_CASE("a budget of bytes is used up, not exceeded, and reads one tensor at least") {
   const auto tensors = tensors_of(100, 10);
   const auto chosen = check::choose({1, 1, 1, 95}, tensors);
@@ -374,6 +382,24 @@ TEST_CASE("a path that holds nothing to check is an error, not a finding") {
   const TempFolder folder;
   CHECK_ERROR(kFileMissing, api::check(options_for(folder / "gone")));
   CHECK_ERROR(kFileMissing, api::check(options_for(folder.path())));
+}
+
+TEST_CASE("among several paths one that cannot be checked hides nothing of the others") {
+  const TempFolder folder;
+  const std::string output = split_sample(folder);
+  fs::resize_file(output + "/model-rank-1-part-0.safetensors", 20);
+  const i64 alone = api::check(options_for(output)).errors;
+  CHECK(alone > 0);
+  fs::create_directory(folder / "empty");
+  for (const std::string& bad : {folder / "gone", folder / "empty"}) {
+    api::CheckOptions options = options_for(output);
+    options.sources.insert(options.sources.begin(), bad);
+    const api::CheckReport report = api::check(options);
+    CHECK(report.errors == alone + 1);
+    const auto found = std::ranges::find(report.findings, bad, &check::Finding::file);
+    REQUIRE(found != report.findings.end());
+    CHECK(found->rule == CheckRule::kFileUnreadable);
+  }
 }
 
 }  // namespace

@@ -31,17 +31,27 @@ std::string details(const RuleFindings& rule) {
   return text;
 }
 
+/// Says why a rule without findings was not tried; empty if it was.
+std::string_view why_skipped(const RuleInfo& info, const api::CheckReport& report) {
+  if (std::ranges::find(report.off, info.rule) != report.off.end()) return "turned off";
+  return info.id.starts_with("ST07") && report.bytes_read == 0 ? "data not read" : "";
+}
+
 /// Adds one rule: passed, failed, noted or skipped.
-void add_case(Suite& suite, const RuleInfo& info, const RuleFindings* broken, bool data_read) {
+void add_case(Suite& suite, const RuleInfo& info, const RuleFindings* broken,
+              const api::CheckReport& report) {
   ++suite.tests;
   suite.cases += fmt::format("    <testcase classname=\"shardtool.check.{}\" name=\"{}\"",
                              xml_escaped(check::family_of(info.id)),
                              xml_escaped(fmt::format("{} {}", info.id, info.title)));
   if (broken == nullptr) {
-    const bool skipped = info.id.starts_with("ST07") && !data_read;
-    suite.skipped += skipped ? 1 : 0;
-    suite.cases +=
-        skipped ? ">\n      <skipped message=\"data not read\"/>\n    </testcase>\n" : "/>\n";
+    const std::string_view why = why_skipped(info, report);
+    suite.skipped += why.empty() ? 0 : 1;
+    suite.cases += why.empty() ? "/>\n"
+                               : fmt::format(
+                                     ">\n      <skipped message=\"{}\"/>\n"
+                                     "    </testcase>\n",
+                                     why);
     return;
   }
   const bool fails = broken->rule.severity >= Severity::kError;
@@ -96,7 +106,7 @@ void print_findings_junit(Output& out, const api::CheckReport& report) {
       return rule.rule.rule == info.rule;
     });
     add_case(suites[info.id.substr(0, kFamilyLength)], info,
-             found == broken.end() ? nullptr : &*found, report.bytes_read > 0);
+             found == broken.end() ? nullptr : &*found, report);
   }
   for (const auto& [family, suite] : suites) failures += suite.failures;
   out.write(

@@ -143,8 +143,19 @@ Surveyed joined_if_one(std::vector<Checkpoint> parts, Findings& findings) {
 std::vector<Surveyed> survey(const std::vector<std::string>& locations, Findings& findings) {
   std::vector<Group> groups;
   check::ManifestsBeside manifests;
-  for (const std::string& location : with_rank_folders(locations)) {
-    Group opened = open(location, manifests, findings);
+  const std::vector<std::string> all_locations = with_rank_folders(locations);
+  for (const std::string& location : all_locations) {
+    std::optional<Group> found;
+    try {
+      found = open(location, manifests, findings);
+    } catch (const Error& error) {
+      constexpr int kInputExit = 4;
+      if (all_locations.size() == 1 || error.exit_status() != kInputExit) throw;
+      const std::string file = error.place() ? error.place()->file : location;
+      findings.add(check::finding_of(check::CheckRule::kFileUnreadable, error, file));
+      continue;
+    }
+    Group& opened = *found;
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
       return are_parts_of_one(group.parts.front(), opened.parts.front());
     });

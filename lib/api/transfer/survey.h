@@ -21,8 +21,8 @@ struct Surveyed {
 };
 
 /// Opens every location, headers only, and joins the parts of one split. A problem of a location or
-/// file becomes a finding, and the survey continues. Throws the input errors if a location cannot
-/// be checked at all.
+/// file becomes a finding, and the survey continues. Throws the input errors if the only location
+/// cannot be checked at all.
 std::vector<Surveyed> survey(const std::vector<std::string>& locations, check::Findings& findings);
 
 /// Lists the files of a checkpoint that is open already.

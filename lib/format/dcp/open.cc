@@ -151,25 +151,28 @@ void read_files(Checkpoint& checkpoint, const ProblemSink& report,
   Opening(checkpoint, read_metadata(checkpoint.folder()), report).read(first);
 }
 
-std::map<std::string, std::vector<torch::ZipRecord>> checksummed_records(
-    const std::string& folder) {
+std::map<std::string, FileRecords> checksummed_records(const std::string& folder) {
   const Metadata metadata = read_metadata(folder);
   std::vector<std::vector<const Chunk*>> chunks(metadata.files.size());
   for (const ChunkedEntry& tensor : metadata.tensors) {
     for (const Chunk& chunk : tensor.chunks) chunks[chunk.file].push_back(&chunk);
   }
-  std::map<std::string, std::vector<torch::ZipRecord>> all;
+  std::map<std::string, FileRecords> all;
   for (size_t f = 0; f < chunks.size(); ++f) {
     require_inside(folder, metadata.files[f]);
     const std::string path = store::resolved(folder + "/" + metadata.files[f]);
-    const store::Reader file = store::open_reader(path);
-    std::vector<torch::ZipRecord>& records = all[path];
-    for (const Chunk* chunk : chunks[f]) {
-      for (auto& one : torch::read_zip_directory(file, chunk->offset, chunk->length).records) {
-        if (one.crc32 != 0) records.push_back(std::move(one));
+    FileRecords& of_file = all[path];
+    try {
+      const store::Reader file = store::open_reader(path);
+      for (const Chunk* chunk : chunks[f]) {
+        for (auto& one : torch::read_zip_directory(file, chunk->offset, chunk->length).records) {
+          if (one.crc32 != 0) of_file.records.push_back(std::move(one));
+        }
       }
+    } catch (const Error& error) {
+      of_file.unreadable = error;
     }
-    std::ranges::sort(records, {}, &torch::ZipRecord::offset);
+    std::ranges::sort(of_file.records, {}, &torch::ZipRecord::offset);
   }
   return all;
 }

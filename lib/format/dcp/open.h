@@ -1,9 +1,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/format/checkpoint.h"
 #include "lib/format/torch/zip_directory.h"
 
@@ -20,9 +22,13 @@ bool is_checkpoint(const std::string& folder);
 void read_files(Checkpoint& checkpoint, const ProblemSink& report,
                 const std::vector<std::string>& first = {});
 
-/// Returns the records of all chunks that have a checksum, by the path of their data file (as
-/// SourceFile::path), ascending by offset. Throws the errors of parse_metadata and
-/// read_zip_directory.
-std::map<std::string, std::vector<torch::ZipRecord>> checksummed_records(const std::string& folder);
+/// The records of the chunks of a data file that have a checksum.
+struct FileRecords {
+  std::vector<torch::ZipRecord> records;  ///< ascending by offset
+  std::optional<Error> unreadable = {};   ///< of the file, or of read_zip_directory
+};
+/// Returns the records of all data files by their path (as SourceFile::path). Throws the errors of
+/// parse_metadata.
+std::map<std::string, FileRecords> checksummed_records(const std::string& folder);
 
 }  // namespace shardtool::format::dcp

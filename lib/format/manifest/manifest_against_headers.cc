@@ -102,8 +102,11 @@ class Comparison {
     const auto& records = checkpoint_.manifest->files;
     const auto other = std::ranges::find(records, file.header_xxh3, &FileRecord::header_xxh3);
     if (other != records.end()) {
-      error.help(fmt::format("it is the header of '{}': the files were exchanged, rename them back",
-                             quote_for_message(other->name)));
+      const SourceFile& there = checkpoint_.files[static_cast<size_t>(other - records.begin())];
+      const bool is_copy = there.header_xxh3 == other->header_xxh3;
+      error.help(fmt::format("it is the header of '{}': {}", quote_for_message(other->name),
+                             is_copy ? "the file is a copy of it, write this one again"
+                                     : "the files were exchanged, rename them back"));
     }
     report_({ProblemKind::kHeaderChanged, std::move(error), file.name});
   }

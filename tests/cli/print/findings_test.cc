@@ -185,6 +185,14 @@ TEST_CASE("JUnit has a case per rule, notes pass, and data rules are skipped wit
   CHECK(xml.find("<failure type=\"ST0301\" message=\"findings: 94000\">") != xml.npos);
   CHECK(xml.find("and 93980 more") != xml.npos);
   CHECK(xml.find("<skipped message=\"data not read\"/>") != xml.npos);
+  CHECK(xml.find("turned off") == xml.npos);
+  api::CheckReport report = report_of(1);
+  report.off = {check::CheckRule::kFileName};
+  const std::string without = printed([&](Output& out) { print_findings_junit(out, report); });
+  CHECK(is_well_formed(without));
+  CHECK(
+      without.find("ST0503 a file name is not portable\">\n      <skipped message=\"turned off") !=
+      without.npos);
   size_t cases = 0;
   for (size_t at = 0; (at = xml.find("<testcase ", at)) != xml.npos; ++at) ++cases;
   CHECK(cases == check::rule_table().size());
