@@ -17,6 +17,8 @@
 #include "lib/mapping/resolve/missing_numbers.h"
 #include "lib/model/bind.h"
 #include "lib/model/graph/graph_list.h"
+#include "lib/model/missing_tensors.h"
+#include "lib/model/packed_format.h"
 
 namespace shardtool::check {
 namespace {
@@ -353,12 +355,37 @@ bool is_embedding(const model::Misfit& misfit) {
   return std::holds_alternative<ops::Embed>(misfit.reader->kind);
 }
 
+/// True if a finding about the model says that tensors are missing.
+bool is_lack_known(const Findings& findings) {
+  return std::ranges::any_of(findings.all(), [](const Finding& finding) {
+    return std::ranges::find(kAbsenceRules, finding.rule) != kAbsenceRules.end();
+  });
+}
+
+/// Reports the tensors that the graph needs and the model lacks, unless rules that know more of
+/// them did. Weights that are packed have other names.
+void check_needed(const CheckedModel& model, const model::Model& bound, Findings& findings) {
+  if (is_lack_known(findings) || !model::packed_weights(model.config, model.tensors).empty())
+    return;
+  const auto missing = model::missing_tensors(bound, model.tensors);
+  if (missing.count == 0) return;
+  std::string others;
+  if (missing.count > 1) others = ", and " + plural(missing.count - 1, "other");
+  findings.add({.rule = CheckRule::kTensorMissing,
+                .message = "the model needs a tensor that is not there" + others,
+                .file = model.config_file,
+                .tensor = missing.first,
+                .fix = "fetch the missing files, or take config.json and weights from the same "
+                       "model"});
+}
+
 /// Skips layers that lack tensors, since the graph reads the others as those of another kind of
 /// layer. Reports a vocabulary of another size for the embedding, and for the output matrix only
 /// if the embedding fits.
 void check_sizes(const CheckedModel& model, std::string_view layer_prefix, Findings& findings) {
   const auto bound = bound_model(model, findings);
-  if (!bound || bound->misfits.empty()) return;
+  if (!bound) return;
+  check_needed(model, *bound, findings);
   std::set<i64> incomplete;
   for (const Finding& finding : findings.all()) {
     const auto place = numbered(finding.tensor, layer_prefix);

@@ -23,11 +23,13 @@ struct CheckedModel {
 /// Rules about tensors that the model lacks. They say nothing if a file could not be read.
 inline constexpr std::array kAbsenceRules{CheckRule::kMissingLayer,  CheckRule::kLayerTensor,
                                           CheckRule::kMissingExpert, CheckRule::kHeadMissing,
-                                          CheckRule::kScaleAlone,    CheckRule::kScaleMissing};
+                                          CheckRule::kScaleAlone,    CheckRule::kScaleMissing,
+                                          CheckRule::kTensorMissing};
 
 /// ST04: compares heads, hidden size, vocabulary, layers, experts and tied tensors with
-/// config.json. Compares sizes of the tensors that the model's graph reads (lib/family); skips
-/// sizes that config.json does not give, and model types without a graph.
+/// config.json. Compares sizes of the tensors that the model's graph reads (lib/family), and names
+/// one that it needs and the model lacks; skips sizes that config.json does not give, and model
+/// types without a graph.
 void check_model(const CheckedModel& model, Findings& findings);
 
 /// ST04: every quantised weight has its scales and every scale its weight, of shapes that fit; and

@@ -227,6 +227,10 @@ constexpr auto kModelRules = std::to_array<RuleInfo>({
      "It is not a strict JSON object, or a size in it is not a positive integer."},
     {kSize, "ST0417", kError, "config.json contradicts the shape of a tensor",
      "config.json belongs to another model, or the tensors do."},
+    {kTensorMissing, "ST0418", kError, "a tensor that the model needs is missing",
+     "The graph of the model that config.json names reads it (`shardtool graphs`): an engine "
+     "starts "
+     "with random numbers, or refuses the checkpoint."},
 });
 
 constexpr auto kHubRules = std::to_array<RuleInfo>({

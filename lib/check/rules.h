@@ -107,6 +107,7 @@ enum class CheckRule {
   kIntermediateSize,
   kConfigInvalid,
   kSize,
+  kTensorMissing,
   // hub and host
   kFileTooLarge,
   kTooManyFiles,

@@ -78,6 +78,8 @@ std::vector<Broken> broken_models() {
        configured(R"("intermediate_size": 176)", R"("intermediate_size": 192)")},
       {CheckRule::kSize, configured_golden("qwen3_moe", R"("moe_intermediate_size": 12)",
                                            R"("moe_intermediate_size": 16)")},
+      {CheckRule::kTensorMissing,
+       configured(R"("model_type": "llama")", R"("model_type": "qwen3")")},
       {CheckRule::kConfigInvalid, configured(R"("hidden_size": 64)", R"("hidden_size": 0)")},
       {CheckRule::kConfigInvalid, configured("\"vocab_size\": 1000,", "\"vocab_size\": 1000,,")},
   };
