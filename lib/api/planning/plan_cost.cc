@@ -14,20 +14,6 @@
 namespace shardtool::api {
 namespace {
 
-/// For a model without norms: the dtype of its first weight in which models compute, else BF16.
-Dtype dtype_of_floats(const model::Model& bound, const std::vector<TensorSpec>& specs) {
-  for (const model::Layer& layer : bound.layers) {
-    for (const model::BoundOp& op : layer.ops) {
-      for (const model::BoundWeight& weight : op.weights) {
-        if (weight.empty()) continue;
-        const Dtype dtype = specs[weight.front()].dtype;
-        if (dtype == Dtype::kF32 || dtype == Dtype::kF16 || dtype == Dtype::kBF16) return dtype;
-      }
-    }
-  }
-  return Dtype::kBF16;
-}
-
 void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelConfig& config,
                const AppliedMapping& applied, const std::string& kv_dtype,
                const plan::HardwareProfile* profile, CostReport& report) {
@@ -35,7 +21,7 @@ void add_price(std::shared_ptr<const model::Graph> graph, const mapping::ModelCo
   const auto packed = add_unpacked(config, placed);
   const model::Model bound = model::bind_model(std::move(graph), config, placed.specs);
   report.workload.activations = dtype_of_norms(bound, placed.specs);
-  report.workload.kv_cache_bits = cache_bits(&config, &bound, kv_dtype);
+  report.workload.kv_cache_bits = cache_bits(&config, &bound, placed.specs, kv_dtype);
   model::StoredWeights weights = weights_of(placed, applied.resolution);
   weights.packed = packed_reads(packed, placed.specs);
   const model::ForwardPass pass(bound, placed.specs, weights, applied.resolution.mesh);

@@ -148,9 +148,9 @@ void note_missing(const std::vector<model::LayerCache>& caches, const mapping::M
 Kept kept_of(const mapping::ModelConfig* config, const PlannedModel& model,
              const std::string& kv_dtype, i64 n_devices, std::vector<std::string>& notes) {
   Kept kept;
-  const auto own = config == nullptr ? std::nullopt : dtype_name(*config, model.bound.get());
-  if (own) kept.activation_bits = dtype_bits(*own);
-  kept.cache_bits = cache_bits(config, model.bound.get(), kv_dtype);
+  const std::vector<TensorSpec>& specs = model.placed.specs;
+  kept.activation_bits = own_bits(config, model.bound.get(), specs);
+  kept.cache_bits = cache_bits(config, model.bound.get(), specs, kv_dtype);
   if (!model.bound) {
     notes.push_back(fmt::format(
         "weights have no classes, and no KV cache, states or activations are counted: {}",

@@ -135,14 +135,32 @@ std::optional<std::string> dtype_name(const mapping::ModelConfig& config,
   return std::nullopt;
 }
 
-int cache_bits(const mapping::ModelConfig* config, const model::Model* bound,
-               const std::string& asked) {
+Dtype dtype_of_floats(const model::Model& bound, const std::vector<TensorSpec>& specs) {
+  for (const model::Layer& layer : bound.layers) {
+    for (const model::BoundOp& op : layer.ops) {
+      for (const model::BoundWeight& weight : op.weights) {
+        if (weight.empty()) continue;
+        const Dtype dtype = specs[weight.front()].dtype;
+        if (dtype == Dtype::kF32 || dtype == Dtype::kF16 || dtype == Dtype::kBF16) return dtype;
+      }
+    }
+  }
+  return Dtype::kBF16;
+}
+
+int own_bits(const mapping::ModelConfig* config, const model::Model* bound,
+             const std::vector<TensorSpec>& specs) {
   constexpr int kUsualBits = 16;
+  const auto name = config == nullptr ? std::nullopt : dtype_name(*config, bound);
+  if (name) return dtype_bits(*name);
+  return bound == nullptr ? kUsualBits : bits(dtype_of_floats(*bound, specs));
+}
+
+int cache_bits(const mapping::ModelConfig* config, const model::Model* bound,
+               const std::vector<TensorSpec>& specs, const std::string& asked) {
   if (!asked.empty()) return dtype_bits(asked);
-  if (config == nullptr) return kUsualBits;
-  if (const auto bits = quantised_cache_bits(*config)) return *bits;
-  const auto name = dtype_name(*config, bound);
-  return name ? dtype_bits(*name) : kUsualBits;
+  const auto quantised = config == nullptr ? std::nullopt : quantised_cache_bits(*config);
+  return quantised ? *quantised : own_bits(config, bound, specs);
 }
 
 }  // namespace shardtool::api

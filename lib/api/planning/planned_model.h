@@ -46,10 +46,19 @@ std::vector<TensorSpec> trained_specs(const PlannedModel& model);
 std::optional<std::string> dtype_name(const mapping::ModelConfig& config,
                                       const model::Model* bound);
 
+/// Returns the type of the first F32, F16 or BF16 weights that a model reads; BF16 if it has none.
+Dtype dtype_of_floats(const model::Model& bound, const std::vector<TensorSpec>& specs);
+
+/// Returns the bits of an element of the model's own type: that of config.json, else that of its
+/// first float weights, mostly the embedding; 16 if neither is known. `config` and `bound` may be
+/// null; `specs` are those that `bound` is bound to.
+int own_bits(const mapping::ModelConfig* config, const model::Model* bound,
+             const std::vector<TensorSpec>& specs);
+
 /// Returns the bits of a cached element: of the dtype asked for, else of the quantisation of
-/// config.json, else of the model's dtype; 16 if none is known. `config` and `bound` may be null.
-/// Throws kUsage for an unknown dtype, and what quantised_cache_bits throws.
+/// config.json, else own_bits. Throws kUsage for an unknown dtype, and what quantised_cache_bits
+/// throws.
 int cache_bits(const mapping::ModelConfig* config, const model::Model* bound,
-               const std::string& asked);
+               const std::vector<TensorSpec>& specs, const std::string& asked);
 
 }  // namespace shardtool::api

@@ -175,7 +175,7 @@ TEST_CASE("a cache has the type of the quantisation unless another is asked for"
     const auto config = mapping::parse_config(
         R"({"torch_dtype": "bfloat16", "quantization_config": )" + quantisation + "}",
         "config.json");
-    return api::cache_bits(&config, nullptr, asked);
+    return api::cache_bits(&config, nullptr, {}, asked);
   };
   CHECK(bits("{}", "") == 16);
   CHECK(bits(R"({"kv_cache_scheme": null, "kv_cache_quant_algo": null})", "") == 16);
@@ -184,7 +184,27 @@ TEST_CASE("a cache has the type of the quantisation unless another is asked for"
   CHECK(bits(R"({"kv_cache_quant_algo": "NVFP4"})", "") == 4);
   CHECK(bits(R"({"kv_cache_quant_algo": "FP8"})", "bf16") == 16);
   CHECK_ERROR(kConfig, bits(R"({"kv_cache_quant_algo": "FP7"})", ""));
-  CHECK(api::cache_bits(nullptr, nullptr, "") == 16);
+  CHECK(api::cache_bits(nullptr, nullptr, {}, "") == 16);
+}
+
+TEST_CASE("caches and activations have the weights' type where config.json names none") {
+  mapping::TinyModel model = mapping::tiny_llama();
+  REQUIRE(model.config.find("dtype") == std::string::npos);
+  const auto kept = [&](Dtype dtype) {
+    for (TensorSpec& tensor : model.tensors) tensor.dtype = dtype;
+    const api::StoredModel stored(model);
+    api::PlanOptions options;
+    options.sources = {stored.path()};
+    options.mapping.mesh = mesh::Mesh({{"tp", 2}});
+    options.workload.context = 16;
+    options.workload.prompt_len = 5;
+    const api::PlanDevice device = api::make_plan(options).memory.devices.front();
+    return std::pair(device.kv, device.activations);
+  };
+  const auto narrow = kept(Dtype::kBF16), wide = kept(Dtype::kF32);
+  CHECK(wide.first == 2 * narrow.first);
+  CHECK(wide.second > 3 * narrow.second / 2);
+  CHECK(kept(Dtype::kF16) == narrow);
 }
 
 TEST_CASE("weights packed in four bits have a price, with the share of their scales") {

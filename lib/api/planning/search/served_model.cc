@@ -180,7 +180,8 @@ model::ReplicaWorkload ServedModel::workload(const PlacedReplica& replica,
   workload.context = options_.prompt_len + options_.answer_len / 2;
   workload.cached = options_.cached_tokens();
   workload.activations = replica.activations;
-  workload.kv_cache_bits = cache_bits(config(), replica.model.bound.get(), kv_dtype);
+  workload.kv_cache_bits =
+      cache_bits(config(), replica.model.bound.get(), replica.model.placed.specs, kv_dtype);
   return workload;
 }
 
