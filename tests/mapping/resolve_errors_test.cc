@@ -131,6 +131,14 @@ TEST_CASE("groups that do not divide are counted in groups") {
         "6 groups of 4 q cannot be split evenly over mesh axis \"tp\" (size 4): 6 % 4 = 2");
 }
 
+TEST_CASE("an axis in the groups of another one has its policy for uneven cuts") {
+  const std::string axes =
+      R"("axes": {"q": {"mesh": "tp", "size": 24, "groups": "kv"}, "kv": {"mesh": "tp", "size": 8, "uneven": "error"}},
+"rules": [{"match": "w", "dims": ["q"]}])";
+  CHECK_FAULT(kNotDivisible, axes, {spec("w", {24})}, over("tp=3"));
+  CHECK_FALSE(fault(axes, {spec("w", {24})}, over("tp=4")));
+}
+
 TEST_CASE("a tensor that no rule matches is an error that says which, how many, and what to do") {
   const ModelConfig config = config_of(R"({"architectures": ["LlamaForCausalLM"]})");
   const auto e =

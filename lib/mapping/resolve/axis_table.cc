@@ -384,12 +384,18 @@ void AxisTable::align(const std::map<std::string, i64>& units, bool pad) {
   }
 }
 
+/// An axis that is cut in the groups of another one has its policy, unless it says the same.
+std::optional<Uneven> AxisTable::uneven_of(const Entry& entry) const {
+  const bool is_shared = !entry.spec.uneven && entry.spec.groups;
+  return is_shared ? axes_.at(*entry.spec.groups).spec.uneven : entry.spec.uneven;
+}
+
 const UnitCut& AxisTable::cut(const std::string& axis, i64 n) {
   const auto key = std::pair(axis, n);
   if (const auto found = cuts_.find(key); found != cuts_.end()) return found->second;
   const Entry& entry = axes_.at(axis);
   try {
-    UnitCut made{axis, units(axis, n), entry.spec.uneven.value_or(Uneven::kBalanced),
+    UnitCut made{axis, units(axis, n), uneven_of(entry).value_or(Uneven::kBalanced),
                  entry.spec.place, entry.spec.padding.value_or(layout::Fill::kZero)};
     return cuts_.emplace(key, std::move(made)).first->second;
   } catch (Error& e) {

@@ -100,6 +100,7 @@ class AxisTable {
   /// The axis that is grouped under this one, or an empty string.
   std::string grouped_by(const std::string& axis) const;
   layout::AxisExpr units(const std::string& axis, i64 n);
+  std::optional<Uneven> uneven_of(const Entry& entry) const;
   layout::AxisExpr grouped_units(const std::string& axis, i64 n, const std::string& heads,
                                  const std::string& kv_heads);
   layout::AxisExpr aligned_units(const std::string& axis, i64 n) const;
