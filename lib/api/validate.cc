@@ -295,6 +295,13 @@ void Validating::compare_configs() {
   if (!inputs_.reference || !options_.mapping.config.empty()) return;
   const auto own = inputs_.reference->config();
   if (!own) return;
+  if (own->model_type() != inputs_.config->model_type()) {
+    report_.notes.push_back(fmt::format(
+        "config.json of the shards is of '{}', that of the reference of '{}': what they say was "
+        "not compared",
+        inputs_.config->model_type(), own->model_type()));
+    return;
+  }
   const model::Model& ran = *shards_bound_->side().model;
   auto difference = config_difference(ran.config, model::part_of(*own, ran.graph->config_part));
   if (!difference) return;

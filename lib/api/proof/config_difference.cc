@@ -14,9 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-bool is_of_storage(std::string_view path) {
-  return path.ends_with("dtype") || path.find("quantization") != path.npos ||
-         path.find("compression_config") != path.npos;
+bool is_left_out(std::string_view path) {
+  return path.ends_with("dtype") || path == "architectures" ||
+         path.find("quantization") != path.npos || path.find("compression_config") != path.npos;
 }
 
 /// Returns the value at a path; null for one that is absent or false.
@@ -43,7 +43,7 @@ std::optional<check::Finding> config_difference(const mapping::ModelConfig& shar
   const auto again = std::ranges::unique(paths);
   paths.erase(again.begin(), again.end());
   for (const std::string& path : paths) {
-    if (is_of_storage(path)) continue;
+    if (is_left_out(path)) continue;
     const json ours = value_at(shards, path), theirs = value_at(reference, path);
     if (ours == theirs) continue;
     found.push_back(fmt::format("{} {}", path, text_of(ours)));

@@ -126,6 +126,8 @@ void require_of_config(const LogicalCheckpoint& read, const mapping::ModelConfig
   check::check_model({specs, config, config_file}, findings);
   const auto weight = [](const check::Finding& finding) {
     if (finding.rule == kMissingLayer) return 3;  // the cause of others, such as a missing head
+    // The layout's table of names knows which tensors each file must have.
+    if (finding.rule == kTensorMissing) return 0;
     if (finding.rule == kTiedTwice || finding.severity == check::Severity::kNote) return 0;
     return finding.severity == check::Severity::kError ? 2 : 1;
   };
