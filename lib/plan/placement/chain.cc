@@ -1,6 +1,7 @@
 #include "lib/plan/placement/chain.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "lib/base/error.h"
@@ -88,6 +89,7 @@ class Exits {
         if (!is_new && next.bytes < found->second.bytes) found->second = next;
       }
     }
+    if (ways.empty()) throw Error(ErrorCode::kPlacement, "no allowed moves run all ops");
     return ways;
   }
 
@@ -113,6 +115,17 @@ class Exits {
   std::map<std::pair<size_t, Values>, std::pair<i64, std::vector<size_t>>> exits_;
 };
 
+/// Returns the bytes of the plan link by link, which all links together do not need; any number if
+/// a link cannot run as the one before it leaves the values.
+i64 bytes_by_link(const Chain& chain, const AllowedMoves& allowed) {
+  try {
+    return plan_by_link(chain, allowed).bytes;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kPlacement) throw;
+    return std::numeric_limits<i64>::max();
+  }
+}
+
 }  // namespace
 
 ChainPlan plan_op_by_op(const Chain& chain, const ChooseAt& choose, Parity parity, Reuse reuse) {
@@ -132,8 +145,7 @@ ChainPlan plan_by_link(const Chain& chain, const AllowedMoves& allowed) {
 }
 
 ChainPlan plan_together(const Chain& chain, const AllowedMoves& allowed) {
-  const i64 most = plan_by_link(chain, allowed).bytes;
-  return Exits(chain, allowed, most).cheapest();
+  return Exits(chain, allowed, bytes_by_link(chain, allowed)).cheapest();
 }
 
 }  // namespace shardtool::plan
