@@ -67,6 +67,17 @@ api::ValidateReport against_golden(const std::string& model, const std::string& 
   return api::validate(options);
 }
 
+/// A quick run of shards against their model, with a golden file.
+api::ValidateOptions quick_options(const std::string& shards, const std::string& model,
+                                   const std::string& golden) {
+  api::ValidateOptions options;
+  options.sources = {shards};
+  options.reference = model;
+  options.quick = true;
+  options.golden = golden;
+  return options;
+}
+
 }  // namespace
 
 TEST_CASE("every family: our f32 is what the library computes, and shards compute the same") {
@@ -155,11 +166,8 @@ TEST_CASE("a golden file gives what enters beside tokens, and of another size sa
   given.spec.shape.back() /= 2;
   given.bytes.resize(given.bytes.size() / 2);
   test::write_checkpoint(scratch / "half", values);
-  api::ValidateOptions options;
-  options.sources = {scratch / "tp2"};
-  options.reference = model;
-  options.quick = true;
-  options.golden = scratch / "half" + "/model.safetensors";
+  const auto options =
+      quick_options(scratch / "tp2", model, scratch / "half" + "/model.safetensors");
   const auto error = testing::error_of([&] { api::validate(options); });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kShapeMismatch);
@@ -176,11 +184,8 @@ TEST_CASE("golden values that prove nothing are refused") {
     test::Tensors changed = values;
     change(changed);
     test::write_checkpoint(scratch / "changed", changed);
-    api::ValidateOptions options;
-    options.sources = {scratch / "tp2"};
-    options.reference = model;
-    options.quick = true;
-    options.golden = scratch / "changed" + "/model.safetensors";
+    const auto options =
+        quick_options(scratch / "tp2", model, scratch / "changed" + "/model.safetensors");
     return testing::error_of([&] { api::validate(options); });
   };
   const auto put = [](test::Tensor& tensor, const auto& number) {

@@ -11,7 +11,7 @@
 
 #include "lib/plan/placement/program_values.h"
 
-/// What the ops of a program can do, in numbers: values have one, and placements of each value.
+/// Choices of the ops of a program, in which values and the placements of each value are numbers.
 namespace shardtool::plan {
 
 using Numbers = std::vector<int>;
