@@ -10,12 +10,20 @@
 namespace shardtool::layout {
 namespace {
 
+/// True if every part has units, and as many as the others where these must divide.
+bool fills(i64 units, i64 parts, SplitRule rule, bool must_divide) {
+  if (units % parts == 0) return true;
+  if (must_divide || rule.kind == SplitRule::Kind::kExact) return false;
+  return part_of(units, parts, parts - 1, rule).size() > 0;
+}
+
 /// Device counts for which cut_heads succeeds with replication, up to 1024 for the message.
-std::vector<i64> counts_that_work(HeadCounts counts) {
+std::vector<i64> counts_that_work(HeadCounts counts, SplitRule rule) {
   constexpr i64 kLargest = 1024;
   std::vector<i64> legal;
   for (i64 n = 1; n <= std::min(counts.heads, kLargest); ++n) {
-    const bool whole_groups = n <= counts.kv_heads;
+    const bool whole_groups =
+        n <= counts.kv_heads && fills(counts.kv_heads, n, rule, counts.must_divide);
     const bool replicated = n % counts.kv_heads == 0 && counts.heads % n == 0;
     if (whole_groups || replicated) legal.push_back(n);
   }
@@ -28,9 +36,9 @@ std::string setting(const HeadCounts& counts, std::string_view policy) {
   return fmt::format("--set axes.{}.small={}", counts.kv_axis, policy);
 }
 
-Error without_gather(const HeadCounts& counts, i64 devices, SmallPolicy small,
+Error without_gather(const HeadCounts& counts, i64 devices, SplitRule rule, SmallPolicy small,
                      const std::string& why) {
-  const std::vector<i64> legal = counts_that_work(counts);
+  const std::vector<i64> legal = counts_that_work(counts, rule);
   auto help = fmt::format("device counts that work: {}", fmt::join(legal, " "));
   if (small != SmallPolicy::kReplicate && !legal.empty() && legal.back() > counts.kv_heads)
     help += fmt::format(" (above {} with {})", counts.kv_heads, setting(counts, "replicate"));
@@ -40,16 +48,17 @@ Error without_gather(const HeadCounts& counts, i64 devices, SmallPolicy small,
       .help(std::move(help));
 }
 
-/// Adds the advice to gather, where every device has a query head to gather for.
-Error or_gather(Error error, const HeadCounts& counts, i64 devices) {
-  if (devices > counts.heads) return error;
+/// Adds the advice to gather, where every device has query heads to gather for.
+Error or_gather(Error error, const HeadCounts& counts, i64 devices, SplitRule rule) {
+  if (devices > counts.heads || !fills(counts.heads, devices, rule, counts.must_divide))
+    return error;
   return error.help(fmt::format("or give every device the {} that its {} need, with {}",
                                 counts.kv_name, counts.heads_name, setting(counts, "gather")));
 }
 
-Error cannot_share(const HeadCounts& counts, i64 devices, SmallPolicy small,
+Error cannot_share(const HeadCounts& counts, i64 devices, SplitRule rule, SmallPolicy small,
                    const std::string& why) {
-  return or_gather(without_gather(counts, devices, small, why), counts, devices);
+  return or_gather(without_gather(counts, devices, rule, small, why), counts, devices, rule);
 }
 
 /// Gives each of n units to equally many devices, one after the other. n must divide the devices.
@@ -93,16 +102,16 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
   }
   if (small == SmallPolicy::kGather) return gathered(counts, mesh, over, rule);
   if (small == SmallPolicy::kError) {
-    throw cannot_share(counts, devices, small,
+    throw cannot_share(counts, devices, rule, small,
                        fmt::format("there are fewer {} than devices", counts.kv_name));
   }
   if (devices % counts.kv_heads != 0) {
-    throw cannot_share(counts, devices, small,
+    throw cannot_share(counts, devices, rule, small,
                        fmt::format("{} devices are not a multiple of {} {}", devices,
                                    counts.kv_heads, counts.kv_name));
   }
   if (counts.heads % devices != 0) {
-    throw cannot_share(counts, devices, small,
+    throw cannot_share(counts, devices, rule, small,
                        fmt::format("{} % {} = {} {} are left over", counts.heads, devices,
                                    counts.heads % devices, counts.heads_name));
   }

@@ -15,6 +15,7 @@ struct HeadCounts {
   std::string_view heads_name = "query heads";  ///< for messages
   std::string_view kv_name = "KV heads";
   std::string_view kv_axis = {};  ///< the axis with the policy for few KV heads; empty: a strategy
+  bool must_divide = false;       ///< for advice: uneven cuts are refused later
 };
 
 /// Policy for more devices than KV heads.
@@ -35,7 +36,7 @@ struct HeadCut {
 ///   N = kv * r     kReplicate: each KV head on r consecutive devices (repeat-interleave),
 ///                  queries = Split(heads), where N must divide `heads`
 ///   otherwise      kGather: queries = Split(heads), kv = Owners(the KV heads of those queries)
-/// Throws kGroups, with the device counts that work, and kNotDivisible for rule exact.
+/// Throws kGroups, with the device counts that work by `rule`, and kNotDivisible for rule exact.
 HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, SplitRule rule,
                   SmallPolicy small);
 

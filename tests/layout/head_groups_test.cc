@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "tests/support/generators.h"
 #include "tests/support/held.h"
@@ -89,6 +90,33 @@ TEST_CASE("10 queries and 2 KV heads over 4 devices are refused, or gathered on 
         "device counts that work: 1 2 10 (above 2 with \"small\": \"replicate\")");
   CHECK(cut({10, 2}, 4, SmallPolicy::kGather) ==
         Cut{{"[0, 3)", "[3, 6)", "[6, 8)", "[8, 10)"}, {"[0, 1)", "[0, 2)", "[1, 2)", "[1, 2)"}});
+}
+
+TEST_CASE("device counts that are advised work by the rule in use") {
+  CHECK(rc::check("advice", [] {
+    const i64 kv = *gen::between(1, 12), heads = kv * *gen::between(1, 6);
+    const layout::SplitRule rule =
+        *rc::gen::element(layout::kBalanced, layout::kMiddle, layout::kCeil, kExact);
+    layout::HeadCounts counts{heads, kv};
+    counts.must_divide = *gen::between(0, 1) == 1;
+    const auto cut_over = [&](i64 devices) {
+      return cut_heads(counts, tp(devices), kTp, rule, SmallPolicy::kReplicate);
+    };
+    const auto error = error_of([&] { cut_over(kv + *gen::between(1, 12)); });
+    if (!error) return;
+    const std::string help = error->help_lines().front();
+    std::istringstream words(help.substr(help.find(": ") + 2));
+    i64 advised = 0;
+    for (i64 devices = 0; words >> devices; ++advised) {
+      const auto made = cut_over(devices);
+      for (i64 rank = 0; rank < devices; ++rank) {
+        const i64 held = evaluate(made.queries, tp(devices), rank).local_size();
+        RC_ASSERT(held > 0);
+        if (counts.must_divide) RC_ASSERT(held == heads / devices);
+      }
+    }
+    RC_ASSERT(advised > 0);
+  }));
 }
 
 TEST_CASE("fewer KV heads than devices are an error unless a policy says what to do") {

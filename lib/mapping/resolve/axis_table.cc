@@ -351,9 +351,10 @@ AxisExpr AxisTable::grouped_units(const std::string& axis, i64 n, const std::str
   // With fewer runs than devices, runs would be replicated, and devices would get KV heads that
   // they do not need.
   if (!divides || counts.kv_heads / together < parts) together = 1;
+  counts.must_divide = uneven_of(queries) == Uneven::kError;
   const layout::HeadCut cut = layout::cut_heads(
       {counts.heads / together, counts.kv_heads / together, counts.heads_name, counts.kv_name,
-       counts.kv_axis},
+       counts.kv_axis, counts.must_divide},
       mesh_, queries.over, rule_of(queries.spec.uneven ? queries.spec : group.spec),
       group.spec.small.value_or(SmallPolicy::kError));
   const AxisExpr& units = axis == heads ? cut.queries : cut.kv;
