@@ -29,13 +29,6 @@ size_t find_tensor(const LogicalCheckpoint& source, const std::string& name) {
   throw error;
 }
 
-std::string describe(const Place& place) {
-  std::string text = place.file;
-  if (place.line > 0) text += fmt::format(":{}:{}", place.line, place.column);
-  if (!place.pointer.empty()) text += " " + place.pointer;
-  return text;
-}
-
 }  // namespace
 
 ExplainAxis explain_axis(std::string logical, const layout::AxisExpr& expr, const mesh::Over& over,
@@ -71,7 +64,7 @@ ExplainReport explain(const ExplainOptions& options) {
     name_files(report.tensor, source.tensors[wanted], source);
   }
   report.rule = resolved->by->rule;
-  report.rule_place = describe(resolved->by->rule_place);
+  report.rule_place = mapping::describe(resolved->by->rule_place);
   report.why = why(*resolved);
   report.alterations = resolved->by->transforms;
   const auto& axes = resolved->layout->axes();

@@ -51,8 +51,7 @@ Error& blame(Error& e, size_t tensor, std::span<const TensorSpec> tensors,
   return e.tensor(tensors[tensor].name)
       .note("tensor",
             describe(tensors[tensor]) + (others > 0 ? fmt::format(" (and {} more)", others) : ""))
-      .note("rule", fmt::format("{} ({}:{})", placed.label, placed.rule->place.file,
-                                placed.rule->place.line));
+      .note("rule", fmt::format("{} ({})", placed.label, line_of(placed.rule->place)));
 }
 
 void check_assertions(std::span<const TensorSpec> tensors, const std::vector<Assignment>& assigned,

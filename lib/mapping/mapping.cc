@@ -148,7 +148,7 @@ Mapping::Mapping(std::vector<DocumentText> texts) : texts_(std::move(texts)) {
 
 const Document& Mapping::own() const {
   const auto is_own = [](const Document& document) {
-    return document.name != kSettingsName && document.name != kAxisMappingName &&
+    return document.name != kSettingsName && !document.name.starts_with(kAxisMappingPrefix) &&
            !document.name.starts_with(kLayoutPrefix);
   };
   const auto found = std::find_if(documents_.begin(), documents_.end(), is_own);
@@ -198,8 +198,9 @@ Mapping with_axis_mapping(const Mapping& mapping, const std::string& path) {
         .at({path, 1, 1, {}})
         .help("for example {\"embed\": \"fsdp\"}; a mapping file is given with --mapping");
   }
+  const std::string name = path.substr(path.rfind('/') + 1);
   std::vector<DocumentText> texts = {
-      {std::string(kAxisMappingName), "{\"version\": 1, \"axes\": " + bare + "}"}};
+      {std::string(kAxisMappingPrefix) + name, "{\"version\": 1, \"axes\": " + bare + "}", false}};
   texts.insert(texts.end(), mapping.texts().begin(), mapping.texts().end());
   return Mapping(std::move(texts));
 }

@@ -22,8 +22,8 @@ struct DocumentText {
 /// The name of the document that with_settings adds.
 inline constexpr std::string_view kSettingsName = "--set";
 
-/// The name of the document that with_axis_mapping adds.
-inline constexpr std::string_view kAxisMappingName = "--axis-mapping";
+/// Begin of the name of the document that with_axis_mapping adds: "--axis-mapping axes.json".
+inline constexpr std::string_view kAxisMappingPrefix = "--axis-mapping ";
 
 /// Begin of the names of the documents that an engine's layout adds: "layout:vllm@0.32#vocab".
 inline constexpr std::string_view kLayoutPrefix = "layout:";
@@ -71,8 +71,8 @@ Mapping with_settings(const Mapping& mapping,
                       const std::vector<std::pair<std::string, std::string>>& settings);
 
 /// Adds the file, a bare axis mapping such as {"embed": "fsdp", "mlp": ["replica", "model"]}
-/// (Haliax), as the "axes" of a nearest document "--axis-mapping". Throws kMappingSchema if the
-/// file is a mapping, and the errors of Mapping and store::read_text.
+/// (Haliax), as the "axes" of a nearest document, which has the file's name without its folder.
+/// Throws kMappingSchema if the file is a mapping, and the errors of Mapping and store::read_text.
 Mapping with_axis_mapping(const Mapping& mapping, const std::string& path);
 
 /// Puts the documents of an engine's layout in front, in place of those that are there. Without

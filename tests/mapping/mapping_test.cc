@@ -40,7 +40,7 @@ TEST_CASE("a bare axis mapping is the nearest document, and not the user's own")
   const TempFolder folder;
   const Mapping mapping = with_axis_mapping(
       load_preset("llama"), folder.write("axes.json", R"({"mlp": ["data", "model"]})"));
-  CHECK(names(mapping) == std::vector<std::string>{"--axis-mapping", "preset:llama"});
+  CHECK(names(mapping) == std::vector<std::string>{"--axis-mapping axes.json", "preset:llama"});
   CHECK(mapping.own().name == "preset:llama");
   CHECK(to_string(mapping.documents()[0].axes.at("mlp").mesh->over) == "data*model");
 }

@@ -6,6 +6,9 @@
 #include "tests/mapping/fixtures.h"
 
 namespace shardtool::mapping {
+
+using testing::has_note;
+
 namespace {
 
 /// Error of resolving one document for these tensors.
@@ -13,13 +16,6 @@ std::optional<Error> fault(const std::string& members, const std::vector<TensorS
                            ResolveOptions options, const ModelConfig* config = nullptr) {
   const Mapping mapping = mapping_of("{\n\"version\": 1,\n" + members + "}");
   return error_of([&] { return resolve(mapping, tensors, config, options); });
-}
-
-bool has_note(const Error& e, const std::string& label, const std::string& text) {
-  for (const auto& [name, value] : e.notes()) {
-    if (name == label && value == text) return true;
-  }
-  return false;
 }
 
 #define CHECK_FAULT(code_, ...)               \
@@ -137,6 +133,16 @@ TEST_CASE("an axis in the groups of another one has its policy for uneven cuts")
 "rules": [{"match": "w", "dims": ["q"]}])";
   CHECK_FAULT(kNotDivisible, axes, {spec("w", {24})}, over("tp=3"));
   CHECK_FALSE(fault(axes, {spec("w", {24})}, over("tp=4")));
+}
+
+TEST_CASE("a rule for tensors that are dropped is told that they are") {
+  const auto e = fault(
+      R"("drop": ["b"], "rules": [{"match": ["a", "b"], "strategy": "replicate"}, {"id": "gone", "match": "b", "strategy": "rowwise"}])",
+      {spec("a", {4}), spec("b", {4})}, over("tp=2"));
+  REQUIRE(e);
+  CHECK(e->code() == ErrorCode::kUnusedRule);
+  CHECK(e->message() == "rule 'gone' matches no tensor");
+  CHECK(has_note(*e, "dropped", "b"));
 }
 
 TEST_CASE("a tensor that no rule matches is an error that says which, how many, and what to do") {

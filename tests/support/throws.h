@@ -24,6 +24,14 @@ std::optional<Error> error_of(Action&& action) {
   return std::nullopt;
 }
 
+/// Returns true if the error has a note with this label and text.
+inline bool has_note(const Error& error, std::string_view label, std::string_view text) {
+  for (const auto& [name, value] : error.notes()) {
+    if (name == label && value == text) return true;
+  }
+  return false;
+}
+
 }  // namespace shardtool::testing
 
 /// Checks that the expression throws an Error with this code.

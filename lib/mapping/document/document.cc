@@ -252,6 +252,17 @@ std::vector<JsonValue::Field> document_fields(Document& d, ReadLast& last) {
 
 }  // namespace
 
+std::string line_of(const Place& place) {
+  return place.line > 0 ? fmt::format("{}:{}", place.file, place.line) : place.file;
+}
+
+std::string describe(const Place& place) {
+  std::string text = line_of(place);
+  if (place.line > 0) text += fmt::format(":{}", place.column);
+  if (!place.pointer.empty()) text += " " + place.pointer;
+  return text;
+}
+
 std::string_view to_string(CompanionKind kind) {
   switch (kind) {
     case CompanionKind::kBlockScale:

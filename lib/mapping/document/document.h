@@ -104,6 +104,11 @@ struct Pattern {
 /// Placement of a bias: the first devices along tp have it, the others zeros, and all add theirs.
 inline constexpr std::string_view kFirstAndZeros = "first_and_zeros";
 
+/// "map.json:7", or the file alone where the line is not known.
+std::string line_of(const Place& place);
+/// "map.json:7:5 /rules/0", without line and column where they are not known.
+std::string describe(const Place& place);
+
 struct Rule {
   std::string label;  ///< the id, or "rules/3"
   std::vector<Pattern> patterns;

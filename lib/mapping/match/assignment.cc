@@ -160,12 +160,18 @@ Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors,
   return e;
 }
 
-Error unused_rule(const PlacedRule& placed, std::span<const TensorSpec> tensors) {
+/// `dropped` is a tensor that the rule matches and "drop" leaves out; null: there is none.
+Error unused_rule(const PlacedRule& placed, std::span<const TensorSpec> tensors,
+                  const TensorSpec* dropped) {
   const std::string& pattern = placed.rule->patterns.front().text;
   Error e(ErrorCode::kUnusedRule, fmt::format("rule '{}' matches no tensor", placed.label));
   e.at(placed.rule->place).note("pattern", quote_for_message(pattern));
   for (const auto& [capture, set] : placed.rule->where)
     e.note("where", fmt::format("<{}> is a layer of which {}", capture, to_string(set)));
+  if (dropped != nullptr) {
+    return e.note("dropped", dropped->name)
+        .help("\"drop\" leaves out what this rule matches: delete the rule, or change \"drop\"");
+  }
   const std::vector<std::string> forms = forms_of(tensors);
   const auto nearest = nearest_names(pattern, forms);
   const std::string hint = pattern_advice(pattern, forms);
@@ -181,17 +187,29 @@ void raise(Error error, const ErrorSink& report) {
   report(std::move(error));
 }
 
-void check_unused(const RuleMatcher& rules, std::span<const TensorSpec> tensors,
-                  std::vector<std::string>& warnings, const ErrorSink& report) {
+/// Returns a dropped tensor that the rule matches, or null.
+const TensorSpec* dropped_by_rule(RuleMatcher& rules, size_t rule,
+                                  std::span<const TensorSpec> tensors,
+                                  const std::vector<Assignment>& assigned) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const bool is_dropped = assigned[i].kind == Assignment::Kind::kDropped;
+    if (is_dropped && rules.matches(rule, tensors[i].name)) return &tensors[i];
+  }
+  return nullptr;
+}
+
+void check_unused(RuleMatcher& rules, std::span<const TensorSpec> tensors,
+                  const std::vector<Assignment>& assigned, std::vector<std::string>& warnings,
+                  const ErrorSink& report) {
   for (size_t r = 0; r < rules.rules().size(); ++r) {
     const PlacedRule& placed = rules.rules()[r];
     if (rules.is_used(r) || placed.document->unused_rule == UnusedPolicy::kIgnore) continue;
     if (report || placed.document->unused_rule == UnusedPolicy::kError) {
-      raise(unused_rule(placed, tensors), report);
+      raise(unused_rule(placed, tensors, dropped_by_rule(rules, r, tensors, assigned)), report);
       continue;
     }
-    warnings.push_back(fmt::format("{}:{}: rule '{}' matches no tensor", placed.rule->place.file,
-                                   placed.rule->place.line, placed.label));
+    warnings.push_back(
+        fmt::format("{}: rule '{}' matches no tensor", line_of(placed.rule->place), placed.label));
   }
 }
 
@@ -348,7 +366,7 @@ std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpe
           fmt::format("no rule matches {} ({}); replicated", quote_for_message(form), count));
     }
   }
-  check_unused(rules, tensors, warnings, report);
+  check_unused(rules, tensors, assigned, warnings, report);
   return assigned;
 }
 

@@ -31,13 +31,12 @@ Error too_many(int patterns) {
 }
 
 Error ambiguous(std::string_view name, const PlacedRule& a, const PlacedRule& b) {
-  const auto where = [](const PlacedRule& placed) {
-    return fmt::format("{}:{}:{} {}", placed.rule->place.file, placed.rule->place.line,
-                       placed.rule->place.column, placed.rule->place.pointer);
-  };
   Error e(ErrorCode::kAmbiguousRule, fmt::format("the rules '{}' and '{}' both match '{}'", a.label,
                                                  b.label, quote_for_message(name)));
-  e.at(b.rule->place).tensor(name).note(a.label, where(a)).note(b.label, where(b));
+  e.at(b.rule->place)
+      .tensor(name)
+      .note(a.label, describe(a.rule->place))
+      .note(b.label, describe(b.rule->place));
   if (a.rule->place.pointer.starts_with("/overrides"))
     return std::move(e.help("narrow one of the two patterns"));
   return std::move(
@@ -145,6 +144,13 @@ std::optional<RuleMatch> RuleMatcher::find(std::string_view name) {
       throw ambiguous(name, rules_[winner->rule], rules_[rule]);
   }
   return winner;
+}
+
+bool RuleMatcher::matches(size_t rule, std::string_view name) {
+  const std::vector<int>& patterns = set_.match(name);
+  return std::any_of(patterns.begin(), patterns.end(), [&](int pattern) {
+    return rule_of_pattern_[static_cast<size_t>(pattern)] == rule;
+  });
 }
 
 bool RuleMatcher::holds(RuleMatch match, std::string_view name) {

@@ -79,6 +79,8 @@ class RuleMatcher {
   std::optional<RuleMatch> find(std::string_view name);
   /// Returns true if the rule matched a name given to `find`, in any layer.
   bool is_used(size_t rule) const { return used_[rule]; }
+  /// Returns true if a pattern of the rule matches the name, in whichever layers the rule holds.
+  bool matches(size_t rule, std::string_view name);
   /// Returns the integers that "index" and "where" of the rule name, by capture. Caches like
   /// PatternSet::match. Throws kShapeMismatch if a regex captures something else.
   std::map<std::string, Capture> captures(RuleMatch match, std::string_view name);

@@ -114,8 +114,8 @@ std::vector<std::string> unused_axes(const Mapping& mapping) {
     if (document.is_preset) continue;
     for (const auto& [name, axis] : document.axes) {
       if (named.contains(name)) continue;
-      warnings.push_back(fmt::format("{}:{}: axis '{}' is named by no rule", axis.place.file,
-                                     axis.place.line, name));
+      warnings.push_back(
+          fmt::format("{}: axis '{}' is named by no rule", line_of(axis.place), name));
     }
   }
   return warnings;

@@ -16,12 +16,9 @@ std::vector<layout::IndexAxis> index_axes(const ResolvedTensor& tensor) {
 }
 
 std::string why(const ResolvedTensor& tensor) {
-  const Place& place = tensor.by->rule_place;
-  const std::string where =
-      place.line > 0 ? fmt::format("{}:{}", place.file, place.line) : place.file;
   const std::string& layers = tensor.by->where;
   std::string text =
-      fmt::format("rule '{}' ({}){} ", tensor.by->rule, where,
+      fmt::format("rule '{}' ({}){} ", tensor.by->rule, line_of(tensor.by->rule_place),
                   layers.empty() ? "" : fmt::format(", for layers of which {},", layers));
   std::vector<std::string> cuts;
   for (size_t a = 0; a < tensor.layout->axes().size(); ++a) {
