@@ -31,35 +31,37 @@ enum class ActivationKind {
   kTanh,
 };
 
-/// Parses a name of transformers' ACT2FN, or of torch (softplus). Returns nullopt for an unknown
-/// name and for functions with learned parameters (prelu, xielu).
+/// Names of transformers' ACT2FN, and of torch (softplus). Functions with learned parameters
+/// (prelu, xielu) are not among them.
+inline constexpr auto kActivationNames =
+    std::to_array<std::pair<std::string_view, ActivationKind>>({
+        {"gelu", ActivationKind::kGelu},
+        {"gelu_10", ActivationKind::kGelu10},
+        {"gelu_accurate", ActivationKind::kGeluTanh},
+        {"gelu_fast", ActivationKind::kGeluTanh},
+        {"gelu_new", ActivationKind::kGeluTanh},
+        {"gelu_python", ActivationKind::kGelu},
+        {"gelu_python_tanh", ActivationKind::kGeluTanh},
+        {"gelu_pytorch_tanh", ActivationKind::kGeluTanh},
+        {"hardswish", ActivationKind::kHardswish},
+        {"laplace", ActivationKind::kLaplace},
+        {"leaky_relu", ActivationKind::kLeakyRelu},
+        {"linear", ActivationKind::kLinear},
+        {"mish", ActivationKind::kMish},
+        {"quick_gelu", ActivationKind::kQuickGelu},
+        {"relu", ActivationKind::kRelu},
+        {"relu2", ActivationKind::kReluSquared},
+        {"relu6", ActivationKind::kRelu6},
+        {"sigmoid", ActivationKind::kSigmoid},
+        {"silu", ActivationKind::kSilu},
+        {"softplus", ActivationKind::kSoftplus},
+        {"swish", ActivationKind::kSilu},
+        {"tanh", ActivationKind::kTanh},
+    });
+
+/// Returns nullopt for an unknown name.
 constexpr std::optional<ActivationKind> parse_activation(std::string_view name) {
-  using enum ActivationKind;
-  constexpr auto kNames = std::to_array<std::pair<std::string_view, ActivationKind>>({
-      {"gelu", kGelu},
-      {"gelu_10", kGelu10},
-      {"gelu_accurate", kGeluTanh},
-      {"gelu_fast", kGeluTanh},
-      {"gelu_new", kGeluTanh},
-      {"gelu_python", kGelu},
-      {"gelu_python_tanh", kGeluTanh},
-      {"gelu_pytorch_tanh", kGeluTanh},
-      {"hardswish", kHardswish},
-      {"laplace", kLaplace},
-      {"leaky_relu", kLeakyRelu},
-      {"linear", kLinear},
-      {"mish", kMish},
-      {"quick_gelu", kQuickGelu},
-      {"relu", kRelu},
-      {"relu2", kReluSquared},
-      {"relu6", kRelu6},
-      {"sigmoid", kSigmoid},
-      {"silu", kSilu},
-      {"softplus", kSoftplus},
-      {"swish", kSilu},
-      {"tanh", kTanh},
-  });
-  for (const auto& [known, kind] : kNames) {
+  for (const auto& [known, kind] : kActivationNames) {
     if (known == name) return kind;
   }
   return std::nullopt;

@@ -22,6 +22,12 @@
 namespace shardtool::model {
 namespace {
 
+std::vector<std::string> texts_of(std::span<const Dim> dims) {
+  std::vector<std::string> texts;
+  for (const Dim& dim : dims) texts.push_back(dim.text);
+  return texts;
+}
+
 /// Finds tensors by the names of weight references.
 class Binder {
  public:
@@ -59,10 +65,10 @@ class Binder {
   const Way& chosen(const Alternatives& ways, i64 layer);
   BoundOp bound(const Op& op, i64 layer);
   BoundWeight bound(const Op& op, const WeightRef& ref, i64 layer, i64 count);
-  void require_shape(size_t tensor, const WeightRef& ref) const;
+  void require_shape(size_t tensor, const Op& op, const WeightRef& ref) const;
   const Error* unusable(const Dim& dim) const;
   void note_misfits(size_t tensor, const Op& op, const WeightRef& ref);
-  [[noreturn]] void fail_missing(const std::string& name, i64 layer) const;
+  [[noreturn]] void fail_missing(const Op& op, const WeightRef& ref, i64 layer) const;
 
   Model& model_;
   std::span<const TensorSpec> tensors_;
@@ -183,25 +189,28 @@ const Way& Binder::chosen(const Alternatives& ways, i64 layer) {
   return *last;
 }
 
-void Binder::fail_missing(const std::string& name, i64 layer) const {
+void Binder::fail_missing(const Op& op, const WeightRef& ref, i64 layer) const {
   const auto numbers = [&](const std::string& word) { return number_of(word, layer, 0); };
   throw Error(
       ErrorCode::kUnsupported,
       fmt::format("the graph of {} reads a tensor that the checkpoint lacks", model_.graph->family))
-      .tensor(likeliest_name(name, numbers, tensors_))
+      .at(op.place)
+      .tensor(likeliest_name(ref.names.front(), numbers, tensors_))
       .note("stored as", stored_as_)
       .help("weights that are packed in a way that is not known have other names");
 }
 
-void Binder::require_shape(size_t tensor, const WeightRef& ref) const {
+void Binder::require_shape(size_t tensor, const Op& op, const WeightRef& ref) const {
   const Shape expected = shape_of(ref);
   const bool is_number = ref.shape.empty() && element_count(tensors_[tensor].shape) == 1;
   if (tensors_[tensor].shape == expected || is_number) return;
   throw Error(ErrorCode::kShapeMismatch,
               fmt::format("the graph of {} reads a tensor of another shape", model_.graph->family))
+      .at(op.place)
       .tensor(tensors_[tensor].name)
       .note("found", to_string(tensors_[tensor].shape))
-      .note("expected", to_string(expected));
+      .note("expected", fmt::format("{}, which is [{}]", to_string(expected),
+                                    fmt::join(texts_of(ref.shape), ", ")));
 }
 
 /// Returns the error of the first unusable size in the dim, or null.
@@ -244,8 +253,8 @@ BoundWeight Binder::bound(const Op& op, const WeightRef& ref, i64 layer, i64 cou
     const auto tensor = find(ref, layer, number);
     if (!tensor && ref.optional) return {};
     if (!tensor && misfits_ == Misfits::kLeaveOut) continue;
-    if (!tensor) fail_missing(ref.names.front(), layer);
-    if (misfits_ == Misfits::kRefuse) require_shape(*tensor, ref);
+    if (!tensor) fail_missing(op, ref, layer);
+    if (misfits_ == Misfits::kRefuse) require_shape(*tensor, op, ref);
     if (is_whole_) note_misfits(*tensor, op, ref);
     is_read_[*tensor] = true;
     weight.push_back(*tensor);
@@ -338,6 +347,10 @@ std::vector<std::string> Binder::unread() const {
 }
 
 }  // namespace
+
+std::string name_of(const Layer& layer) {
+  return layer.number < 0 ? layer.block : fmt::format("{} {}", layer.block, layer.number);
+}
 
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
                  std::span<const TensorSpec> tensors, Misfits misfits) {

@@ -35,6 +35,9 @@ struct Layer {
   bool beside = false;     ///< in a tower; see Stack
 };
 
+/// "decoder 3", or the block alone outside a stack's layers.
+std::string name_of(const Layer& layer);
+
 /// Returns the graph's sizes for which config.json has all values, read from the part of it that
 /// the graph reads. Throws kSizeExpression for values that contradict each other, such as a hidden
 /// size that is no multiple of the number of heads, and kConfig as mapping::evaluate.

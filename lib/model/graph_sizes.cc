@@ -43,14 +43,25 @@ class Sizes {
     return values_[name] = evaluate(size->second, scope);
   }
   ops::ModelSizes take() && {
-    ops::ModelSizes sizes{graph_.family, std::move(config_), std::move(values_), {}};
+    ops::ModelSizes sizes{graph_.family, std::move(config_), std::move(values_), {}, {}};
     for (auto& [name, state] : states_) {
       if (state.error) sizes.unusable.emplace(name, std::move(*state.error));
+      const auto size = graph_.sizes.find(name);
+      if (state.is_absent() && size != graph_.sizes.end()) {
+        sizes.absent.emplace(name, absent(name, size->second));
+      }
     }
     return sizes;
   }
 
  private:
+  Error absent(const std::string& name, const mapping::SizeExpression& size) const {
+    return Error(ErrorCode::kConfig,
+                 fmt::format("config.json does not give the size '{}', which the graph of {} needs",
+                             name, graph_.family))
+        .at(size.place)
+        .note("size", size.text);
+  }
   const State& state_of(const std::string& name) {
     if (const auto found = states_.find(name); found != states_.end()) return found->second;
     const auto size = graph_.sizes.find(name);

@@ -28,7 +28,7 @@ class Search {
 
  private:
   void add(const BoundOp& op, i64 layer) {
-    const auto& refs = op.form == nullptr ? op.op->weights : op.form->weights;
+    const auto& refs = ops::refs_of(op);
     for (size_t i = 0; i < refs.size(); ++i) {
       const i64 count = tensors_of(op, refs[i]);
       if (refs[i].optional || std::ssize(op.weights[i]) == count) continue;

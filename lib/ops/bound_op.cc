@@ -15,9 +15,9 @@ i64 ModelSizes::size(const Dim& dim) const {
     const auto found = sizes.find(name);
     if (found != sizes.end()) return found->second;
     if (const auto bad = unusable.find(name); bad != unusable.end()) throw bad->second;
-    throw Error(
-        ErrorCode::kConfig,
-        fmt::format("the config does not say '{}', which the graph of {} needs", name, family));
+    if (const auto none = absent.find(name); none != absent.end()) throw none->second;
+    throw Error(ErrorCode::kUnknownName,
+                fmt::format("the graph of {} has no size '{}'", family, name));
   };
   i64 total = 0;
   for (const mapping::FoldedAxes& section : dim.sections) {
@@ -26,6 +26,10 @@ i64 ModelSizes::size(const Dim& dim) const {
     total = *sum;
   }
   return total;
+}
+
+const std::vector<WeightRef>& refs_of(const BoundOp& bound) {
+  return bound.form == nullptr ? bound.op->weights : bound.form->weights;
 }
 
 size_t features_axis(const WeightRef& ref) {

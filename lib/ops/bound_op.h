@@ -18,9 +18,11 @@ struct ModelSizes {
   /// Errors of sizes for which config.json has a value that is no positive integer, such as 0. They
   /// matter only if the model has the part with this size.
   std::map<std::string, Error> unusable;
+  /// Errors of sizes that depend on a value that config.json does not have.
+  std::map<std::string, Error> absent;
 
-  /// Throws kConfig for a size that the config does not define, the error of an unusable one, and
-  /// kShapeMismatch above 2^63.
+  /// Throws the error of an unusable or absent size, kUnknownName for one that the graph does not
+  /// have, and kShapeMismatch above 2^63.
   i64 size(const Dim& dim) const;
 };
 
@@ -34,6 +36,9 @@ struct BoundOp {
   std::vector<BoundWeight> weights;     ///< one per WeightRef; for Experts those of the form
   const Experts::Form* form = nullptr;  ///< only for Experts
 };
+
+/// Returns the op's weight references, one per entry of BoundOp::weights.
+const std::vector<WeightRef>& refs_of(const BoundOp& bound);
 
 /// Returns the stored axis of a weight that counts features: the first one whose size is not
 /// written as 1.

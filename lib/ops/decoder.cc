@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "kernels/ops/activation.h"
 #include "lib/base/text.h"
 #include "lib/ops/op_table.h"
 #include "lib/ops/spelling.h"
@@ -9,9 +12,9 @@
 namespace shardtool::ops {
 namespace {
 
-std::string word_of(const JsonValue& object, std::string_view key) {
-  for (const auto& [name, value] : object.members()) {
-    if (name == key) return value.text();
+JsonValue member_of(const JsonValue& object, std::string_view key) {
+  for (auto& [name, value] : object.members()) {
+    if (name == key) return std::move(value);
   }
   object.refuse(fmt::format("an object with \"{}\"", key));
 }
@@ -78,9 +81,26 @@ void OpDecoder::finish(Fields fields) {
   }
 }
 
+JsonValue::Field OpDecoder::activation(std::string_view key, Word& into,
+                                       std::vector<std::string> others) {
+  const auto read = [&into, others = std::move(others)](const JsonValue& v) {
+    into = decode_word(v);
+    std::vector<std::string> known = others;
+    for (const auto& [name, kind] : kernels::kActivationNames) known.emplace_back(name);
+    const bool is_known = std::find(known.begin(), known.end(), into.value) != known.end();
+    if (!into.value.empty() && !is_known) v.refuse_word(into.value, known);
+  };
+  return {key, read, true};
+}
+
 Op decode_op(const JsonValue& value, const OpContext& context) {
-  const OpKind* kind = find_op(word_of(value, "op"));
-  if (kind == nullptr) value.refuse("an op whose kind is known");
+  const JsonValue name = member_of(value, "op");
+  const OpKind* kind = find_op(name.text());
+  if (kind == nullptr) {
+    std::vector<std::string> known;
+    for (const OpKind& row : op_table()) known.emplace_back(row.name);
+    name.refuse_word(name.text(), known);
+  }
   OpDecoder in(value, context);
   kind->decode(in);
   Op op = std::move(in).take();

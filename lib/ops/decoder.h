@@ -53,6 +53,10 @@ class OpDecoder {
   JsonValue::Field word(std::string_view key, Word& into) {
     return {key, [&into](const JsonValue& v) { into = decode_word(v); }, true};
   }
+  /// Reads the name of an activation, or where config.json has it and its default. `others` are
+  /// names that the op knows besides those of kActivationNames.
+  JsonValue::Field activation(std::string_view key, Word& into,
+                              std::vector<std::string> others = {});
   JsonValue::Field flag(std::string_view key, bool& into) {
     return {key, [&into](const JsonValue& v) { into = v.boolean(); }};
   }

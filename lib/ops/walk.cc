@@ -251,8 +251,8 @@ void Walk::check_covers(const Value& operand, const Value& result) const {
     if (compose(index::inverse(had), wanted).image_size() == wanted.image_size()) continue;
     throw Error(
         ErrorCode::kUnsupported,
-        fmt::format("rank {} has other features of '{}' than of the value it is combined with", i,
-                    operand.name))
+        fmt::format("rank {} has other features of '{}' than of the value it is combined with",
+                    layer_.devices[i], operand.name))
         .note("has", to_string(had))
         .note("needs", to_string(wanted))
         .help("the two tensors are cut in different ways; a fused one needs a cut of each part");

@@ -49,6 +49,39 @@ TEST_CASE("errors of a graph of one's own are at their place in its file") {
   CHECK_ERROR(kMappingSyntax, model::decode_own_graph("[]", "mine.json"));
 }
 
+TEST_CASE("an unknown op or activation is refused with the nearest known one") {
+  const auto advice = [](const std::string& op) {
+    const auto error = testing::error_of(
+        [&] { return decoded(R"("extends": "llama", "parts": {"mlp": [)" + op + "]}"); });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kMappingSchema);
+    REQUIRE(!error->help_lines().empty());
+    return error->place()->pointer + ": " + error->help_lines().front();
+  };
+  CHECK(advice(R"({"op": "lineer"})") == "/parts/mlp/0/op: did you mean 'linear'?");
+  CHECK(advice(R"({"op": "act", "in": "g", "out": "a", "kind": "sillu"})") ==
+        "/parts/mlp/0/kind: did you mean 'silu'?");
+  CHECK(advice(
+            R"({"op": "act", "in": "g", "out": "a", "kind": {"config": "c", "default": "tan"}})") ==
+        "/parts/mlp/0/kind: did you mean 'tanh'?");
+}
+
+TEST_CASE("a size that config.json or the graph does not give is refused when it is used") {
+  const auto config = mapping::parse_config(R"({"width": 4})", "c");
+  const auto sizes = model::sizes_of(
+      *decoded(
+          R"("extends": "llama", "sizes": {"embed": "config.width", "mlp": "config.wdth * 2"})"),
+      config);
+  CHECK(sizes.size(mapping::parse_dim("embed")) == 4);
+  const auto error = testing::error_of([&] { return sizes.size(mapping::parse_dim("mlp")); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kConfig);
+  CHECK(testing::has_note(*error, "size", "config.wdth * 2"));
+  REQUIRE(error->place());
+  CHECK(error->place()->file == "mine.json");
+  CHECK_ERROR(kUnknownName, sizes.size(mapping::parse_dim("depth")));
+}
+
 TEST_CASE("an entry of one's own graph that nothing uses is refused at its place") {
   const auto refusal = [](const std::string& members) {
     const auto error =

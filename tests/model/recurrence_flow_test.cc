@@ -77,5 +77,15 @@ TEST_CASE("a convolution whose weights are cut in another way names both placeme
   CHECK(error->message().find("has other features of ") != std::string::npos);
   std::string notes;
   for (const auto& note : error->notes()) notes += note.first + " ";
-  CHECK(notes == "has needs ");
+  CHECK(notes == "has needs op weights ");
+}
+
+TEST_CASE("an attention needs the keys and values of its queries on each device") {
+  const std::string fused = rule("self_attn.qkv_proj.weight", "rowwise");
+  const auto error = error_of([&] { comm_with("phi3", fused); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kUnsupported);
+  CHECK(error->message().starts_with("rank 0 has other features of 'k_at' "));
+  CHECK(testing::has_note(*error, "op", "attention, which makes 'context', in decoder 0"));
+  CHECK(testing::has_note(*error, "weights", "layers.<layer>.self_attn.qkv_proj.weight"));
 }

@@ -356,8 +356,7 @@ constexpr const char* kNoLayer = "other";  ///< of tensors that no op reads
 
 std::string layer_name(const PlannedModel& model, size_t tensor) {
   if (!model.bound || !model.layers[tensor]) return kNoLayer;
-  const model::Layer& layer = model.bound->layers[*model.layers[tensor]];
-  return layer.number < 0 ? layer.block : fmt::format("{} {}", layer.block, layer.number);
+  return model::name_of(model.bound->layers[*model.layers[tensor]]);
 }
 
 /// Bytes of a rank's part of a tensor; 0 if it has none.

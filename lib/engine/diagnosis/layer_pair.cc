@@ -35,8 +35,7 @@ void require_same_ops(const LayerPair& pair) {
 }  // namespace
 
 std::string LayerPair::name() const {
-  const model::Layer& layer = *whole.layer;
-  return layer.number < 0 ? layer.block : fmt::format("{} {}", layer.block, layer.number);
+  return model::name_of(*whole.layer);
 }
 
 bool LayerPair::is_result(const std::string& value) const {

@@ -97,7 +97,7 @@ Part<N> Run<N>::expert_input(const MatrixProduct& product) {
     up = aligned(section(gate, halves[1], rows), halves[0].features, rows, name);
     gate = section(gate, halves[0], rows);
   }
-  const bool is_pair = op.activation.config.empty() && op.activation.value == "gpt_oss_glu";
+  const bool is_pair = op.activation.config.empty() && op.activation.value == ops::kPairActivation;
   const auto kind = is_pair ? kernels::ActivationKind::kLinear
                             : activation_of(op.activation, side_.model->config);
   const double limit = mapping::value_of(op.limit, side_.model->config);

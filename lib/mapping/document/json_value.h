@@ -88,6 +88,8 @@ class JsonValue {
   void object(const std::vector<Field>& fields) const;
 
   [[noreturn]] void refuse(const std::string& expected) const;
+  [[noreturn]] void refuse_word(const std::string& word,
+                                const std::vector<std::string>& known) const;
   Error error(ErrorCode code, const std::string& message) const;
   /// Returns the result of `parse`. Adds this value's place to an error that has none.
   template <class Parse>
@@ -101,8 +103,6 @@ class JsonValue {
   }
 
  private:
-  [[noreturn]] void refuse_word(const std::string& word,
-                                const std::vector<std::string>& known) const;
   [[noreturn]] void refuse_key(const std::string& key, const std::vector<Field>& fields) const;
   JsonValue member(const std::string& key) const;
 

@@ -6,7 +6,7 @@
 namespace shardtool::ops {
 
 void decode(Activation& op, OpDecoder& in) {
-  in.finish({in.word("kind", op.kind)});
+  in.finish({in.activation("kind", op.kind)});
 }
 
 std::vector<plan::OpRow> rules(const Activation& /*op*/, const RuleSite& site) {

@@ -316,6 +316,7 @@ std::vector<plan::OpRow> rules(const Attention& op, const RuleSite& site) {
   return rows;
 }
 
+/// Devices need the keys, values and biases of their queries' heads.
 Value place(const Attention& op, Walk& walk, const BoundOp& bound) {
   Value& q = walk.in(bound, 0);
   const size_t biases = bound.op->in.size() - biases_of(op);
@@ -329,6 +330,12 @@ Value place(const Attention& op, Walk& walk, const BoundOp& bound) {
   }
   const i64 key_dim = walk.size(op.key_dim);
   const i64 value_dim = walk.size(op.value_dim);
+  const i64 of_shared = walk.size(op.heads) / walk.size(op.kv_heads) * key_dim;
+  walk.check_covers(walk.over_values(bound, 1, key_dim, of_shared), q);
+  walk.check_covers(walk.over_values(bound, 2, value_dim, of_shared), q);
+  for (size_t i = biases; i < bound.op->in.size(); ++i) {
+    walk.check_covers(walk.over_values(bound, i, walk.size(op.buckets->count), key_dim), q);
+  }
   Value y = q;
   y.width = q.width / key_dim * value_dim;
   y.features = walk.rescaled(bound, q.features, key_dim, value_dim);

@@ -157,7 +157,7 @@ void decode(Experts& op, OpDecoder& in) {
              in.dim("embed", op.embed),
              in.dim("mlp", op.mlp),
              in.optional_dim("among", op.among),
-             in.word("activation", op.activation),
+             in.activation("activation", op.activation, {std::string(kPairActivation)}),
              in.number("limit", op.limit),
              in.flag("scales_input", op.scales_input),
              {"forms",

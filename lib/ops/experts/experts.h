@@ -36,6 +36,9 @@ std::vector<plan::OpRow> rules(const Router& op, const RuleSite& site);
 Value place(const Router& op, Walk& walk, const BoundOp& bound);
 bool is_launched(const Router& op);
 
+/// An activation of gate and up together (GPT-OSS).
+inline constexpr std::string_view kPairActivation = "gpt_oss_glu";
+
 /// Sum of the chosen experts' outputs times the router's weights. With scales_input the weights
 /// multiply the experts' input instead. A form describes the tensors of the experts; the first form
 /// whose tensors exist is used.
@@ -52,8 +55,8 @@ struct Experts {
   Dim experts, top_k, embed, mlp;
   /// Number of choices of the router, if more than `experts`; the others contribute 0.
   std::optional<Dim> among;
-  Word activation;
-  Number limit;  ///< upper bound of gates, and bound of their factors; 0: none
+  Word activation;  ///< of the gate alone, or kPairActivation
+  Number limit;     ///< upper bound of gates, and bound of their factors; 0: none
   bool scales_input = false;
   std::vector<Form> forms;
 };
