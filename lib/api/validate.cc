@@ -159,7 +159,7 @@ void Validating::bind_sides() {
   std::string why;
   inputs_.config = inputs_.config->recording();
   const auto graph = model::find_graph(*inputs_.config, options_.graph, why);
-  if (graph == nullptr) throw no_graph(why);
+  if (graph == nullptr) throw no_graph(why, options_.graph != nullptr);
   report_.family = graph->family;
   whole_bound_ = std::make_unique<BoundSide>(
       graph, *inputs_.config, whole_files(inputs_.reference ? *inputs_.reference : inputs_.shards));

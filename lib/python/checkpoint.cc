@@ -305,6 +305,7 @@ void bind_opened(nb::module_& module) {
           "rank",
           [](const Handle& self, i64 rank, const nb::object& wanted) {
             self.opened->require_rank(rank);
+            converter_of(wanted);
             return Rank{self.opened, rank, wanted};
           },
           nb::arg("rank"), framework)

@@ -200,7 +200,8 @@ nb::tuple plan(std::vector<Path> sources, nb::dict given) {
   {
     const nb::gil_scoped_release release;
     const api::PlanReport report = api::make_plan(options);
-    json = document("plan", true, [&](JsonWriter& out) { cli::write_fields(out, report); });
+    json = document("plan", report.memory.fits != false,
+                    [&](JsonWriter& out) { cli::write_fields(out, report); });
     transfers = transfers_of(report);
   }
   return nb::make_tuple(json, std::move(transfers));

@@ -140,14 +140,19 @@ Tensor::Tensor(Dtype dtype, Shape shape, i64 bytes, std::shared_ptr<std::byte> m
       bytes_(bytes),
       memory_(std::move(memory)) {}
 
-nb::object in_framework(Tensor tensor, nb::handle framework) {
-  nb::object object = nb::cast(std::move(tensor));
-  if (framework.is_none()) return object;
+std::string converter_of(nb::handle framework) {
+  if (framework.is_none()) return "";
   const std::string name = to_text("framework", framework);
-  if (name == "np" || name == "numpy") return object.attr("numpy")();
-  if (name == "pt" || name == "torch" || name == "pytorch") return object.attr("torch")();
+  if (name == "np" || name == "numpy") return "numpy";
+  if (name == "pt" || name == "torch" || name == "pytorch") return "torch";
   throw Error(ErrorCode::kUsage, "there is no framework '" + name + "'")
       .help("use framework=\"np\" or \"pt\", or none: the tensor has a buffer and DLPack");
+}
+
+nb::object in_framework(Tensor tensor, nb::handle framework) {
+  nb::object object = nb::cast(std::move(tensor));
+  const std::string converter = converter_of(framework);
+  return converter.empty() ? object : object.attr(converter.c_str())();
 }
 
 void bind_tensor(nb::module_& module) {

@@ -34,6 +34,10 @@ class Tensor {
   std::shared_ptr<std::byte> memory_;
 };
 
+/// Returns the method of Tensor that makes what the framework has; empty for None. Throws kUsage
+/// for other frameworks than numpy and torch.
+std::string converter_of(nanobind::handle framework);
+
 /// The tensor as "np" and "pt" have it, or itself for None. Throws kUsage for other frameworks.
 nanobind::object in_framework(Tensor tensor, nanobind::handle framework);
 

@@ -101,6 +101,9 @@ TEST_CASE("a whole checkpoint has no shards that a mapping could place") {
   options.reference = kReference;
   options.mapping.layout = "compute";
   CHECK_ERROR(kUsage, validate(options));
+  options.mapping.layout.clear();
+  options.mapping.mesh = mesh::parse_mesh("tp=2");
+  CHECK_ERROR(kUsage, validate(options));
 }
 
 TEST_CASE("what merge makes of an output in another order is proved, too") {

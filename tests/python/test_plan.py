@@ -31,6 +31,13 @@ def test_a_plan_of_several_outputs_is_that_of_their_split(outputs, tmp_path):
         st.plan([])
 
 
+def test_a_plan_that_does_not_fit_is_not_ok(outputs):
+    for source in (SAMPLE, outputs({"tp": 2})):
+        assert st.plan(source, mesh={"tp": 2}, budget=1 << 30).ok
+        tight = st.plan(source, mesh={"tp": 2}, budget=1)
+        assert not tight.ok and tight.status == "findings" and tight.verdict.fits is False
+
+
 def test_a_plan_lists_its_transfers(outputs):
     p = st.plan(SAMPLE, mesh={"tp": 8})
     rows = numpy.asarray(memoryview(p.transfers.rows))

@@ -86,6 +86,18 @@ def test_a_rank_has_the_methods_of_safe_open(outputs, mesh):
                 assert held.get_slice(name).get_shape() == f.get_slice(name).get_shape()
 
 
+def test_a_rank_that_was_not_written_is_refused(tmp_path):
+    st.split(SAMPLE, tmp_path / "some", mesh={"tp": 4}, ranks=[0, 1])
+    ck = st.open(tmp_path / "some")
+    assert ck.rank(1).keys()
+    with pytest.raises(st.InputError, match="the files of rank 3 are not here"):
+        ck.rank(3)
+    with pytest.raises(st.UsageError, match="there is no rank 4"):
+        ck.rank(4)
+    with pytest.raises(st.UsageError, match="there is no framework 'tf'"):
+        ck.rank(0, framework="tf")
+
+
 def test_keys_in_file_order_and_metadata_are_those_of_all_files_of_a_rank(tmp_path):
     first = {"c": numpy.zeros(4, numpy.int8), "a": numpy.zeros(2, numpy.float64)}
     save_file(first, tmp_path / "model-00001-of-00002.safetensors", metadata={"format": "pt", "step": "7"})

@@ -25,14 +25,14 @@ Error no_config() {
 void require_whole_inputs(const ValidateOptions& options, const ValidateInputs& inputs) {
   refuse_files_of_ranks(inputs.shards);
   const MappingChoice& mapping = inputs.mapping;
-  const bool has_mapping =
-      !mapping.path.empty() || !mapping.layout.empty() || !mapping.preset.empty();
+  const bool has_mapping = !mapping.path.empty() || !mapping.layout.empty() ||
+                           !mapping.preset.empty() || mapping.mesh.has_value();
   if (!options.reference.empty() && !has_mapping) return;
   Error error(ErrorCode::kUsage, has_mapping ? "a whole checkpoint has no shards to place"
                                              : "there are no shards to validate");
   error.note("found", "a whole checkpoint: " + inputs.shards.parts.front().path);
   if (has_mapping)
-    throw error.help("leave --mapping and --axes away, or `shardtool split` it first");
+    throw error.help("leave mapping, axes and mesh away, or `shardtool split` it first");
   throw error.help("give the output of `shardtool split`")
       .help("or compare it with the model that it was made from, with --reference");
 }
@@ -109,13 +109,13 @@ void open_model(const ValidateOptions& options, std::optional<ForeignFiles> fore
   if (!inputs.config) throw no_config();
 }
 
-Error no_graph(const std::string& why) {
-  return std::move(
-      Error(ErrorCode::kUnsupported, fmt::format("the model cannot be run: {}", why))
-          .help(
-              "say what it computes with --graph FILE: `shardtool graphs init MODEL` writes one to "
-              "start from")
-          .help("or prove the bytes of its shards alone: `shardtool check --read-data`"));
+Error no_graph(const std::string& why, bool is_own) {
+  Error error(ErrorCode::kUnsupported, fmt::format("the model cannot be run: {}", why));
+  error.help(is_own ? "give the graph of this model, or correct its \"requires\""
+                    : "say what it computes with --graph FILE: `shardtool graphs init MODEL` "
+                      "writes one to start from");
+  return std::move(error).help(
+      "or prove the bytes of its shards alone: `shardtool check --read-data`");
 }
 
 }  // namespace shardtool::api

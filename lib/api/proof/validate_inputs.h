@@ -36,6 +36,6 @@ void open_model(const ValidateOptions& options, std::optional<ForeignFiles> fore
                 ValidateInputs& inputs);
 
 /// Error for a model without a graph.
-Error no_graph(const std::string& why);
+Error no_graph(const std::string& why, bool is_own);
 
 }  // namespace shardtool::api

@@ -111,9 +111,18 @@ TensorCut OpenedCheckpoint::cut(size_t tensor) const {
 
 void OpenedCheckpoint::require_rank(i64 rank) const {
   if (size() > 0 && mesh() == nullptr) cut(0);
-  if (mesh() != nullptr && rank >= 0 && rank < mesh()->size()) return;
-  throw Error(ErrorCode::kUsage, fmt::format("there is no rank {}", rank))
-      .note("mesh", mesh() == nullptr ? "none" : to_string(*mesh()));
+  if (mesh() == nullptr || rank < 0 || rank >= mesh()->size()) {
+    throw Error(ErrorCode::kUsage, fmt::format("there is no rank {}", rank))
+        .note("mesh", mesh() == nullptr ? "none" : to_string(*mesh()));
+  }
+  if (applied_ || !source_.is_sharded()) return;
+  for (const format::Checkpoint& part : source_.parts) {
+    const auto& written = part.manifest->ranks;
+    if (std::ranges::find(written, rank, &format::RankRecord::rank) != written.end()) return;
+  }
+  throw Error(ErrorCode::kFileMissing, fmt::format("the files of rank {} are not here", rank))
+      .at({path(), 0, 0, {}})
+      .help("the split wrote only some ranks here: open all its folders together");
 }
 
 std::vector<size_t> OpenedCheckpoint::held_by(i64 rank) const {
