@@ -159,6 +159,7 @@ ExitCode run_check(const CheckArgs& args, Session& session) {
   write_page(args.html, "check", fails(args, report) ? Status::kFindings : Status::kOk,
              [&](JsonWriter& json) { write_fields(json, report); });
   answer_check(args, session, report);
+  if (report.unreadable > 0) return ExitCode::kInput;
   return fails(args, report) && !args.exit_zero ? ExitCode::kNegative : ExitCode::kSuccess;
 }
 
@@ -281,8 +282,9 @@ Command check_command(CheckArgs& args) {
       .description =
           "For CI. Reads headers only, unless --read-data is given, and never stops at the first "
           "problem. Takes whole checkpoints, outputs of shardtool, and with a mapping the shards "
-          "of others. Exits 0 when nothing is at or above --fail-on, 1 with findings, 4 when a "
-          "path cannot be read at all. `shardtool explain ST0301` says what a rule means.",
+          "of others. Exits 0 when nothing is at or above --fail-on, 1 with findings, 4 when "
+          "a path cannot be read at all, whatever else is asked. `shardtool explain ST0301` says "
+          "what a rule means.",
       .examples = {"shardtool check out/tp4",
                    "shardtool check models/llama-8b --preset llama --tp 8",
                    "shardtool check out/tp4 --read-data-subset 5% --format sarif --output c.sarif"},

@@ -104,7 +104,8 @@ class Check {
         others.push_back(source);
       }
     }
-    for (const Surveyed& surveyed : survey(others, findings_)) check_one(surveyed);
+    for (const Surveyed& surveyed : survey(others, findings_, report_.unreadable))
+      check_one(surveyed);
   }
 
   /// Checks the headers of all GGUF models at a place.
@@ -306,7 +307,8 @@ class Check {
     try {
       std::optional<LogicalCheckpoint> read;
       if (takes_apart(choice)) read = read_as_chosen(logical, choice);
-      const AppliedMapping applied = apply_mapping(choice, read ? *read : logical, add);
+      const AppliedMapping applied =
+          apply_mapping(over_own_mesh(logical, choice), read ? *read : logical, add);
       const std::string& file = choice.path.empty() ? logical.parts.front().path : choice.path;
       check::check_resolution(applied.resolution, file, findings_);
       check::check_doubts(applied.doubts, std::filesystem::path(choice.path).parent_path().string(),

@@ -31,7 +31,8 @@ struct CheckReport {
   i64 errors = 0;
   i64 warnings = 0;
   i64 notes = 0;
-  i64 known = 0;  ///< findings omitted because the baseline has them
+  i64 known = 0;       ///< findings omitted because the baseline has them
+  i64 unreadable = 0;  ///< paths, of several, that cannot be checked at all
   i64 files = 0;
   i64 tensors = 0;
   i64 bytes = 0;       ///< all stored tensors, replicas included

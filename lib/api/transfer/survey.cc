@@ -140,7 +140,8 @@ Surveyed joined_if_one(std::vector<Checkpoint> parts, Findings& findings) {
 
 }  // namespace
 
-std::vector<Surveyed> survey(const std::vector<std::string>& locations, Findings& findings) {
+std::vector<Surveyed> survey(const std::vector<std::string>& locations, Findings& findings,
+                             i64& unreadable) {
   std::vector<Group> groups;
   check::ManifestsBeside manifests;
   const std::vector<std::string> all_locations = with_rank_folders(locations);
@@ -153,6 +154,7 @@ std::vector<Surveyed> survey(const std::vector<std::string>& locations, Findings
       if (all_locations.size() == 1 || error.exit_status() != kInputExit) throw;
       const std::string file = error.place() ? error.place()->file : location;
       findings.add(check::finding_of(check::CheckRule::kFileUnreadable, error, file));
+      ++unreadable;
       continue;
     }
     Group& opened = *found;

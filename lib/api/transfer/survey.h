@@ -22,8 +22,9 @@ struct Surveyed {
 
 /// Opens every location, headers only, and joins the parts of one split. A problem of a location or
 /// file becomes a finding, and the survey continues. Throws the input errors if the only location
-/// cannot be checked at all.
-std::vector<Surveyed> survey(const std::vector<std::string>& locations, check::Findings& findings);
+/// cannot be checked at all; counts such locations in `unreadable` if there are others.
+std::vector<Surveyed> survey(const std::vector<std::string>& locations, check::Findings& findings,
+                             i64& unreadable);
 
 /// Lists the files of a checkpoint that is open already.
 Surveyed survey_of(LogicalCheckpoint opened);
