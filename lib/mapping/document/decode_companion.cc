@@ -76,8 +76,9 @@ void check_fields(const JsonValue& value, const CompanionSpec& spec) {
         ErrorCode::kMappingSchema,
         fmt::format("{}: {} to kind \"{}\" and to no other", value.name(), field, kind));
   };
-  if (value.has("block") != (spec.kind == CompanionKind::kBlockScale))
-    throw belongs("\"block\" belongs", "block_scale");
+  const bool is_block_scale = spec.kind == CompanionKind::kBlockScale;
+  if (is_block_scale && !value.has("block")) value.refuse("a block_scale with its \"block\"");
+  if (value.has("block") && !is_block_scale) throw belongs("\"block\" belongs", "block_scale");
   const bool has_axes = value.has("axes");
   const bool has_forms = value.has("forms");
   if (spec.kind == CompanionKind::kMember ? has_axes == has_forms : has_axes || has_forms)

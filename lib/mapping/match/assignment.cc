@@ -161,8 +161,9 @@ Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors,
 }
 
 /// `dropped` is a tensor that the rule matches and "drop" leaves out; null: there is none.
+/// `matches`: the patterns match tensors of other layers than the rule's.
 Error unused_rule(const PlacedRule& placed, std::span<const TensorSpec> tensors,
-                  const TensorSpec* dropped) {
+                  const TensorSpec* dropped, bool matches) {
   const std::string& pattern = placed.rule->patterns.front().text;
   Error e(ErrorCode::kUnusedRule, fmt::format("rule '{}' matches no tensor", placed.label));
   e.at(placed.rule->place).note("pattern", quote_for_message(pattern));
@@ -171,6 +172,9 @@ Error unused_rule(const PlacedRule& placed, std::span<const TensorSpec> tensors,
   if (dropped != nullptr) {
     return e.note("dropped", dropped->name)
         .help("\"drop\" leaves out what this rule matches: delete the rule, or change \"drop\"");
+  }
+  if (matches) {
+    return e.help("tensors have such names, but in none of these layers: correct \"where\"");
   }
   const std::vector<std::string> forms = forms_of(tensors);
   const auto nearest = nearest_names(pattern, forms);
@@ -205,7 +209,10 @@ void check_unused(RuleMatcher& rules, std::span<const TensorSpec> tensors,
     const PlacedRule& placed = rules.rules()[r];
     if (rules.is_used(r) || placed.document->unused_rule == UnusedPolicy::kIgnore) continue;
     if (report || placed.document->unused_rule == UnusedPolicy::kError) {
-      raise(unused_rule(placed, tensors, dropped_by_rule(rules, r, tensors, assigned)), report);
+      const bool matches = std::ranges::any_of(
+          tensors, [&](const TensorSpec& tensor) { return rules.matches(r, tensor.name); });
+      raise(unused_rule(placed, tensors, dropped_by_rule(rules, r, tensors, assigned), matches),
+            report);
       continue;
     }
     warnings.push_back(

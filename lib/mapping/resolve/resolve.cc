@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -12,6 +13,7 @@
 #include "lib/base/text.h"
 #include "lib/mapping/assertions.h"
 #include "lib/mapping/mesh_choice.h"
+#include "lib/mapping/presets.h"
 #include "lib/mapping/resolve/axis_table.h"
 #include "lib/mapping/resolve/axis_usage.h"
 #include "lib/mapping/resolve/block_alignment.h"
@@ -23,6 +25,7 @@
 #include "lib/mapping/resolve/tensor_cut.h"
 #include "lib/mapping/resolve/tensor_numbers.h"
 #include "lib/mapping/resolve/tied.h"
+#include "lib/mapping/resolve/unused_entries.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -40,15 +43,27 @@ struct Decision {
 /// Returns a warning for each user's document whose "when" excludes this model.
 std::vector<std::string> other_model(const Mapping& mapping, const ModelConfig* config) {
   std::vector<std::string> warnings;
-  const auto architectures =
-      config == nullptr ? std::vector<std::string>{} : config->architectures();
-  if (architectures.empty()) return warnings;
+  if (config == nullptr) return warnings;
+  const auto architectures = config->architectures();
+  const std::string architecture = architectures.empty() ? "" : architectures.front();
   for (const Document& document : mapping.documents()) {
-    const auto& meant = document.when.architectures;
-    const bool fits = std::find(meant.begin(), meant.end(), architectures.front()) != meant.end();
-    if (document.is_preset || meant.empty() || fits) continue;
-    warnings.push_back(fmt::format("{} is for {}, and the model is a {}", document.name,
-                                   fmt::join(meant, ", "), architectures.front()));
+    if (document.is_preset) continue;
+    const auto warn_unless_in = [&](const std::vector<std::string>& meant,
+                                    const std::string& found) {
+      const bool fits = std::find(meant.begin(), meant.end(), found) != meant.end();
+      if (meant.empty() || found.empty() || fits) return;
+      warnings.push_back(fmt::format("{} is for {}, and the model is a {}", document.name,
+                                     fmt::join(meant, ", "), found));
+    };
+    warn_unless_in(document.when.architectures, architecture);
+    warn_unless_in(document.when.model_types, config->model_type());
+    for (const ConfigCondition& condition : document.when.config) {
+      if (holds(condition, *config)) continue;
+      const nlohmann::json* value = config->find(condition.path);
+      warnings.push_back(fmt::format("{} is for models with {} = {}, and {} says {}", document.name,
+                                     condition.path, fmt::join(condition.values, " or "),
+                                     config->file(), value == nullptr ? "nothing" : value->dump()));
+    }
   }
   return warnings;
 }
@@ -161,6 +176,8 @@ class Resolver {
     result_.mesh = mesh_;
     result_.gathered = gathered_axes(mapping, mesh_);
     result_.warnings = other_model(mapping, config);
+    for (std::string& warning : unused_entries(mapping, tensors))
+      result_.warnings.push_back(std::move(warning));
     const auto& warnings = matches_->warnings();
     result_.warnings.insert(result_.warnings.end(), warnings.begin(), warnings.end());
   }

@@ -87,7 +87,8 @@ void require_equal(const LogicalCheckpoint& source, std::span<const mapping::Lef
         .tensor(moves[i].name)
         .note("other", source.tensors[left_out[i].equal_to].spec.name)
         .note("first difference", fmt::format("byte {} of the tensor", differences[i].first))
-        .help("if the model does not tie them, set \"tie_word_embeddings\": false in config.json");
+        .help("if the model does not tie them, set \"tie_word_embeddings\": false in config.json")
+        .help("or remove \"same\" from the rule of \"store\" that leaves one of them out");
   }
 }
 
