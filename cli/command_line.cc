@@ -156,13 +156,24 @@ class Parser {
         line_.command == nullptr
             ? fmt::format("there is no flag '{}' before a command", quote_for_message(name))
             : fmt::format("'{}' has no flag '{}'", line_.command->name, quote_for_message(name)));
-    const auto hint = did_you_mean(name, flag_names());
+    const std::string hint = flag_hint(name);
     if (!hint.empty()) error.help(hint);
     if (const auto owners = commands_with(name); hint.empty() && !owners.empty()) {
       error.help(fmt::format("it is a flag of: {}", owners));
     }
     const auto topic = line_.command == nullptr ? "" : " " + line_.command->name;
     return std::move(error).help(fmt::format("`shardtool help{}` lists the flags", topic));
+  }
+
+  /// Prefers "--to-mesh" for "--mesh" to what is spelt alike.
+  std::string flag_hint(const std::string& name) const {
+    const std::vector<std::string> names = flag_names();
+    const std::string end = name.starts_with("--") ? name.substr(1) : name;
+    const auto longer = std::ranges::find_if(names, [&](const std::string& flag) {
+      return end.size() > 2 && flag.size() > name.size() && flag.ends_with(end);
+    });
+    if (longer != names.end()) return fmt::format("did you mean '{}'?", *longer);
+    return did_you_mean(name, names);
   }
 
   std::vector<std::string> flag_names() const {

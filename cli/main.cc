@@ -38,6 +38,16 @@ std::string command_name(const Commands& commands, const std::vector<std::string
   return "shardtool";
 }
 
+/// Searches the words for --color, since parsing may be the step that failed.
+Style typed_style(GlobalArgs global, const std::vector<std::string>& words) {
+  if (!global.color) global.color = process_environment()("SHARDTOOL_COLOR");
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with("--color=")) global.color = words[i].substr(words[i].find('=') + 1);
+    if (words[i] == "--color" && i + 1 < words.size()) global.color = words[i + 1];
+  }
+  return style_of(global, STDERR_FILENO);
+}
+
 /// Reports an error on standard error, or as a document on standard output. If that fails too, only
 /// the exit status reports it.
 int report(const Error& error, const Commands& commands, const std::vector<std::string>& words) {
@@ -56,7 +66,7 @@ int report(const Error& error, const Commands& commands, const std::vector<std::
     }
   }
   if (!json) {
-    const Style style = style_of(global, STDERR_FILENO);
+    const Style style = typed_style(global, words);
     write_to_stderr(error_text(error, style, global.verbose), style.enabled());
   }
   // The exit codes of `terraform plan -detailed-exitcode`: 0 and 2 are answers, every error is 1.

@@ -47,8 +47,8 @@ struct Variable {
   std::string_view meaning;
 };
 
-/// Environment variables that lib/store/s3 reads, as the tools of AWS do.
-constexpr auto kStoreVariables = std::to_array<Variable>({
+/// Environment variables: those of object stores as the tools of AWS read them, and our own.
+constexpr auto kVariables = std::to_array<Variable>({
     {"AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL",
      "the service, such as http://host:9000; AWS without it"},
     {"AWS_REGION, AWS_DEFAULT_REGION", "the bucket's region, us-east-1 unless said"},
@@ -70,6 +70,12 @@ constexpr auto kStoreVariables = std::to_array<Variable>({
     {"SHARDTOOL_S3_TIMEOUT",
      "seconds after which a request fails, 60 unless said, of waiting or at less than 1024 bytes a "
      "second"},
+    {"SHARDTOOL_COLOR, SHARDTOOL_PROGRESS, SHARDTOOL_MAX_MEMORY, SHARDTOOL_THREADS, "
+     "SHARDTOOL_MPI_PLUGIN, SHARDTOOL_NCCL, SHARDTOOL_CUDA_RUNTIME",
+     "the flag of this name, where none is typed"},
+    {"SHARDTOOL_SECRET",
+     "a word that the processes of one launch share: over TCP they answer no others"},
+    {"HF_HUB_CACHE, HF_HOME", "the folder of hf://, in place of ~/.cache/huggingface/hub"},
     {"TMPDIR",
      "folder for small files of an output for an object store; for all of it where padding repeats "
      "elements"},
@@ -92,7 +98,7 @@ std::string locations() {
          "\tshardtool merge dcp:step-1000\\#model -o full\n\n";
 }
 
-std::string object_stores() {
+std::string object_stores_and_environment() {
   std::string out =
       "# OBJECT STORES\n\nA checkpoint, a mapping file and a config may be s3://bucket/prefix, on "
       "any "
@@ -119,7 +125,7 @@ std::string object_stores() {
       "\tAWS\\_ENDPOINT\\_URL=https://storage.googleapis.com shardtool check "
       "s3://models/llama-8b\n\n"
       "# ENVIRONMENT\n\n";
-  for (const auto& [names, meaning] : kStoreVariables) {
+  for (const auto& [names, meaning] : kVariables) {
     out += fmt::format("*{}*\n\t{}\n\n", plain(names), plain(meaning));
   }
   return out;
@@ -150,9 +156,10 @@ std::string program_page(const CommandTree& tree) {
     out += fmt::format("*shardtool-{}*(1)\n\t{}\n\n", joined_name(command, '-'),
                        plain(command.summary));
   }
-  return out + arguments("GLOBAL FLAGS", tree.global, false) + locations() + object_stores() +
-         exit_status() +
-         "# SEE ALSO\n\n*shardtool-mapping*(5), *shardtool-graph*(5), *shardtool-manifest*(5)\n";
+  return out + arguments("GLOBAL FLAGS", tree.global, false) + locations() +
+         object_stores_and_environment() + exit_status() +
+         "# SEE ALSO\n\n*shardtool-mapping*(5), *shardtool-formats*(5), *shardtool-graph*(5), "
+         "*shardtool-ops*(5), *shardtool-manifest*(5)\n";
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
       {.name = std::string(flags.file),
        .short_name = std::string(flags.short_file),
        .value = "FILE",
-       .help = "the mapping file; without one the preset that fits config.json",
+       .help = std::string(flags.file_help),
        .target = &args.file},
       {.name = std::string(flags.preset),
        .value = "NAME",

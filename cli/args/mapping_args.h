@@ -37,9 +37,14 @@ struct MappingFlags {
   std::string_view short_file;
   std::string_view preset;
   std::string_view mesh;
+  std::string_view file_help;
 };
-inline constexpr MappingFlags kMapping{"--mapping", "-m", "--preset", "--mesh"};
-inline constexpr MappingFlags kDestination{"--to", "", "--to-preset", "--to-mesh"};
+inline constexpr MappingFlags kMapping{
+    "--mapping", "-m", "--preset", "--mesh",
+    "the mapping file; without one the manifest's, else the preset that fits config.json"};
+inline constexpr MappingFlags kDestination{
+    "--to", "", "--to-preset", "--to-mesh",
+    "a mapping file, or an entry of its \"layouts\"; without one the manifest's mapping"};
 
 std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& flags);
 

@@ -106,7 +106,7 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .choices = {"xxh3", "sha256"},
        .advanced = true},
       {.name = "--no-copy-side-files",
-       .help = "leave out config, tokenizer and the like",
+       .help = "leave out config, tokenizer and the like; later commands then need --model-config",
        .target = &args.no_copy_side_files,
        .advanced = true},
   };

@@ -35,7 +35,7 @@ std::vector<Argument> global_arguments(GlobalArgs& args) {
       {.name = "--quiet",
        .short_name = "-q",
        .help = "print no report, no progress and no warnings; of a run that writes, only the path "
-               "of its output",
+               "of its output; what inspect, axis and explain show is printed all the same",
        .target = &args.quiet},
       {.name = "--verbose",
        .short_name = "-v",

@@ -1,8 +1,11 @@
 #include "cli/commands/merge.h"
 
+#include <algorithm>
+
 #include "cli/args/share_args.h"
 #include "cli/args/watch.h"
 #include "cli/print/answer.h"
+#include "lib/api/catalogue/layouts.h"
 
 namespace shardtool::cli {
 namespace {
@@ -16,6 +19,15 @@ ExitCode run_merge(const MergeArgs& args, Session& session) {
   }();
   answer(session, "merge", Status::kOk, report);
   return ExitCode::kSuccess;
+}
+
+/// merge writes one whole checkpoint, and refuses layouts of shards with advice.
+void offer_whole_layouts(std::vector<Argument>& arguments) {
+  const auto layout = std::ranges::find(arguments, "--layout", &Argument::name);
+  for (const std::string& name : api::sharded_layouts()) {
+    std::erase(layout->choices, name);
+    layout->refused.push_back(name);
+  }
 }
 
 }  // namespace
@@ -53,6 +65,7 @@ Command merge_command(MergeArgs& args) {
             .target = &args.model_config}},
       .run = [&args](Session& session) { return run_merge(args, session); }};
   append(command.arguments, write_arguments(args.write));
+  offer_whole_layouts(command.arguments);
   return command;
 }
 

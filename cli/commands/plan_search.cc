@@ -44,7 +44,7 @@ ExitCode run_train_search(const SearchArgs& args, Session& session) {
   if (session.json() || args.format == "json") {
     session.document("plan_search_train", report.optimum ? Status::kOk : Status::kFindings,
                      [&](JsonWriter& json) { write_fields(json, options, report); });
-  } else {
+  } else if (args.format == "md" || !session.quiet()) {
     print_text(session, options, report,
                args.format == "md" ? TableFormat::kMarkdown : TableFormat::kText);
   }
@@ -71,7 +71,7 @@ ExitCode run_plan_search(const SearchArgs& args, Session& session) {
                      [&](JsonWriter& json) { write_fields(json, options, report); });
   } else if (args.format == "md") {
     print_markdown(session, options, report);
-  } else {
+  } else if (!session.quiet()) {
     print_text(session, options, report);
   }
   return report.optimum || args.exit_zero ? ExitCode::kSuccess : ExitCode::kNegative;

@@ -153,7 +153,7 @@ bool shows_cut(const InspectOptions& options) {
 void add_layout(InspectReport& report, const LogicalCheckpoint& source,
                 const InspectOptions& options, std::vector<InspectTensor>& tensors) {
   if (shows_cut(options)) {
-    const AppliedMapping applied = apply_mapping(*options.mapping, source);
+    const AppliedMapping applied = apply_mapping(over_own_mesh(source, *options.mapping), source);
     report.mesh = applied.resolution.mesh;
     for (const mapping::ResolvedTensor& resolved : applied.resolution.tensors) {
       describe_resolved(tensors[resolved.tensor], resolved);

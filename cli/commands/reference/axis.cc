@@ -40,7 +40,7 @@ Command axis_command(AxisArgs& args) {
                      .required = true},
                     {.name = "--size",
                      .value = "N",
-                     .help = "its number of indices, where the mapping gives none",
+                     .help = "its number of indices, in place of the one that the mapping gives",
                      .target = &args.size}},
       .run = [&args](Session& session) { return run_axis(args, session); }};
   append(command.arguments, mapping_arguments(args.mapping, kMapping));

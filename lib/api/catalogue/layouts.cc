@@ -66,6 +66,14 @@ std::vector<std::string> written_layouts() {
   return names;
 }
 
+std::vector<std::string> sharded_layouts() {
+  std::vector<std::string> names = written_layouts();
+  std::erase_if(names, [](const std::string& name) {
+    return name == "plain" || layouts::find_layout(name).models.empty();
+  });
+  return names;
+}
+
 std::vector<std::string> read_only_layouts() {
   return layouts::layout_names(layouts::LayoutUse::kOnlyRead);
 }

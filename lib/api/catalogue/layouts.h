@@ -28,6 +28,8 @@ std::vector<LayoutInfo> list_layouts();
 std::string layout_text(const std::string& label);
 /// Returns the values of --layout: plain, and names and labels of the layouts that are written.
 std::vector<std::string> written_layouts();
+/// Returns those of written_layouts() that are of shards, which merge does not write.
+std::vector<std::string> sharded_layouts();
 /// Returns the names and labels of the layouts that stand in front of a path only.
 std::vector<std::string> read_only_layouts();
 

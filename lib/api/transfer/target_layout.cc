@@ -364,7 +364,9 @@ TargetLayout whole_target(const LogicalCheckpoint& source, const layouts::Engine
   target.is_whole = true;
   if (layout != nullptr && !layout->models.empty()) {
     throw Error(ErrorCode::kUsage, fmt::format("the layout {} is of shards", layout->label()))
-        .help("`shardtool split` and `reshard` write it");
+        .help(fmt::format("`shardtool split` writes it, and `shardtool reshard --to-mesh tp=N "
+                          "--layout {}`, over the mesh that you name",
+                          layout->label()));
   }
   if (layout != nullptr) {
     target.layout = layout->label();

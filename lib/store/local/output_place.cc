@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -39,7 +41,21 @@ OutputPlace split(std::string path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
+/// Refuses "hf://..." and the like, which would be folders of such names.
+void refuse_url(const std::string& path) {
+  const size_t mark = path.find("://");
+  const bool has_scheme =
+      mark != path.npos && mark > 0 &&
+      std::all_of(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(mark),
+                  [](unsigned char c) { return std::isalnum(c) != 0; });
+  if (!has_scheme) return;
+  throw Error(ErrorCode::kUsage, fmt::format("nothing is written to {}", path.substr(0, mark + 3)))
+      .at({path, 0, 0, {}})
+      .help("an output is a folder, or s3://bucket/prefix");
+}
+
 OutputPlace resolve(const std::string& path) {
+  refuse_url(path);
   OutputPlace place = split(path);
   if (place.name == "." || place.name == "..") place = split(real_path(path));
   if (place.name.empty()) {
