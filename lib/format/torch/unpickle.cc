@@ -14,10 +14,11 @@
 namespace shardtool::format::torch {
 namespace {
 
-/// Memory for values: an allowance, and so much per byte of the pickle. A tensor of a state dict
-/// takes about 150 bytes in the pickle and 350 as values.
+/// Memory for values: an allowance, and so much per byte of the pickle, twice of what pickles of
+/// tensors need. A tensor of a state dict takes about 150 bytes in the pickle and 350 as values, a
+/// chunk of torch.distributed.checkpoint 120 and 720.
 constexpr i64 kFreeBytes = 32 << 20;
-constexpr i64 kBytesPerByte = 4;
+constexpr i64 kBytesPerByte = 12;
 
 }  // namespace
 

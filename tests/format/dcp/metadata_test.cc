@@ -92,6 +92,23 @@ TEST_CASE("what is written is read back") {
   CHECK_FALSE(error_of_opening(sample.metadata(), sample.data()));
 }
 
+TEST_CASE("as many chunks as a thousand ranks write are read") {
+  constexpr i64 kChunks = 240'000;
+  const FilePlan plan = Sample().plan();
+  const auto placed = [&plan](size_t) {
+    PlacedTensor tensor{"w", Dtype::kU8, {kChunks, 2}, {}};
+    for (i64 chunk = 0; chunk < kChunks; ++chunk)
+      tensor.parts.push_back({{chunk, 0}, {1, 2}, 0, plan.places[0].offset});
+    return tensor;
+  };
+  std::string text;
+  write_metadata({plan.files, 1, placed},
+                 [&text](std::string_view piece) { text += piece; });
+  const Metadata read = parse_metadata(text, ".metadata");
+  REQUIRE(read.tensors.size() == 1);
+  CHECK(std::ssize(read.tensors[0].chunks) == kChunks);
+}
+
 TEST_CASE("every contradiction is an error that names it") {
   const Sample good;
   struct Case {
