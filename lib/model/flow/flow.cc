@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <set>
 
 #include "lib/base/error.h"
@@ -21,25 +20,31 @@ std::string without_prefixes(const std::string& name) {
   return name.substr(begin);
 }
 
-/// Collects the weights that an op of the layer uses, in the graph's words; if it uses none, those
-/// of the ops that made its inputs.
-void add_weights(const Layer& layer, size_t op, std::set<std::string>& weights) {
-  const BoundOp& used = layer.ops[op];
-  const std::vector<ops::WeightRef>& refs = refs_of(used);
+/// Adds the weights that an op uses, in the graph's words.
+void add_weights(const BoundOp& op, std::set<std::string>& weights) {
+  const std::vector<ops::WeightRef>& refs = refs_of(op);
   for (size_t i = 0; i < refs.size(); ++i) {
-    if (!used.weights[i].empty()) weights.insert(without_prefixes(refs[i].names.front()));
+    if (!op.weights[i].empty()) weights.insert(without_prefixes(refs[i].names.front()));
   }
-  if (!weights.empty()) return;
-  for (const std::string& input : used.op->in) {
-    for (size_t before = op; before-- > 0;) {
-      const std::vector<std::string>& made = layer.ops[before].op->out;
-      if (std::find(made.begin(), made.end(), input) == made.end()) continue;
-      std::set<std::string> behind;
-      add_weights(layer, before, behind);
-      weights.merge(behind);
-      break;
-    }
+}
+
+/// Returns the weights of an op; if it uses none, those of the ops nearest before it that made its
+/// inputs.
+std::set<std::string> weights_behind(const Layer& layer, size_t op) {
+  std::set<std::string> weights;
+  add_weights(layer.ops[op], weights);
+  if (!weights.empty()) return weights;
+  std::set<std::string> wanted(layer.ops[op].op->in.begin(), layer.ops[op].op->in.end());
+  for (size_t before = op; before-- > 0;) {
+    const BoundOp& maker = layer.ops[before];
+    bool makes = false;
+    for (const std::string& made : maker.op->out) makes = wanted.erase(made) > 0 || makes;
+    if (!makes) continue;
+    const size_t known = weights.size();
+    add_weights(maker, weights);
+    if (weights.size() == known) wanted.insert(maker.op->in.begin(), maker.op->in.end());
   }
+  return weights;
 }
 
 /// Places an op. Adds to the error of a placement that no rule accepts which op it is.
@@ -49,8 +54,7 @@ Step placed(ops::Walk& walk, const Layer& layer, size_t op) {
   } catch (Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
     const ops::Op& failed = *layer.ops[op].op;
-    std::set<std::string> weights;
-    add_weights(layer, op, weights);
+    const std::set<std::string> weights = weights_behind(layer, op);
     error.note("op", fmt::format("{}, which makes '{}', in {}", failed.row->name,
                                  fmt::join(failed.out, "', '"), name_of(layer)));
     if (!weights.empty()) error.note("weights", fmt::format("{}", fmt::join(weights, ", ")));
