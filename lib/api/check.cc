@@ -188,9 +188,34 @@ class Check {
     findings_.add(std::move(unclear));
   }
 
+  /// Checks that the manifest's mapping gives every rank what it has. Without a config.json that is
+  /// not known.
+  void check_recorded_mapping(const LogicalCheckpoint& logical) {
+    constexpr int kInputExit = 4;
+    const format::Checkpoint& first = logical.parts.front();
+    const std::string manifest = check::path_in(first.folder(), format::kManifestName);
+    if (first.manifest->mapping.empty()) {
+      findings_.add({.rule = CheckRule::kManifestInvalid,
+                     .message = "the manifest holds no mapping",
+                     .file = manifest});
+      return;
+    }
+    try {
+      MappingChoice recorded;
+      recorded.allow_empty_shards = true;  // older manifests do not say it
+      apply_mapping(over_own_mesh(logical, recorded), logical);
+    } catch (const Error& error) {
+      const ErrorCode code = error.code();
+      if (code == ErrorCode::kConfig || code == ErrorCode::kSizeExpression) return;
+      if (!is_mapping_error(error) && error.exit_status() != kInputExit) throw;
+      findings_.add(check::finding_of(CheckRule::kManifestInvalid, error, manifest));
+    }
+  }
+
   void check_shards(const LogicalCheckpoint& logical) {
     const bool complete = check::check_ranks(logical.parts, findings_);
     if (!complete) return;  // tensors of missing ranks would be reported again
+    if (logical.is_sharded()) check_recorded_mapping(logical);
     std::vector<check::HeldTensor> held;
     held.reserve(logical.tensors.size());
     for (const LogicalTensor& tensor : logical.tensors) {

@@ -285,7 +285,8 @@ constexpr auto kDataRules = std::to_array<RuleInfo>({
      "one has another content: the download was cut short, or the file was edited in the cache."},
     {kRecordChecksum, "ST0710", kError, "a record's CRC-32 is wrong",
      "torch.save writes the CRC-32 of every record into the zip archives that .bin, .pt and .pth "
-     "files and the chunks of DCP are. The bytes are not those that it saved: the file is damaged "
+     "files and the chunks of DCP are; of what shardtool wrote the manifest has the hashes. The "
+     "bytes are not those that it saved: the file is damaged "
      "or was edited. torch.load does not look; `unzip -t` does."},
 });
 

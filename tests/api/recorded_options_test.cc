@@ -284,6 +284,16 @@ TEST_CASE("a mapping of the manifest that contradicts its slices is refused") {
   CHECK_ERROR(kManifestInvalid, shards.resharded("tp=2"));
 }
 
+TEST_CASE("a recorded rule that contradicts the slices is refused for every destination") {
+  const ParamShards shards;
+  const std::string path = shards.parts + "/manifest.json";
+  std::string manifest = text_of(path);
+  const std::string mesh = R"("embed":"tp")";
+  REQUIRE(manifest.find(mesh) != manifest.npos);
+  std::ofstream(path) << manifest.replace(manifest.find(mesh), mesh.size(), R"("embed":null)");
+  CHECK_ERROR(kManifestInvalid, shards.resharded("tp=4"));
+}
+
 TEST_CASE("a manifest without the axes of its split is read with them") {
   const ParamShards shards;
   const std::string expected = text_of(shards.resharded("tp=2") + "/manifest.json");

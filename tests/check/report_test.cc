@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "lib/base/error.h"
 #include "lib/check/rank_names.h"
 #include "lib/check/subset.h"
+#include "lib/store/reader.h"
 #include "tests/check/broken_checkpoints.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/safetensors_text.h"
@@ -376,6 +378,29 @@ TEST_CASE("one file of several is checked, but not as a model") {
   CHECK(report.files == 1);
   const std::string index = std::string(SHARDTOOL_SAMPLE) + "/model.safetensors.index.json";
   CHECK(api::check(options_for(index)).files == 2);
+}
+
+TEST_CASE("a recorded mapping that does not make the shards is a finding") {
+  const TempFolder folder;
+  const std::string output = split_sample(folder);
+  const std::string path = output + "/manifest.json";
+  const std::string good = store::read_source_text(path, 1 << 20);
+  CHECK(api::check(options_for(output)).errors == 0);
+  const std::vector<std::pair<std::string, std::string>> edits{
+      {R"("mapping":[)", R"("mqpping":[)"},
+      {R"({"document":)", R"({"documemt":)"},
+      {R"("groups":"kv_heads")", R"("grouqs":"kv_heads")"},
+      {R"("mlp":"tp")", R"("mlp":null)"}};
+  for (const auto& [from, to] : edits) {
+    CAPTURE(to);
+    std::string bad = good;
+    const size_t at = bad.find(from);
+    REQUIRE(at != bad.npos);
+    std::ofstream(path) << bad.replace(at, from.size(), to);
+    const api::CheckReport report = api::check(options_for(output));
+    CHECK(report.errors == 1);
+    CHECK(count_of(report, CheckRule::kManifestInvalid) == 1);
+  }
 }
 
 TEST_CASE("a path that holds nothing to check is an error, not a finding") {

@@ -65,13 +65,6 @@ void require_own_slices(const LogicalCheckpoint& source, const mapping::Resoluti
       .help("give the --axes of the split, or its mapping: older manifests do not record --axes");
 }
 
-/// True if the manifest may be one of a version that did not record --axes.
-bool may_lack_axes(const format::Manifest& manifest, const mapping::Mapping& mapping) {
-  return manifest.axes.empty() &&
-         std::ranges::any_of(mapping.documents(),
-                             [](const auto& document) { return !document.layouts.empty(); });
-}
-
 }  // namespace
 
 bool is_recorded(const MappingChoice& choice, const LogicalCheckpoint& source) {
@@ -116,7 +109,13 @@ mapping::Mapping mapping_from_json(const std::string& json, const std::string& m
         .at({manifest_path, 0, 0, "/mapping"})
         .help("give the mapping with --mapping or --preset");
   }
-  return mapping::mapping_from_documents(texts);
+  try {
+    return mapping::mapping_from_documents(texts);
+  } catch (Error& error) {
+    // The file of this name is not the one that was read.
+    if (error.place()) error.note("document", mapping::describe(*error.place()));
+    throw std::move(error).at({manifest_path, 0, 0, "/mapping"});
+  }
 }
 
 std::optional<Displaced> first_displaced(const LogicalCheckpoint& source,
@@ -138,10 +137,9 @@ void refuse_contradiction(const LogicalCheckpoint& source, const mapping::Mappin
                           const mapping::ModelConfig* model,
                           const mapping::Resolution* resolution) {
   if (resolution != nullptr) return require_own_slices(source, *resolution);
-  const format::Manifest& manifest = *source.parts.front().manifest;
-  if (!may_lack_axes(manifest, recorded)) return;
   mapping::ResolveOptions options;
-  options.mesh = manifest.mesh;
+  options.mesh = source.parts.front().manifest->mesh;
+  options.layout = source.parts.front().manifest->axes;
   options.allow_empty_shards = true;
   require_own_slices(source, mapping::resolve(recorded, source.specs(), model, options));
 }

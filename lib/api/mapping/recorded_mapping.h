@@ -34,8 +34,7 @@ std::optional<Displaced> first_displaced(const LogicalCheckpoint& source,
                                          const mapping::Resolution& resolution);
 
 /// Throws kManifestInvalid if the mapping that the manifest records contradicts its slices.
-/// `resolution` is that of the recorded mapping over the manifest's mesh, or null; then only a
-/// manifest that may lack --axes is resolved.
+/// `resolution` is that of the recorded mapping over the manifest's mesh; null: it is resolved.
 void refuse_contradiction(const LogicalCheckpoint& source, const mapping::Mapping& recorded,
                           const mapping::ModelConfig* model, const mapping::Resolution* resolution);
 
