@@ -17,6 +17,7 @@
 namespace shardtool::test {
 namespace {
 
+namespace fs = std::filesystem;
 using check::CheckRule;
 using check::Severity;
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/tensor_spec.h"
 #include "lib/mapping/mapping.h"
 
 namespace shardtool::mapping {

@@ -102,8 +102,7 @@ TEST_CASE("as many chunks as a thousand ranks write are read") {
     return tensor;
   };
   std::string text;
-  write_metadata({plan.files, 1, placed},
-                 [&text](std::string_view piece) { text += piece; });
+  write_metadata({plan.files, 1, placed}, [&text](std::string_view piece) { text += piece; });
   const Metadata read = parse_metadata(text, ".metadata");
   REQUIRE(read.tensors.size() == 1);
   CHECK(std::ssize(read.tensors[0].chunks) == kChunks);
