@@ -137,6 +137,8 @@ class Parser {
       if (all_chunks_ > storage_.size()) throw malformed("a chunk is in no data file");
       for (size_t i = 0; i < chunks_[number].size(); ++i) {
         const PickleValue value = chunks_[number][i];
+        if (!is_object(value, kMetadataModule, "ChunkStorageMetadata"))
+          throw malformed("a chunk is no ChunkStorageMetadata").note("found", kind(value));
         Chunk chunk;
         chunk.begin = sizes(field(value, "offsets"));
         chunk.shape = sizes(field(value, "sizes"));
@@ -153,7 +155,9 @@ class Parser {
     const auto state = is_object(properties, kMetadataModule, "TensorProperties")
                            ? properties.state()
                            : std::nullopt;
-    if (!state || !state->is(ValueKind::kTuple) || state->size() < 2) {
+    constexpr size_t kMemoryFormat = 3, kLeast = 5;  // places in the state of TensorProperties
+    if (!state || !state->is(ValueKind::kTuple) || state->size() < kLeast ||
+        !is_object((*state)[kMemoryFormat], kMetadataModule, "_MEM_FORMAT_ENCODING")) {
       throw malformed("a tensor has no properties");
     }
     const PickleValue layout = (*state)[1];

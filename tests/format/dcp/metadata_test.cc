@@ -174,6 +174,18 @@ TEST_CASE("every contradiction is an error that names it") {
          return error_of_opening(replaced(good.metadata(), "torch\nuint8\n", "torch\nint8\n"),
                                  good.data());
        }},
+      {"a chunk is no ChunkStorageMetadata", ErrorCode::kMalformed,
+       [&] {
+         return error_of_opening(
+             replaced(good.metadata(), "\nChunkStorageMetadata\n", "\nChunkStorageMetadatb\n"),
+             good.data());
+       }},
+      {"a tensor has no properties", ErrorCode::kMalformed,
+       [&] {
+         return error_of_opening(
+             replaced(good.metadata(), "\n_MEM_FORMAT_ENCODING\n", "\n_MEM_FORMAT_ENCODINH\n"),
+             good.data());
+       }},
   };
   for (const Case& test : cases) {
     CAPTURE(test.message);
