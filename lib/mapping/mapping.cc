@@ -198,9 +198,9 @@ Mapping with_axis_mapping(const Mapping& mapping, const std::string& path) {
         .at({path, 1, 1, {}})
         .help("for example {\"embed\": \"fsdp\"}; a mapping file is given with --mapping");
   }
-  const std::string name = path.substr(path.rfind('/') + 1);
-  std::vector<DocumentText> texts = {
-      {std::string(kAxisMappingPrefix) + name, "{\"version\": 1, \"axes\": " + bare + "}", false}};
+  const std::string name =
+      fmt::format("{} {}", kAxisMappingPrefix, path.substr(path.rfind('/') + 1));
+  std::vector<DocumentText> texts = {{name, "{\"version\": 1, \"axes\": " + bare + "}", false}};
   texts.insert(texts.end(), mapping.texts().begin(), mapping.texts().end());
   return Mapping(std::move(texts));
 }

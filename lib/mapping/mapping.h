@@ -23,7 +23,7 @@ struct DocumentText {
 inline constexpr std::string_view kSettingsName = "--set";
 
 /// Begin of the name of the document that with_axis_mapping adds: "--axis-mapping axes.json".
-inline constexpr std::string_view kAxisMappingPrefix = "--axis-mapping ";
+inline constexpr std::string_view kAxisMappingPrefix = "--axis-mapping";
 
 /// Begin of the names of the documents that an engine's layout adds: "layout:vllm@0.32#vocab".
 inline constexpr std::string_view kLayoutPrefix = "layout:";

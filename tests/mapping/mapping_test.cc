@@ -45,6 +45,14 @@ TEST_CASE("a bare axis mapping is the nearest document, and not the user's own")
   CHECK(to_string(mapping.documents()[0].axes.at("mlp").mesh->over) == "data*model");
 }
 
+TEST_CASE(
+    "a bare axis mapping of an older manifest, which has no file's name, is not the own one") {
+  const std::vector<DocumentText> texts{
+      {"--axis-mapping", R"({"version": 1, "axes": {"mlp": "data"}})"},
+      {"mine.json", R"({"version": 1})"}};
+  CHECK(Mapping(texts).own().name == "mine.json");
+}
+
 TEST_CASE("a file that is no bare axis mapping is refused") {
   const TempFolder folder;
   const Mapping llama = load_preset("llama");

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "lib/mapping/match/packed_weights.h"
+#include "lib/mapping/resolve/unused_entries.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -25,7 +26,8 @@ Matches::Matches(const Mapping& mapping, std::span<const TensorSpec> tensors,
       stored_(tensors.size()),
       with_packed_(followed_by(tensors, packed_weights(tensors, companions_, sizes, report))),
       tensors_(with_packed_.empty() ? tensors : with_packed_),
-      by_name_(index_by_name(tensors_)) {
+      by_name_(index_by_name(tensors_)),
+      warnings_(unused_entries(mapping, tensors)) {
   assigned_ = assign(mapping, tensors_, by_name_, config, rules_, companions_, warnings_, report);
 }
 

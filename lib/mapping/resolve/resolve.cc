@@ -25,7 +25,6 @@
 #include "lib/mapping/resolve/tensor_cut.h"
 #include "lib/mapping/resolve/tensor_numbers.h"
 #include "lib/mapping/resolve/tied.h"
-#include "lib/mapping/resolve/unused_entries.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -176,8 +175,6 @@ class Resolver {
     result_.mesh = mesh_;
     result_.gathered = gathered_axes(mapping, mesh_);
     result_.warnings = other_model(mapping, config);
-    for (std::string& warning : unused_entries(mapping, tensors))
-      result_.warnings.push_back(std::move(warning));
     const auto& warnings = matches_->warnings();
     result_.warnings.insert(result_.warnings.end(), warnings.begin(), warnings.end());
   }
