@@ -191,7 +191,6 @@ class Check {
   /// Checks that the manifest's mapping gives every rank what it has. Without a config.json that is
   /// not known.
   void check_recorded_mapping(const LogicalCheckpoint& logical) {
-    constexpr int kInputExit = 4;
     const format::Checkpoint& first = logical.parts.front();
     const std::string manifest = check::path_in(first.folder(), format::kManifestName);
     if (first.manifest->mapping.empty()) {
@@ -207,7 +206,7 @@ class Check {
     } catch (const Error& error) {
       const ErrorCode code = error.code();
       if (code == ErrorCode::kConfig || code == ErrorCode::kSizeExpression) return;
-      if (!is_mapping_error(error) && error.exit_status() != kInputExit) throw;
+      if (!is_mapping_error(error) && !is_input_error(error)) throw;
       findings_.add(check::finding_of(CheckRule::kManifestInvalid, error, manifest));
     }
   }

@@ -413,8 +413,7 @@ void Validating::open_and_run() {
   try {
     run_model();
   } catch (const Error& error) {
-    constexpr int kInputExit = 4;
-    const bool is_explained = is_mapping_error(error) || error.exit_status() == kInputExit;
+    const bool is_explained = is_mapping_error(error) || is_input_error(error);
     if (report_.findings.empty() || !is_explained) throw;
     note_not_run(error);
   }

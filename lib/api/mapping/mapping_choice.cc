@@ -78,6 +78,11 @@ bool is_mapping_error(const Error& error) {
   return error.exit_status() == kMappingStatus;
 }
 
+bool is_input_error(const Error& error) {
+  constexpr int kInputStatus = 4;
+  return error.exit_status() == kInputStatus;
+}
+
 std::optional<mapping::ModelConfig> model_config(const MappingChoice& choice,
                                                  const LogicalCheckpoint& source) {
   if (choice.config.empty()) return source.config();

@@ -13,6 +13,8 @@ namespace shardtool::api {
 
 /// True for errors about a mapping or a mesh (exit status 3): another one may work.
 bool is_mapping_error(const Error& error);
+/// True for errors about what was read (exit status 4).
+bool is_input_error(const Error& error);
 
 /// Loads the chosen config.json, else the one in the weights' folder; nullopt if there is none.
 /// Throws kConfig.

@@ -35,7 +35,7 @@ std::optional<ForeignFiles> open_shards(const ValidateOptions& options, Validate
 void open_model(const ValidateOptions& options, std::optional<ForeignFiles> foreign,
                 ValidateInputs& inputs);
 
-/// Error for a model without a graph.
+/// Error for a model without a graph, which `why` says. `is_own`: the user gave one.
 Error no_graph(const std::string& why, bool is_own);
 
 }  // namespace shardtool::api

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/transfer/sources/foreign_source.h"
 #include "lib/api/transfer/sources/one_split.h"
 #include "lib/base/error.h"
@@ -150,8 +151,7 @@ std::vector<Surveyed> survey(const std::vector<std::string>& locations, Findings
     try {
       found = open(location, manifests, findings);
     } catch (const Error& error) {
-      constexpr int kInputExit = 4;
-      if (all_locations.size() == 1 || error.exit_status() != kInputExit) throw;
+      if (all_locations.size() == 1 || !is_input_error(error)) throw;
       const std::string file = error.place() ? error.place()->file : location;
       findings.add(check::finding_of(check::CheckRule::kFileUnreadable, error, file));
       ++unreadable;
