@@ -27,7 +27,7 @@ Matches::Matches(const Mapping& mapping, std::span<const TensorSpec> tensors,
       with_packed_(followed_by(tensors, packed_weights(tensors, companions_, sizes, report))),
       tensors_(with_packed_.empty() ? tensors : with_packed_),
       by_name_(index_by_name(tensors_)),
-      warnings_(unused_entries(mapping, tensors)) {
+      warnings_(unused_entries(mapping, tensors, by_name_)) {
   assigned_ = assign(mapping, tensors_, by_name_, config, rules_, companions_, warnings_, report);
 }
 

@@ -1,7 +1,9 @@
 #include "lib/mapping/resolve/unused_entries.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 #include "lib/mapping/match/rule_matcher.h"
@@ -16,6 +18,11 @@ struct Entry {
   const Glob* name = nullptr;
 };
 
+/// Returns the warning for an entry whose names no tensor has.
+std::string unused(const Document& document, std::string_view names, std::string_view where) {
+  return fmt::format("{}: no tensor has a name like {} in \"{}\"", document.name, names, where);
+}
+
 std::vector<Entry> entries_of(const Mapping& mapping) {
   std::vector<Entry> entries;
   for (const Document& document : mapping.documents()) {
@@ -28,13 +35,10 @@ std::vector<Entry> entries_of(const Mapping& mapping) {
   return entries;
 }
 
-}  // namespace
-
-std::vector<std::string> unused_entries(const Mapping& mapping,
-                                        std::span<const TensorSpec> tensors) {
-  std::vector<std::string> warnings;
+void warn_of_names(const Mapping& mapping, std::span<const TensorSpec> tensors,
+                   std::vector<std::string>& warnings) {
   const std::vector<Entry> entries = entries_of(mapping);
-  if (entries.empty()) return warnings;
+  if (entries.empty()) return;
   PatternSet names;
   for (const Entry& entry : entries) names.add(*entry.name);
   names.compile();
@@ -46,9 +50,31 @@ std::vector<std::string> unused_entries(const Mapping& mapping,
   for (size_t i = 0; i < entries.size(); ++i) {
     if (used.contains(static_cast<int>(i))) continue;
     const Entry& entry = entries[i];
-    warnings.push_back(fmt::format("{}: no tensor has a name like '{}' in \"{}\"",
-                                   entry.document->name, entry.name->text(), entry.where));
+    warnings.push_back(
+        unused(*entry.document, fmt::format("'{}'", entry.name->text()), entry.where));
   }
+}
+
+/// A checkpoint may have one tensor of a tied group alone.
+void warn_of_tied(const Mapping& mapping, const TensorIndex& by_name,
+                  std::vector<std::string>& warnings) {
+  const auto is_there = [&](const std::string& name) { return by_name.contains(name); };
+  for (const Document& document : mapping.documents()) {
+    if (document.may_lack_axes) continue;
+    for (const auto& group : document.tied) {
+      if (std::any_of(group.begin(), group.end(), is_there)) continue;
+      warnings.push_back(unused(document, fmt::format("'{}'", fmt::join(group, "' or '")), "tied"));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> unused_entries(const Mapping& mapping, std::span<const TensorSpec> tensors,
+                                        const TensorIndex& by_name) {
+  std::vector<std::string> warnings;
+  warn_of_names(mapping, tensors, warnings);
+  warn_of_tied(mapping, by_name, warnings);
   return warnings;
 }
 

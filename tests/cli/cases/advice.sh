@@ -10,7 +10,7 @@ try -q check out gone --fail-on never
 mapping() { echo "{\"version\": 1, \"extends\": [\"preset:llama\"], $1}" > m.json; }
 mapping '"when": {"model_type": ["gpt2"], "config": {"hidden_size": [1]}}'
 try split "$samples/tiny-llama" -m m.json -o none --tp 2 --dry-run
-mapping '"drop": ["nothing.**"], "store": [{"name": "a.<layer>", "of": "b.<layer>"}]'
+mapping '"drop": ["nothing.**"], "store": [{"name": "a.<layer>", "of": "b.<layer>"}], "tied": [["embed", "head"]]'
 try split "$samples/tiny-llama" -m m.json -o none --tp 2 --dry-run
 mapping '"overrides": [{"match": "model.layers.<layer>.mlp.up_proj.weight", "where": {"layer": {"list": "kinds", "in": ["a"], "out": ["b"]}}, "strategy": "replicate"}]'
 cp -r "$samples/tiny-llama" kinds
