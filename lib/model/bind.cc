@@ -197,6 +197,7 @@ void Binder::fail_missing(const Op& op, const WeightRef& ref, i64 layer) const {
       .at(op.place)
       .tensor(likeliest_name(ref.names.front(), numbers, tensors_))
       .note("stored as", stored_as_)
+      .help("`shardtool check` lists what a checkpoint lacks")
       .help("weights that are packed in a way that is not known have other names");
 }
 

@@ -51,7 +51,7 @@ class Skeleton {
         proposal_(mapping::propose(config, tensors, mesh::Mesh({{"tp", 1}}))) {
     for (const ProposedRule& rule : proposal_.rules) rules_[rule.form] = &rule;
     find_block(tensors);
-    find_sizes();
+    find_sizes(config == nullptr);
   }
 
   std::string text(const mapping::ModelConfig* config) {
@@ -136,8 +136,13 @@ class Skeleton {
                    quote_for_message(fmt::format("{}", fmt::join(names, ", ")), 300));
   }
 
-  void find_sizes() {
+  void find_sizes(bool lacks_config) {
     const mapping::Sublayers layers = mapping::find_sublayers(kinds_);
+    // Attention is cut by its heads, so that no projection is recognised where these are unknown.
+    if (!layers.attentions.empty() && !proposal_.axes.contains("heads"))
+      throw missing("the number of heads is not known",
+                    lacks_config ? "no config.json beside the weights"
+                                 : "no number of heads in config.json that fits the weights");
     out_ = output_of(layers.attentions, "attention output projection");
     down_ = output_of(layers.mlps, "MLP output projection");
     embed_ = out_.rows;
@@ -196,7 +201,6 @@ class Skeleton {
       return found == proposal_.axes.end() ? json() : json::parse(found->second)["size"];
     };
     const json heads = axis("heads");
-    if (heads.is_null()) throw missing("the number of heads is not known", "no key in config.json");
     const bool grouped = proposal_.axes.contains("kv_heads");
     return fmt::format(
         R"("layers": {}, "vocab": {}, "embed": {}, "heads": {}, "kv_heads": {}, "head_dim": {}, "mlp": {})",

@@ -5,14 +5,16 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/checkpoint_files.h"
+#include "tests/support/throws.h"
 
 namespace shardtool::test {
 namespace {
 
 using nlohmann::json;
 
-/// Starts a graph for a layer of GPT's names: attention and MLP name their outputs alike.
-json skeleton_of(const std::map<std::string, Shape>& more) {
+/// Starts a graph for a layer of GPT's names: attention and MLP name their outputs alike. An empty
+/// `config` writes no config.json.
+std::string start_graph(const std::map<std::string, Shape>& more, const std::string& config) {
   std::map<std::string, Shape> shapes = more;
   shapes.insert({{"wte.weight", {64, 16}},
                  {"h.0.ln_1.weight", {16}},
@@ -26,8 +28,12 @@ json skeleton_of(const std::map<std::string, Shape>& more) {
     tensors[name] = numbered_tensor(name, Dtype::kF32, shape);
   const TempFolder folder;
   write_checkpoint(folder / "own", tensors);
-  folder.write("own/config.json", R"({"model_type": "own", "n_head": 4, "n_embd": 16})");
-  return json::parse(api::graph_skeleton(folder / "own"));
+  if (!config.empty()) folder.write("own/config.json", config);
+  return api::graph_skeleton(folder / "own");
+}
+
+json skeleton_of(const std::map<std::string, Shape>& more) {
+  return json::parse(start_graph(more, R"({"model_type": "own", "n_head": 4, "n_embd": 16})"));
 }
 
 json weight_of(const json& graph, const std::string& part, const std::string& out) {
@@ -43,6 +49,18 @@ TEST_CASE("outputs of one name are the attention's and the MLP's by the tensors 
   CHECK(weight_of(graph, "mlp", "fed") == "layer/mlp.c_proj.weight");
   CHECK(graph["sizes"]["mlp"] == 40);
   CHECK(graph["sizes"]["embed"] == 16);
+}
+
+TEST_CASE("a graph is refused for heads that nothing tells, with the reason") {
+  const auto reason = [](const std::string& config) {
+    const auto error = testing::error_of([&] { return start_graph({}, config); });
+    REQUIRE(error.has_value());
+    CHECK(std::string(error->what()).find("the number of heads is not known") != std::string::npos);
+    return error->notes().front().second;
+  };
+  CHECK(reason("") == "no config.json beside the weights");
+  CHECK(reason(R"({"model_type": "own", "n_head": 5})") ==
+        "no number of heads in config.json that fits the weights");
 }
 
 TEST_CASE("the description of a graph lists the tensors that no op reads") {
