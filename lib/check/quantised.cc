@@ -97,12 +97,13 @@ bool is_float8(Dtype dtype) {
 void check_needs(const CheckedModel& model, const ByName& tensors, const TensorSpec& tensor,
                  const Needs& needs, Findings& findings) {
   if (has_any(tensors, tensor.name, needs.weight, needs.scales)) return;
-  findings.add({.rule = CheckRule::kScaleMissing,
-                .message = fmt::format("a {} weight without scales", to_string(tensor.dtype)),
-                .file = model.config_file,
-                .tensor = tensor.name,
-                .expected = with_end(tensor.name, needs.weight, needs.scales[0]),
-                .fix = "fetch the missing files"});
+  findings.add(
+      {.rule = CheckRule::kScaleMissing,
+       .message = fmt::format("a weight of type {} without scales", to_string(tensor.dtype)),
+       .file = model.config_file,
+       .tensor = tensor.name,
+       .expected = with_end(tensor.name, needs.weight, needs.scales[0]),
+       .fix = "fetch the missing files"});
 }
 
 /// True if the weight's own elements are codes. Without a quantization_config, 8-bit floats are a

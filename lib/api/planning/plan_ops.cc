@@ -128,6 +128,8 @@ class Planner {
       for (size_t op = 0; op < plan.plans[p].actions.size(); ++op) {
         ActionSet set = plan.plans[p].sets[op];
         set.op = name_of(chain_.links[i], op, set);
+        const auto alike = std::ranges::count(plan.of_link, p) - 1;
+        if (alike > 0) set.op += fmt::format(" and {} more like it", alike);
         const OpPolicy& policy = variants_[chain_.links[i].variant][op];
         apply(policy.on_reshard, set, plan.plans[p].actions[op], warnings);
       }
