@@ -151,11 +151,18 @@ nb::object or_own(const nb::object& framework, const nb::object& own) {
 }
 
 void bind_source(nb::module_& module) {
-  nb::class_<Source>(module, "TensorSlice")
-      .def_prop_ro("shape", [](const Source& self) { return tuple_of(self.reader.shape()); })
-      .def_prop_ro("dtype", [](const Source& self) { return text(to_string(self.reader.dtype())); })
-      .def("get_shape", [](const Source& self) { return nb::list(tuple_of(self.reader.shape())); })
-      .def("get_dtype", [](const Source& self) { return text(to_string(self.reader.dtype())); })
+  const auto dtype = [](const Source& self) { return text(to_string(self.reader.dtype())); };
+  nb::class_<Source>(module, "TensorSlice",
+                     "A tensor that is not read yet. A subscript reads its part: integers, slices "
+                     "with step 1, and `...`.")
+      .def_prop_ro(
+          "shape", [](const Source& self) { return tuple_of(self.reader.shape()); },
+          "The extents in elements.")
+      .def_prop_ro("dtype", dtype, "The type as safetensors names it, such as BF16.")
+      .def(
+          "get_shape", [](const Source& self) { return nb::list(tuple_of(self.reader.shape())); },
+          "The shape as a list, as safetensors has it.")
+      .def("get_dtype", dtype, "The same as dtype.")
       .def(
           "__getitem__",
           [](const Source& self, nb::handle subscript) {
@@ -203,17 +210,23 @@ nb::object metadata_of(const Rank& self) {
 
 void bind_rank(nb::module_& module) {
   const auto framework = nb::arg("framework").none() = nb::none();
-  nb::class_<Rank>(module, "Rank")
-      .def_ro("rank", &Rank::rank)
-      .def("keys",
-           [](const Rank& self) {
-             return names_of(*self.checkpoint, self.checkpoint->held_by(self.rank));
-           })
-      .def("offset_keys",
-           [](const Rank& self) {
-             return names_of(*self.checkpoint, self.checkpoint->held_in_file_order(self.rank));
-           })
-      .def("metadata", metadata_of)
+  nb::class_<Rank>(module, "Rank", "What a rank holds, with the methods of safetensors.safe_open.")
+      .def_ro("rank", &Rank::rank, "Its number in the mesh.")
+      .def(
+          "keys",
+          [](const Rank& self) {
+            return names_of(*self.checkpoint, self.checkpoint->held_by(self.rank));
+          },
+          "The names of the tensors of which the rank holds some.")
+      .def(
+          "offset_keys",
+          [](const Rank& self) {
+            return names_of(*self.checkpoint, self.checkpoint->held_in_file_order(self.rank));
+          },
+          "keys() in the order of their bytes in the files.")
+      .def("metadata", metadata_of,
+           "The entries of `__metadata__` in the files that hold the rank's tensors; of a key that "
+           "several have, that of the first file. None if there are none.")
       .def(
           "get_tensor",
           [](const Rank& self, std::string_view name, const nb::object& wanted) {
@@ -221,7 +234,7 @@ void bind_rank(nb::module_& module) {
             source.framework = or_own(wanted, self.framework);
             return source.read_all();
           },
-          nb::arg("name"), framework)
+          nb::arg("name"), framework, "Reads the rank's shard of a tensor.")
       .def(
           "get_tensors",
           [](const Rank& self, const nb::object& wanted) {
@@ -234,7 +247,7 @@ void bind_rank(nb::module_& module) {
             }
             return tensors;
           },
-          framework)
+          framework, "Reads everything that the rank holds.")
       .def(
           "get_slice",
           [](const Rank& self, std::string_view name, const nb::object& wanted) {
@@ -242,7 +255,8 @@ void bind_rank(nb::module_& module) {
             source.framework = or_own(wanted, self.framework);
             return source;
           },
-          nb::arg("name"), framework)
+          nb::arg("name"), framework,
+          "The rank's shard of a tensor, of which subscripts read parts.")
       .def("__enter__", [](nb::object self) { return self; })
       .def("__exit__", [](const Rank&, const nb::args&) {});
 }

@@ -156,10 +156,16 @@ nb::object in_framework(Tensor tensor, nb::handle framework) {
 }
 
 void bind_tensor(nb::module_& module) {
-  nb::class_<Tensor>(module, "Tensor", nb::type_slots(kSlots))
-      .def_prop_ro("dtype", [](const Tensor& self) { return text(to_string(self.dtype())); })
-      .def_prop_ro("shape", [](const Tensor& self) { return tuple_of(self.shape()); })
-      .def_prop_ro("nbytes", &Tensor::bytes)
+  nb::class_<Tensor>(module, "Tensor", nb::type_slots(kSlots),
+                     "Elements in memory. The buffer protocol and DLPack share them with numpy, "
+                     "torch, jax and others.")
+      .def_prop_ro(
+          "dtype", [](const Tensor& self) { return text(to_string(self.dtype())); },
+          "The type as safetensors names it, such as BF16.")
+      .def_prop_ro(
+          "shape", [](const Tensor& self) { return tuple_of(self.shape()); },
+          "The extents in elements.")
+      .def_prop_ro("nbytes", &Tensor::bytes, "The size in bytes.")
       .def("__len__",
            [](const Tensor& self) {
              if (self.shape().empty()) throw nb::type_error("len() of a scalar");
@@ -176,13 +182,18 @@ void bind_tensor(nb::module_& module) {
            })
       .def("__dlpack_device__",
            [](nb::handle self) { return dlpack_of(self).attr("__dlpack_device__")(); })
-      .def("numpy",
-           [](nb::handle self) {
-             return nb::module_::import_("shardtool._frameworks").attr("to_numpy")(self);
-           })
-      .def("torch", [](nb::handle self) {
-        return nb::module_::import_("shardtool._frameworks").attr("to_torch")(self);
-      });
+      .def(
+          "numpy",
+          [](nb::handle self) {
+            return nb::module_::import_("shardtool._frameworks").attr("to_numpy")(self);
+          },
+          "The same memory as a numpy.ndarray. BF16 and FP8 need ml_dtypes.")
+      .def(
+          "torch",
+          [](nb::handle self) {
+            return nb::module_::import_("shardtool._frameworks").attr("to_torch")(self);
+          },
+          "The same memory as a torch.Tensor.");
 }
 
 }  // namespace shardtool::python

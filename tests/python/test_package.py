@@ -84,6 +84,21 @@ def test_the_stubs_name_what_the_extension_has():
     assert (Path(st.__file__).parent / "py.typed").exists()
 
 
+def test_public_classes_of_the_extension_have_the_texts_of_the_stubs():
+    stub = ast.parse((Path(st.__file__).parent / "_core.pyi").read_text())
+    public = [node for node in stub.body if isinstance(node, ast.ClassDef) and node.name in st.__all__
+              and getattr(st, node.name) is getattr(_core, node.name)]
+    assert {node.name for node in public} == {"Rank", "Tensor", "TensorSlice"}
+    for node in public:
+        own = getattr(_core, node.name)
+        assert " ".join(ast.get_docstring(node).split()) == own.__doc__
+        for member in node.body:
+            if not isinstance(member, ast.FunctionDef) or member.name.startswith("__"):
+                continue
+            text = ast.get_docstring(member)
+            assert text and " ".join(text.split()) in getattr(own, member.name).__doc__, (node.name, member.name)
+
+
 def test_every_public_function_has_types_and_a_text():
     for name in st.__all__:
         value = getattr(st, name)

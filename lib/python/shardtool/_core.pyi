@@ -9,43 +9,57 @@ class Tensor:
     """Elements in memory. The buffer protocol and DLPack share them with numpy, torch, jax and others."""
 
     @property
-    def dtype(self) -> str: ...
+    def dtype(self) -> str:
+        """The type as safetensors names it, such as BF16."""
     @property
-    def shape(self) -> Tuple[int, ...]: ...
+    def shape(self) -> Tuple[int, ...]:
+        """The extents in elements."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """The size in bytes."""
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __dlpack__(self, **kwargs: Any) -> Any: ...
     def __dlpack_device__(self) -> Tuple[int, int]: ...
-    def numpy(self) -> Any: ...
-    def torch(self) -> Any: ...
+    def numpy(self) -> Any:
+        """The same memory as a numpy.ndarray. BF16 and FP8 need ml_dtypes."""
+    def torch(self) -> Any:
+        """The same memory as a torch.Tensor."""
 
 class TensorSlice:
     """A tensor that is not read yet. A subscript reads its part: integers, slices with step 1, and `...`."""
 
     @property
-    def shape(self) -> Tuple[int, ...]: ...
+    def shape(self) -> Tuple[int, ...]:
+        """The extents in elements."""
     @property
-    def dtype(self) -> str: ...
-    def get_shape(self) -> List[int]: ...
-    def get_dtype(self) -> str: ...
+    def dtype(self) -> str:
+        """The type as safetensors names it, such as BF16."""
+    def get_shape(self) -> List[int]:
+        """The shape as a list, as safetensors has it."""
+    def get_dtype(self) -> str:
+        """The same as dtype."""
     def __getitem__(self, subscript: Subscript) -> Any: ...
 
 class Rank:
     """What a rank holds, with the methods of safetensors.safe_open."""
 
     @property
-    def rank(self) -> int: ...
-    def keys(self) -> List[str]: ...
+    def rank(self) -> int:
+        """Its number in the mesh."""
+    def keys(self) -> List[str]:
+        """The names of the tensors of which the rank holds some."""
     def offset_keys(self) -> List[str]:
         """keys() in the order of their bytes in the files."""
     def metadata(self) -> Optional[dict[str, str]]:
         """The entries of `__metadata__` in the files that hold the rank's tensors; of a key that several have, that of the
         first file. None if there are none."""
-    def get_tensor(self, name: str, framework: Optional[str] = None) -> Any: ...
-    def get_tensors(self, framework: Optional[str] = None) -> dict[str, Any]: ...
-    def get_slice(self, name: str, framework: Optional[str] = None) -> TensorSlice: ...
+    def get_tensor(self, name: str, framework: Optional[str] = None) -> Any:
+        """Reads the rank's shard of a tensor."""
+    def get_tensors(self, framework: Optional[str] = None) -> dict[str, Any]:
+        """Reads everything that the rank holds."""
+    def get_slice(self, name: str, framework: Optional[str] = None) -> TensorSlice:
+        """The rank's shard of a tensor, of which subscripts read parts."""
     def __enter__(self) -> "Rank": ...
     def __exit__(self, *args: Any) -> None: ...
 
