@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <set>
 
 #include "lib/base/text.h"
 
@@ -235,22 +236,20 @@ void JsonReader::object(std::initializer_list<Field> fields,
   begin_object();
   const size_t begin = value_at_;
   std::uint32_t seen = 0;
-  std::vector<std::string> others;
+  std::set<std::string> others;
   std::string key;
   while (next_key(key)) {
     const auto field = std::find_if(fields.begin(), fields.end(),
                                     [&key](const Field& f) { return f.name == key; });
     const auto bit = std::uint32_t{1} << (field - fields.begin());
     const bool known = field != fields.end();
-    const bool twice =
-        known ? (seen & bit) != 0 : std::find(others.begin(), others.end(), key) != others.end();
+    const bool twice = known ? (seen & bit) != 0 : !others.insert(key).second;
     if (twice) throw error("a key occurs twice", quote_for_message(key), "each key once");
     if (known) {
       seen |= bit;
       field->read();
       continue;
     }
-    others.push_back(key);
     if (unknown) unknown(key);
     skip();
   }
@@ -282,12 +281,16 @@ size_t JsonReader::offset() {
 }
 
 Place JsonReader::place_at(size_t offset) const {
-  const std::string_view before = text_.substr(0, std::min(offset, text_.size()));
-  const size_t last_break = before.rfind('\n');
-  const size_t line_begin = last_break == std::string_view::npos ? 0 : last_break + 1;
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  return {origin_.file, static_cast<int>(line), static_cast<int>(before.size() - line_begin + 1),
-          pointer()};
+  const size_t at = std::min(offset, text_.size());
+  if (at < counted_.at) counted_ = {};
+  const std::string_view rest = text_.substr(counted_.at, at - counted_.at);
+  if (const size_t last = rest.rfind('\n'); last != std::string_view::npos) {
+    counted_.line += std::count(rest.begin(), rest.end(), '\n');
+    counted_.line_begin = counted_.at + last + 1;
+  }
+  counted_.at = at;
+  return {origin_.file, static_cast<int>(counted_.line),
+          static_cast<int>(at - counted_.line_begin + 1), pointer()};
 }
 
 Error JsonReader::error(ErrorCode code, const std::string& message, const std::string& found,

@@ -118,6 +118,13 @@ class JsonReader {
     std::string_view key;  ///< key of the current value as written, with its quotes
   };
 
+  /// Offset up to which lines were counted, so that later places continue there.
+  struct CountedLines {
+    size_t at = 0;
+    size_t line_begin = 0;
+    i64 line = 1;
+  };
+
   [[noreturn]] void fail(size_t at, const std::string& expected) const;
   void skip_space();
   bool read_key(std::string* into);
@@ -140,6 +147,7 @@ class JsonReader {
   size_t at_ = 0;        ///< next byte
   size_t value_at_ = 0;  ///< offset of the value or key read last
   std::vector<Frame> stack_;
+  mutable CountedLines counted_;
 };
 
 /// Escapes ~ and / of a key for use as a JSON pointer token (RFC 6901).

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -325,6 +327,42 @@ TEST_CASE("such a word is no integer, and nothing stands right behind it") {
   for (const std::string text : {"Infinity1", "NaNs", "-NaN", "+Infinity", "infinity", "Infinit"}) {
     CAPTURE(text);
     CHECK_FALSE(is_taken(text, false));
+  }
+}
+
+TEST_CASE("many unknown fields are skipped in time, and one that comes twice is still found") {
+  std::string text = "{";
+  for (int i = 0; i < 200'000; ++i) text += "\"key " + std::to_string(i) + "\": 0, ";
+  const auto read = [](const std::string& document) {
+    JsonReader in(document, {"f.json", ErrorCode::kMalformed}, kDepth);
+    in.object({{"a", [&] { in.skip(); }}});
+  };
+  const std::clock_t begin = std::clock();
+  read(text + "\"a\": 1}");
+  CHECK(std::clock() - begin < 5 * CLOCKS_PER_SEC);
+  CHECK_THROWS_WITH_AS(read(text + "\"key 99999\": 0, \"a\": 1}"), "a key occurs twice", Error);
+}
+
+TEST_CASE("places of many problems are found in time, in any order") {
+  constexpr int kLines = 200'000;
+  std::string text = "[0";
+  for (int i = 1; i < kLines; ++i) text += ",\n " + std::to_string(i);
+  text += "]";
+  JsonReader in(text, {"f.json", ErrorCode::kMalformed}, kDepth);
+  const std::clock_t begin = std::clock();
+  in.begin_array();
+  for (int i = 0; in.next_element(); ++i) {
+    REQUIRE(in.integer() == i);
+    const Place place = in.place_at(in.last_offset());
+    REQUIRE(place.line == i + 1);
+    REQUIRE(place.column == 2);
+  }
+  CHECK(std::clock() - begin < 5 * CLOCKS_PER_SEC);
+  for (const size_t offset : {text.size(), text.size() + 9, size_t{0}, text.find('7'), size_t{2}}) {
+    const auto breaks =
+        std::count(text.begin(),
+                   text.begin() + static_cast<std::ptrdiff_t>(std::min(offset, text.size())), '\n');
+    CHECK(in.place_at(offset).line == breaks + 1);
   }
 }
 
