@@ -8,7 +8,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/format/dcp/pickle_writer.h"
-#include "lib/format/dcp/torch_names.h"
+#include "lib/format/torch/torch_dtype.h"
 
 namespace shardtool::format::dcp {
 namespace {
@@ -133,7 +133,7 @@ Error unsupported_dtype(std::string_view name, Dtype dtype) {
 }
 
 /// Pickle of one tensor that refers to the record data/0.
-std::string tensor_pickle(const TorchNames& names, Dtype dtype, const Shape& shape) {
+std::string tensor_pickle(const torch::TorchNames& names, Dtype dtype, const Shape& shape) {
   const bool is_untyped = names.storage.empty();
   const i64 elements = element_count(shape).value_or(0);
   std::string out;
@@ -181,7 +181,7 @@ std::string padding_extra(i64 data_at, i64 alignment, i64 residue) {
 BlobFrame blob_frame(std::string_view name, Dtype dtype, const Shape& shape, i64 begin,
                      i64 alignment, i64 residue) {
   constexpr i64 kLocalHeaderBytes = 30;
-  const TorchNames* names = torch_names(dtype);
+  const torch::TorchNames* names = torch::torch_names(dtype);
   if (names == nullptr) throw unsupported_dtype(name, dtype);
   std::vector<Record> records;
   BlobFrame frame;

@@ -11,6 +11,8 @@
 #include "lib/format/dcp/metadata.h"
 #include "lib/format/dcp/torch_names.h"
 #include "lib/format/names.h"
+#include "lib/format/torch/tensor_slot.h"
+#include "lib/format/torch/torch_dtype.h"
 #include "lib/format/torch/unpickle.h"
 
 namespace shardtool::format::dcp {
@@ -51,7 +53,6 @@ class Parser {
     i64 offset = 0;
     i64 length = 0;
   };
-  static constexpr size_t kMostAxes = 64;  // of a tensor of PyTorch
 
   Error malformed(const std::string& message) const {
     return Error(ErrorCode::kMalformed, message)
@@ -97,7 +98,9 @@ class Parser {
     if (!numbers.is(ValueKind::kTuple) && !numbers.is(ValueKind::kList)) {
       throw malformed("a torch.Size has no numbers").note("found", kind(numbers));
     }
-    if (numbers.size() > kMostAxes) throw malformed("a shape has more than 64 axes");
+    if (numbers.size() > torch::kMostAxes) {
+      throw malformed(fmt::format("a shape has more than {} axes", torch::kMostAxes));
+    }
     Shape shape;
     for (size_t i = 0; i < numbers.size(); ++i) shape.push_back(size(numbers[i]));
     if (!element_count(shape)) throw malformed("a shape has more elements than 2^63");
@@ -167,7 +170,7 @@ class Parser {
     if (!is_strided) throw unsupported("a tensor is sparse or has another layout than strided");
     const PickleValue dtype = (*state)[0];
     if (dtype.is(ValueKind::kGlobal) && dtype.module() == "torch") {
-      if (const auto known = dtype_of_torch(dtype.name())) return *known;
+      if (const auto known = torch::dtype_of(dtype)) return *known;
       throw unsupported("the dtype is not read").note("found", quote_for_message(dtype.name()));
     }
     throw malformed("a dtype is no name of torch").note("found", kind(dtype));

@@ -10,7 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
-#include "lib/format/dcp/torch_names.h"
+#include "lib/format/torch/torch_dtype.h"
 #include "lib/format/torch/unpickle.h"
 #include "lib/format/torch/zip_directory.h"
 
@@ -125,7 +125,7 @@ class Blob {
                          storage[1].is(ValueKind::kGlobal);
     if (!has_key) throw malformed("a chunk has no storage");
     const PickleValue dtype = is_v3 ? arguments[6] : storage[1];
-    const TorchNames* names = torch_names(dtype_);
+    const torch::TorchNames* names = torch::torch_names(dtype_);
     const std::string_view expected = is_v3 ? names->name : names->storage;
     if (!dtype.is_global("torch", expected)) throw malformed("a chunk has another dtype");
     check_dense(arguments);

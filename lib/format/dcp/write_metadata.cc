@@ -4,6 +4,7 @@
 #include "lib/format/dcp/files.h"
 #include "lib/format/dcp/pickle_writer.h"
 #include "lib/format/dcp/torch_names.h"
+#include "lib/format/torch/torch_dtype.h"
 
 namespace shardtool::format::dcp {
 namespace {
@@ -97,7 +98,7 @@ class MetadataPickle {
   void properties(Dtype dtype) {
     pickle_.object(kMetadataModule, "TensorProperties");
     pickle_.mark();
-    pickle_.global("torch", torch_names(dtype)->name);
+    pickle_.global("torch", torch::torch_names(dtype)->name);
     call_with("torch.serialization", "_get_layout", [&] { key("torch.strided"); });
     pickle_.boolean(false);  // requires_grad
     call_with(kMetadataModule, "_MEM_FORMAT_ENCODING", [&] { pickle_.integer(0); });  // contiguous

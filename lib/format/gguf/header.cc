@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "lib/base/checked.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/format/gguf/cursor.h"

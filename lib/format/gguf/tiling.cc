@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lib/base/checked.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 
@@ -28,10 +29,6 @@ void report_gap(const TensorInfo& tensor, i64 expected, const Input& input,
 }
 
 }  // namespace
-
-i64 round_up(i64 offset, i64 alignment) {
-  return (offset + alignment - 1) & ~(alignment - 1);
-}
 
 void place_tensors(Header& header, const Input& input, const ProblemSink& report) {
   for (TensorInfo& tensor : header.tensors) tensor.offset += header.data_begin;

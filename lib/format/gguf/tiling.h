@@ -4,9 +4,6 @@
 
 namespace shardtool::format::gguf {
 
-/// Smallest multiple of `alignment`, a power of two, that is not below `offset`.
-i64 round_up(i64 offset, i64 alignment);
-
 /// Makes the tensors' offsets absolute and checks that they tile the data: each begins where the
 /// one before it ends, rounded up to the alignment, and the last one ends the file. Removes tensors
 /// that leave the file. Reports kOverlap, kHole, kTruncated and kTrailingBytes.

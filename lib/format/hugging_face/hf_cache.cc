@@ -28,27 +28,13 @@ struct HfName {
   std::string revision;
 };
 
-/// True for parts between slashes that are plain names; a name must not begin with '.', which
-/// excludes "..".
-bool is_path_of_plain_names(std::string_view path) {
-  while (true) {
-    const size_t slash = path.find('/');
-    if (!is_plain_file_name(path.substr(0, slash))) return false;
-    if (slash == std::string_view::npos) return true;
-    path.remove_prefix(slash + 1);
-  }
-}
-
 HfName parse_location(std::string_view location) {
   const std::string_view rest = location.substr(kScheme.size());
   const size_t at = rest.find('@');
   const HfName name{std::string(rest.substr(0, at)),
                     at == std::string_view::npos ? "main" : std::string(rest.substr(at + 1))};
   const auto slashes = std::count(name.repository.begin(), name.repository.end(), '/');
-  if (slashes <= 1 && is_path_of_plain_names(name.repository) &&
-      is_path_of_plain_names(name.revision)) {
-    return name;
-  }
+  if (slashes <= 1 && is_inside_path(name.repository) && is_inside_path(name.revision)) return name;
   throw Error(ErrorCode::kUsage, "not a location in the Hugging Face cache")
       .note("found", quote_for_message(location))
       .note("expected", "hf://org/name or hf://org/name@revision");

@@ -17,13 +17,6 @@ namespace {
 
 constexpr int kMaxIndexDepth = 16;
 
-/// True for "weights/1.safetensors": plain names with slashes between them.
-bool is_in_subfolder(std::string_view name) {
-  const size_t slash = name.find('/');
-  if (slash == name.npos) return is_plain_file_name(name);
-  return is_plain_file_name(name.substr(0, slash)) && is_in_subfolder(name.substr(slash + 1));
-}
-
 /// Problem with the file name read last; nullopt if the name is valid.
 std::optional<Problem> objection(JsonReader& in, const std::string& name,
                                  const IndexedFiles& accepted) {
@@ -37,7 +30,7 @@ std::optional<Problem> objection(JsonReader& in, const std::string& name,
                             fmt::format("a name that ends in {}", accepted.extension)),
                    ""};
   }
-  if (is_in_subfolder(name)) {
+  if (is_inside_path(name)) {
     return Problem{
         ProblemKind::kIndexInvalid,
         in.error("the index names a file in a subfolder, which is not read", found, plain)

@@ -20,7 +20,7 @@
 namespace shardtool::format {
 
 /// manifest.json: the self-description of every output folder. Written last; a folder without it is
-/// not an output of shardtool. The format is design/json.md's; fields are only ever added.
+/// not an output of shardtool. shardtool-manifest(5) describes it; fields are only ever added.
 
 /// Format of the files of a manifest that names none.
 inline constexpr std::string_view kSafetensors = "safetensors";

@@ -85,10 +85,21 @@ PickleValue PickleValue::value(size_t i) const {
 }
 
 std::optional<PickleValue> PickleValue::find(std::string_view key) const {
-  for (size_t i = entries(); i-- > 0;) {
-    if (this->key(i).is_text(key)) return value(i);
-  }
-  return std::nullopt;
+  constexpr size_t kFewEntries = 64;
+  const auto scan = [&] {
+    for (size_t i = entries(); i-- > 0;) {
+      if (this->key(i).is_text(key)) return value(i).id();
+    }
+    return PickleTree::kNoValue;
+  };
+  const auto found = [&] {
+    if (entries() <= kFewEntries) return scan();
+    const auto [known, is_new] = tree_->found_.try_emplace({id_, std::string(key)});
+    if (is_new) known->second = scan();
+    return known->second;
+  }();
+  if (found == PickleTree::kNoValue) return std::nullopt;
+  return PickleValue(*tree_, found);
 }
 
 PickleValue PickleValue::callable() const {

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/base/checked.h"
@@ -63,7 +65,8 @@ class PickleValue {
   size_t entries() const;
   PickleValue key(size_t i) const;
   PickleValue value(size_t i) const;
-  /// Value of the last entry with this text as its key, as Python keeps it.
+  /// Value of the last entry with this text as its key, as Python keeps it. Looks for a key once in
+  /// a large dict; threads must not share a tree.
   std::optional<PickleValue> find(std::string_view key) const;
 
   PickleValue callable() const;              ///< kObject
@@ -107,6 +110,8 @@ class PickleTree {
   std::vector<Id> slots_;
   std::vector<std::vector<Id>> lists_;
   Id root_ = 0;
+  /// Results of PickleValue::find in large dicts, by dict and key: many values may share a dict.
+  mutable std::map<std::pair<Id, std::string>, Id> found_;
 };
 
 }  // namespace shardtool::format::torch

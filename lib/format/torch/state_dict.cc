@@ -60,7 +60,7 @@ class Walk {
  public:
   Walk(const Archive& archive, const std::string& path)
       : archive_(archive), path_(path), holds_data_(archive.tree.size(), Answer::kUnknown) {
-    steps_left_ = kFreeSteps + kStepsPerValue * static_cast<i64>(archive.tree.size());
+    most_bytes_ = kFreeBytes + kBytesPerValue * static_cast<i64>(archive.tree.size());
   }
 
   StateDict run() {
@@ -81,9 +81,11 @@ class Walk {
 
  private:
   enum class Answer : std::uint8_t { kUnknown, kNo, kYes };
-  /// A state dict visits each value once. Tied parts are visited more often.
-  static constexpr i64 kFreeSteps = 100'000;
-  static constexpr i64 kStepsPerValue = 8;
+  /// Memory for places and their names: an allowance, and so much per value. A tensor of a state
+  /// dict has ten values or more and one place; tied parts have more places.
+  static constexpr i64 kFreeBytes = 64 << 20;
+  static constexpr i64 kBytesPerValue = 256;
+  static constexpr i64 kBytesPerPlace = 128;
 
   Error error(ErrorCode code, const std::string& message) const {
     return Error(code, message).at({path_, 0, 0, ""});
@@ -109,13 +111,17 @@ class Walk {
     return found;
   }
 
-  void step() {
-    if (steps_left_-- > 0) return;
-    throw error(ErrorCode::kLimit, "the saved object shares its values at too many places");
+  /// Accounts for a place with this name.
+  void spend(const std::string& name) {
+    spent_bytes_ += kBytesPerPlace + std::ssize(name);
+    if (spent_bytes_ <= most_bytes_) return;
+    throw error(ErrorCode::kLimit,
+                "the saved object shares its values at too many places or joins too long names")
+        .note("expected", "places and names that take at most " + format_bytes(most_bytes_));
   }
 
   void visit(const std::string& name, PickleValue value, int depth) {
-    step();
+    spend(name);
     if (depth > kMaxDepth) throw error(ErrorCode::kLimit, "the saved object contains itself");
     if (!holds_data(value, 0)) {
       result_.others.push_back({name, describe(value)});
@@ -163,7 +169,7 @@ class Walk {
         return;
       }
       for (DistributedSlot& slot : distributed_slots(value, archive_)) {
-        step();
+        spend(name);
         result_.tensors.push_back({name, std::move(slot.local), std::move(slot.part)});
       }
     } catch (Error& error) {
@@ -196,7 +202,8 @@ class Walk {
   const Archive& archive_;
   const std::string& path_;
   std::vector<Answer> holds_data_;  ///< per value
-  i64 steps_left_ = 0;
+  i64 spent_bytes_ = 0;
+  i64 most_bytes_ = 0;
   std::vector<std::string> names_;  ///< of tensors, once each also for those in parts
   StateDict result_;
 };

@@ -27,8 +27,8 @@ struct StateDict {
 /// Finds the tensors of a saved dict, list or tuple, however deep. Throws the errors of tensor_slot
 /// and distributed_slots with the tensor's name; kUnsupported for a tensor inside an object of
 /// another class, for data that is no tensor and for an object without tensors; kTensorInvalid for
-/// a name that occurs twice or is not UTF-8; kLimit for values that nest too deep or are shared at
-/// too many places.
+/// a name that occurs twice or is not UTF-8; kLimit for values that nest too deep, are shared at
+/// too many places or have too long names.
 StateDict state_dict(const Archive& archive, const std::string& path);
 
 }  // namespace shardtool::format::torch

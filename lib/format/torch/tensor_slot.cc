@@ -199,6 +199,7 @@ std::optional<Shape> extents_of(PickleValue value) {
     return is_size ? extents_of(arguments[0]) : std::nullopt;
   }
   if (!value.is(ValueKind::kTuple) && !value.is(ValueKind::kList)) return std::nullopt;
+  if (value.size() > kMostAxes) return std::nullopt;
   Shape extents;
   for (size_t i = 0; i < value.size(); ++i) {
     if (!value[i].is(ValueKind::kInteger) || value[i].integer() < 0) return std::nullopt;

@@ -16,8 +16,11 @@ struct TensorSlot {
   i64 bytes = 0;
 };
 
-/// Extents of a tuple, a list or a torch.Size of integers that are not negative; nullopt for other
-/// values.
+/// Most axes of a tensor of PyTorch.
+inline constexpr size_t kMostAxes = 64;
+
+/// Extents of a tuple, a list or a torch.Size of at most kMostAxes integers that are not negative;
+/// nullopt for other values.
 std::optional<Shape> extents_of(PickleValue value);
 
 /// True if the value is a tensor of torch, of any kind.

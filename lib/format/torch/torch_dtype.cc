@@ -1,5 +1,6 @@
 #include "lib/format/torch/torch_dtype.h"
 
+#include <algorithm>
 #include <array>
 
 namespace shardtool::format::torch {
@@ -8,13 +9,7 @@ namespace {
 using enum Dtype;
 
 /// One row per dtype that torch and safetensors share. Younger dtypes have no storage class.
-struct TorchDtype {
-  Dtype dtype;
-  std::string_view name;     ///< in module torch
-  std::string_view storage;  ///< in module torch; may be empty
-};
-
-constexpr auto kDtypes = std::to_array<TorchDtype>({
+constexpr auto kDtypes = std::to_array<TorchNames>({
     {kBool, "bool", "BoolStorage"},
     {kU8, "uint8", "ByteStorage"},
     {kI8, "int8", "CharStorage"},
@@ -42,9 +37,14 @@ bool is_of_torch(PickleValue value) {
 
 }  // namespace
 
+const TorchNames* torch_names(Dtype dtype) {
+  const auto found = std::ranges::find(kDtypes, dtype, &TorchNames::dtype);
+  return found == kDtypes.end() ? nullptr : &*found;
+}
+
 std::optional<Dtype> dtype_of(PickleValue global) {
   if (!is_of_torch(global)) return std::nullopt;
-  for (const TorchDtype& row : kDtypes) {
+  for (const TorchNames& row : kDtypes) {
     if (row.name == global.name()) return row.dtype;
   }
   return std::nullopt;
@@ -52,7 +52,7 @@ std::optional<Dtype> dtype_of(PickleValue global) {
 
 std::optional<Dtype> storage_dtype_of(PickleValue global) {
   if (!is_of_torch(global)) return std::nullopt;
-  for (const TorchDtype& row : kDtypes) {
+  for (const TorchNames& row : kDtypes) {
     if (!row.storage.empty() && row.storage == global.name()) return row.dtype;
   }
   return std::nullopt;

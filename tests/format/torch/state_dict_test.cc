@@ -288,6 +288,22 @@ TEST_CASE("objects that share or contain their parts end in bounded time") {
   CHECK(refusal(loop).code() == ErrorCode::kLimit);
 }
 
+TEST_CASE("names that are joined at many places take bounded memory") {
+  const auto below = [](size_t key_bytes) {
+    return dict(entry(std::string(key_bytes, 'A'), "](" + std::string(4000, 'N') + f32({6}) + "e"));
+  };
+  CHECK(refusal(below(100'000)).code() == ErrorCode::kLimit);
+  const StateDict content = read_pickle(below(1000));
+  CHECK(content.tensors.size() == 1);
+  CHECK(content.others.size() == 4000);
+}
+
+TEST_CASE("a tensor has at most 64 axes") {
+  const StateDict content = read_pickle(dict(entry("w", f32(Shape(64, 1)))));
+  CHECK(content.tensors.front().slot.shape == Shape(64, 1));
+  CHECK(refusal(dict(entry("w", f32(Shape(65, 1))))).code() == ErrorCode::kTensorInvalid);
+}
+
 TEST_CASE("files that torch wrote are read in both forms") {
   for (const char* form : {"zip.pt", "legacy.pt"}) {
     const std::string path = std::string(SHARDTOOL_TORCH_FIXTURES) + "/" + form;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
+#include <ctime>
 #include <set>
 #include <string>
 #include <vector>
@@ -218,6 +219,24 @@ TEST_CASE("values that take much more memory than the pickle end it") {
   std::string lists(4'000'000, ']');
   CHECK_ERROR(kLimit, read_body(lists));
   CHECK_ERROR(kLimit, read_body(std::string(40'000'000, '(')));
+}
+
+TEST_CASE("a large dict is searched once for a key, however many values share it") {
+  constexpr int kEntries = 200'000;
+  PickleWriter entries;
+  for (int i = 0; i < kEntries; ++i) entries.text("key " + std::to_string(i)).raw("N");
+  entries.text("key 7").raw("\x88");
+  const PickleTree tree = read_body("}(" + entries.opcodes() + "u");
+  const std::clock_t begin = std::clock();
+  int found = 0;
+  for (int i = 0; i < kEntries; ++i) found += tree.root().find("absent") ? 1 : 0;
+  CHECK(found == 0);
+  CHECK(std::clock() - begin < 5 * CLOCKS_PER_SEC);
+  for (int i = 0; i < 2; ++i) {
+    const auto last = tree.root().find("key 7");
+    REQUIRE(last);
+    CHECK(last->is(ValueKind::kBool));
+  }
 }
 
 }  // namespace
