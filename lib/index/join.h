@@ -42,6 +42,8 @@ class HolderJoin {
   using Box = std::span<const AxisCell* const>;
   /// Calls visit(box) for every element of the product, last axis fastest. A scalar has one box.
   void for_each_box(const std::function<void(Box)>& visit) const;
+  /// Same until visit returns true. Returns true if it did.
+  bool any_box(const std::function<bool(Box)>& visit) const;
 
   /// Replicas that hold a box (ascending; may be empty) and, per axis, the local index of the box's
   /// first element in each of them.
