@@ -28,6 +28,15 @@ Region whole_region(const Shape& shape) {
   return region;
 }
 
+AxisMap flattened(const Region& region) {
+  AxisMap elements = AxisMap::identity(1);
+  for (auto axis = region.rbegin(); axis != region.rend(); ++axis) {
+    elements =
+        elements.is_identity() ? scale(*axis, elements.local_size()) : product(*axis, elements);
+  }
+  return elements;
+}
+
 std::vector<PlacedBox> placed_boxes(const Region& region) {
   std::vector<PlacedBox> boxes(1);
   for (const AxisMap& map : region) {

@@ -21,6 +21,9 @@ i64 image_size(const Region& region);
 /// Region of the whole tensor.
 Region whole_region(const Shape& shape);
 
+/// Map of all elements in row-major order. Throws kLimit when a size overflows.
+AxisMap flattened(const Region& region);
+
 /// Box of elements that a holder has as one translation: its begin in the holder's array and in the
 /// whole tensor.
 struct PlacedBox {

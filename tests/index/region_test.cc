@@ -30,6 +30,24 @@ TEST_CASE("the whole region is the identity on every axis") {
   CHECK(image_size(region) == 0);
 }
 
+TEST_CASE("a flattened region maps every element in row-major order") {
+  CHECK(rc::check("against the maps, index by index", [] {
+    const Region region{*gen::axis_map(), *gen::axis_map(), *gen::axis_map()};
+    const AxisMap elements = flattened(region);
+    const Shape local = index::local_shape(region);
+    const Shape global = index::global_shape(region);
+    RC_ASSERT(elements.local_size() == local[0] * local[1] * local[2]);
+    for (i64 i = 0; i < elements.local_size(); ++i) {
+      const auto x = region[0](i / (local[1] * local[2])), y = region[1](i / local[2] % local[1]),
+                 z = region[2](i % local[2]);
+      const auto expected =
+          x && y && z ? std::optional((*x * global[1] + *y) * global[2] + *z) : std::nullopt;
+      RC_ASSERT(elements(i) == expected);
+    }
+  }));
+  CHECK(flattened(Region{}) == AxisMap::identity(1));
+}
+
 TEST_CASE("the placed boxes of a region are its translations, each element once") {
   CHECK(rc::check("against the maps, index by index", [] {
     const Region region{*gen::axis_map(), *gen::axis_map()};
