@@ -18,6 +18,7 @@
 #include "lib/store/local/failure.h"
 #include "lib/store/local/syscalls.h"
 #include "lib/store/local/tree.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::store {
 namespace {
@@ -50,8 +51,8 @@ OutputPlace checked_place(const std::string& path, Existing existing) {
 }
 
 /// True if an overlay file system shows the folder from a lower layer, such as an image's: it
-/// cannot rename such a folder. It is asked to rename it onto a folder that is not empty, which it
-/// refuses for any other reason only after that.
+/// cannot rename such a folder. Tries a rename that must fail, onto a folder that is not empty: for
+/// a folder of a lower layer overlayfs answers EXDEV before it looks at the target.
 bool is_of_lower_layer(const OutputPlace& place) {
   constexpr long kOverlayMagic = 0x794c7630;  // linux/magic.h
   const Syscalls& call = syscalls();
@@ -108,7 +109,8 @@ std::vector<std::string> hidden_names(const OutputPlace& place) {
   const std::string prefix = name_of(place.hidden("-"));
   std::vector<std::string> names = names_in(place.parent);
   std::erase_if(names, [&](const std::string& name) {
-    return !name.starts_with(prefix) || !parse_hidden(name);
+    const auto hidden = parse_hidden(name);
+    return !hidden || fmt::format(".{}{}", hidden->output, kTag) != prefix;
   });
   return names;
 }
@@ -135,9 +137,12 @@ void require_deletable(const OutputPlace& place) {
 }
 
 Error output_exists(const std::string& path) {
+  const bool has_manifest = is_remote(path) || identity_at(path + "/manifest.json");
   return Error(ErrorCode::kOutputExists, "the output exists and is not empty")
       .at({path, 0, 0, {}})
-      .help("choose another folder, or replace this one with --force");
+      .help(has_manifest ? "choose another folder, or replace this one with --force"
+                         : "choose another folder: this one is no output of shardtool, which "
+                           "--force would replace");
 }
 
 std::string hidden_folder(const OutputPlace& place, const std::string& id) {

@@ -44,7 +44,7 @@ std::vector<std::string> hidden_ids(const OutputPlace& place);
 
 /// Run that left hidden files beside its output.
 struct HiddenRun {
-  OutputPlace place;  ///< a very long name is truncated; `found` is not looked at
+  OutputPlace place;  ///< a very long name is shortened; `found` is not looked at
   std::string id;
 };
 /// Every run that left hidden files in a folder, by output and id. Throws kWriteFailed.

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "lib/base/name_map.h"
 #include "lib/base/shell.h"
 #include "lib/store/local/failure.h"
 #include "lib/store/local/mount.h"
@@ -19,6 +20,13 @@ namespace shardtool::store {
 namespace {
 
 constexpr size_t kLongestStem = 190;  // of 255 bytes, less the dot and the suffix
+
+/// Name of an output in hidden names. Long names end in a hash, so that they stay different.
+std::string stem_of(const std::string& name) {
+  if (name.size() <= kLongestStem) return name;
+  const std::string mark = fmt::format("-{:016x}", sip_hash(name, {}));
+  return name.substr(0, kLongestStem - mark.size()) + mark;
+}
 
 std::string real_path(const std::string& path) {
   struct Free {
@@ -106,7 +114,7 @@ std::string OutputPlace::path() const {
 }
 
 std::string OutputPlace::hidden(const std::string& suffix) const {
-  const OutputPlace beside{parent, "." + name.substr(0, kLongestStem) + ".shardtool" + suffix};
+  const OutputPlace beside{parent, "." + stem_of(name) + ".shardtool" + suffix};
   return beside.path();
 }
 

@@ -13,8 +13,8 @@ struct OutputPlace {
   Found found = Found::kNothing;
 
   std::string path() const;
-  /// Hidden path in the same folder, ".NAME.shardtool" + suffix. Very long names are truncated so
-  /// that the result is a valid name; outputs with the same truncated name share the lock, too.
+  /// Hidden path in the same folder, ".NAME.shardtool" + suffix. A name of more than 190 bytes is
+  /// truncated and ends in a hash of the whole one, so that the result is a valid name.
   std::string hidden(const std::string& suffix) const;
 };
 

@@ -434,5 +434,33 @@ TEST_CASE("a folder is kept when that is asked for") {
   CHECK(names_in(folder.path()) == Names{".out.shardtool-" + kId + ".tmp"});
 }
 
+TEST_CASE("files of an output whose name goes on like this one's hidden names stay") {
+  const TempFolder folder;
+  const std::string other = ".out.shardtool-" + kId + ".x.shardtool-" + kOtherId;
+  const Names theirs{other + ".0-of-2.share", other + ".0.journal", other + ".tmp"};
+  folder.write(theirs[0], "an ended share");
+  folder.write(theirs[1], "what is finished");
+  folder.write(theirs[2] + "/a", "data");
+  CHECK(OutputClaim(folder / "out", Existing::kRefuse).leftovers().empty());
+  write_output(folder / "out");
+  CHECK(names_in(folder.path()) == Names{theirs[0], theirs[1], theirs[2], "out"});
+}
+
+TEST_CASE("outputs whose long names differ at the end only do not share hidden files") {
+  const TempFolder folder;
+  const std::string stem(200, 'n');
+  const OutputClaim a(folder / (stem + "a"), Existing::kRefuse);
+  const OutputClaim b(folder / (stem + "b"), Existing::kRefuse);
+  folder.write(fs::path(hidden_record(a.place(), kId, 65'535, 65'536)).filename().string(), "a's");
+  CHECK(b.leftovers().empty());
+  CHECK(b.discard(kId));
+  CHECK(a.leftovers() == Names{kId});
+  const std::vector<HiddenRun> runs = hidden_runs(folder.path());
+  REQUIRE(runs.size() == 1);
+  CHECK(hidden_lock(runs[0].place) == hidden_lock(a.place()));
+  CHECK(a.discard(runs[0].id));
+  CHECK(hidden_runs(folder.path()).empty());
+}
+
 }  // namespace
 }  // namespace shardtool::store
