@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "kernels/cast/cast.h"
 #include "kernels/crc64/crc64.h"
@@ -113,10 +114,27 @@ i64 halvings_of(std::span<const index::ValueShift> shifts, int holder) {
   return shifts.empty() ? 0 : shifts[static_cast<size_t>(holder)].halvings;
 }
 
-/// value + addend, or value / 2^halvings.
-i64 shifted(const std::string& name, i64 value, i64 addend, i64 halvings, const Format& format) {
-  if (format.exponent_bits == 0) return value + addend;
-  if (const auto exact = halved(value, halvings, format)) return *exact;
+/// Direction of a shift: from logical to stored values, or back.
+enum Direction : int { kStore = 1, kLoad = -1 };
+
+/// value + addend, or value - addend, which must be an integer of the format.
+i64 sum_of(const std::string& name, i64 value, Direction direction, i64 addend,
+           const Format& format) {
+  const auto change = checked_mul(addend, direction);
+  const auto sum = change ? checked_add(value, *change) : std::nullopt;
+  const bool is_wide = format.width == sizeof(i64);
+  if (sum && (is_wide || std::in_range<std::int32_t>(*sum))) return *sum;
+  throw Error(ErrorCode::kDataMismatch, "a value and its shift leave the range of the dtype")
+      .tensor(name)
+      .note("found", fmt::format("{} {} {}", value, direction == kStore ? "plus" : "minus", addend))
+      .note("expected", fmt::format("an integer of {} bits", format.width * CHAR_BIT));
+}
+
+/// value + addend, or value / 2^halvings; for kLoad the inverse.
+i64 shifted(const std::string& name, i64 value, Direction direction, i64 addend, i64 halvings,
+            const Format& format) {
+  if (format.exponent_bits == 0) return sum_of(name, value, direction, addend, format);
+  if (const auto exact = halved(value, direction * halvings, format)) return *exact;
   throw Error(ErrorCode::kDataMismatch,
               "a value is too small to be divided among the devices exactly")
       .tensor(name)
@@ -146,10 +164,11 @@ Bytes stored_bytes(const ShiftedMove& move, int holder, const std::vector<i64>& 
   for_each_index(map, [&](i64 local, i64 global) {
     const i64 addend = addend_of(move.to, holder, local);
     const i64 value = logical[static_cast<size_t>(global)];
-    if (below != kAny && (value + addend < 0 || value + addend >= below))
+    const i64 stored =
+        shifted(move.move.name, value, kStore, addend, halvings_of(move.to, holder), format);
+    if (below != kAny && (stored < 0 || stored >= below))
       throw foreign_group(move.move.name, global, value, -addend, below);
-    values[static_cast<size_t>(local)] =
-        shifted(move.move.name, value, addend, halvings_of(move.to, holder), format);
+    values[static_cast<size_t>(local)] = stored;
   });
   return encoded(values, format);
 }
@@ -168,8 +187,8 @@ std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape&
     for_each_index(map, [&](i64 local, i64 global) {
       const auto at = static_cast<size_t>(global);
       const i64 stored = decode(bytes.data() + local * format.width, format);
-      const i64 value = shifted(name, stored, -addend_of(shifts, holder, local),
-                                -halvings_of(shifts, holder), format);
+      const i64 value = shifted(name, stored, kLoad, addend_of(shifts, holder, local),
+                                halvings_of(shifts, holder), format);
       if (is_known[at] && values[at] != value) {
         throw Error(ErrorCode::kDataMismatch, fmt::format("replicas differ at element {}", global))
             .tensor(name)
@@ -196,7 +215,8 @@ void restore_values(const std::string& name, Dtype dtype, const index::ValueShif
   const Format format = format_of(name, dtype, {count});
   for (i64 i = 0; i < count; ++i) {
     std::byte* const at = bytes.data() + i * width;
-    encode(decode(at, format) - addend_of({&shift, 1}, 0, first + i), at, format);
+    const i64 addend = addend_of({&shift, 1}, 0, first + i);
+    encode(shifted(name, decode(at, format), kLoad, addend, 0, format), at, format);
   }
 }
 

@@ -23,14 +23,15 @@ struct ShiftedMove {
 inline constexpr i64 kMaxShiftedBytes = 16 << 20;
 
 /// Loads the logical values of a side, in order; the bits of floating-point numbers. Throws
-/// kDataMismatch when two holders differ, kCoverage when a value has no holder, kUnsupported for
-/// another rank or dtype, kLimit above the size.
+/// kDataMismatch when two holders differ or an integer leaves its dtype, kCoverage when a value has
+/// no holder, kUnsupported for another rank or dtype, kLimit above the size.
 std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
                               const MoveSide& side, std::span<const index::ValueShift> shifts,
                               std::span<const SourceFile> sources);
 
 /// Converts a holder's stored values, beginning with its local element `first`, to logical ones;
-/// floating-point numbers stay unchanged.
+/// floating-point numbers stay unchanged. Throws kDataMismatch for an integer that leaves its
+/// dtype.
 void restore_values(const std::string& name, Dtype dtype, const index::ValueShift& shift, i64 first,
                     std::span<std::byte> bytes);
 

@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <iostream>
 
+#include "lib/store/local/syscalls.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 
@@ -81,6 +83,19 @@ TEST_CASE("nobody meets in a folder where everybody may replace files") {
   REQUIRE(::chmod(folder.path().c_str(), 01777) == 0);
   const MeetingFile file(folder / "meeting", kNote);
   CHECK(refusal_of(folder / "meeting").empty());
+}
+
+TEST_CASE("a meeting file that cannot be written leaves no secret behind") {
+  const TempFolder folder;
+  store::Syscalls full = store::real_syscalls();
+  full.pwrite = [](int fd, const void* from, size_t, off_t offset) -> ssize_t {
+    if (offset == 0) return ::pwrite(fd, from, 1, offset);
+    errno = ENOSPC;
+    return -1;
+  };
+  const store::ScopedSyscalls scope(full);
+  CHECK_ERROR(kNoSpace, MeetingFile(folder / "meeting", kNote));
+  CHECK(fs::is_empty(folder.path()));
 }
 
 }  // namespace

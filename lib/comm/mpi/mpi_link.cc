@@ -64,7 +64,10 @@ void MpiLink::begin_receiving() {
     Incoming& piece = arriving_.emplace_back();
     piece.bytes.resize(static_cast<size_t>(count));
     piece.request = mpi_.receive(piece.bytes.data(), count);
-    if (piece.request == nullptr) refused("MPI_Imrecv");
+    if (piece.request == nullptr) {
+      arriving_.pop_back();
+      refused("MPI_Imrecv");
+    }
   }
   if (found < 0) refused("MPI_Improbe");
 }

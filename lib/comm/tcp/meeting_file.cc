@@ -89,8 +89,13 @@ MeetingFile::MeetingFile(std::string path, const MeetingNote& note) : path_(std:
   {
     const std::string text = note.secret + "\n" + to_lines(note.addresses);
     const store::File file = create_own(whole);
-    own_ = store::identity(file);
-    store::write_exact(file, std::as_bytes(std::span(text)), 0);
+    try {
+      own_ = store::identity(file);
+      store::write_exact(file, std::as_bytes(std::span(text)), 0);
+    } catch (const Error&) {
+      store::syscalls().unlinkat(AT_FDCWD, whole.c_str(), 0);
+      throw;
+    }
   }
   if (store::syscalls().rename(whole.c_str(), path_.c_str()) == 0) return;
   store::syscalls().unlinkat(AT_FDCWD, whole.c_str(), 0);

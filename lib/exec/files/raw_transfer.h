@@ -9,7 +9,7 @@
 namespace shardtool::exec {
 
 /// Baseline throughput of a machine with whole files, to compare moves with. All functions throw
-/// the errors of lib/io, and kInterrupted once `cancel` is set.
+/// the errors of lib/store, and kInterrupted once `cancel` is set.
 struct RawOptions {
   int threads = 4;
   i64 direct_block = 4 << 20;  ///< bytes of a request past the page cache; whole pages
