@@ -108,8 +108,8 @@ std::string resumed_text(const api::TransformResumed& resumed) {
   const auto found = fmt::format("{}, {} were finished", plural(resumed.tensors, "tensor"),
                                  format_bytes(resumed.bytes));
   if (resumed.damaged == 0) return found + " and are intact";
-  return found + fmt::format("; {} were damaged since and are written again",
-                             plural(resumed.damaged, "tensor"));
+  return found +
+         fmt::format("; {} damaged since, written again", plural(resumed.damaged, "tensor"));
 }
 
 /// Text about a cast, or about an unpacking.

@@ -76,6 +76,7 @@ FinishReport look_at_published(const FinishOptions& options) {
   const auto manifest = format::parse_manifest(*text, options.output + "/" + format::kManifestName);
   FinishReport report = report_of(manifest, options.output);
   report.was_complete = true;
+  require_files(manifest, options.output);
   if (options.verify) {
     report.bytes_verified = verify_shards(manifest, options.output, options.resources);
   }
@@ -103,6 +104,11 @@ FinishReport publish(const FinishOptions& options, store::OutputClaim claim, con
   format::open_checkpoint(folder.working_path());  // compares the headers with the manifest
   if (options.verify) {
     report.bytes_verified = verify_shards(manifest, folder.working_path(), options.resources);
+  } else {
+    format::Manifest filled = manifest;
+    std::erase_if(filled.tensors,
+                  [&](const auto& tensor) { return !joined.filled.contains(tensor.name); });
+    verify_shards(filled, folder.working_path(), options.resources);
   }
   const std::string left = folder.publish(written);
   if (!left.empty()) report.warnings.push_back(undeleted_text(left));

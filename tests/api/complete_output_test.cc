@@ -1,6 +1,7 @@
 // An output that is there is complete only for the source whose values it has.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -137,6 +138,20 @@ TEST_CASE("an output is not taken for that of a source with other values") {
     }
     CHECK(changed >= 4);
   }
+}
+
+TEST_CASE("files beside the weights are compared where they are") {
+  const Source source;
+  source.split(source.to("out", false, false));
+  const char* const before = std::getenv("TMPDIR");
+  const std::string usual = before == nullptr ? "" : before;
+  ::setenv("TMPDIR", "/nonexistent", 1);
+  const auto error = testing::error_of([&] {
+    CHECK(source.split(source.to("out", true, false)).was_complete);
+    return 0;
+  });
+  usual.empty() ? ::unsetenv("TMPDIR") : ::setenv("TMPDIR", usual.c_str(), 1);
+  CHECK_FALSE(error);
 }
 
 TEST_CASE("an output is not complete if a file beside the weights is another one") {

@@ -390,6 +390,10 @@ TEST_CASE("a share of a published output has nothing to do, and a second finish 
   CHECK(report.tensors == 22);
   CHECK(report.bytes_verified.value_or(0) > 0);
   CHECK(fs::last_write_time(jobs.folder / "out/manifest.json") == time);
+  fs::resize_file(jobs.folder / "out/model-rank-1-part-0.safetensors", 100);
+  CHECK_ERROR(kFileMissing, finish_out(jobs));
+  fs::remove(jobs.folder / "out/model-rank-1-part-0.safetensors");
+  CHECK_ERROR(kFileMissing, finish_out(jobs));
 }
 
 TEST_CASE("an output that exists is replaced with force only, when all shares have ended") {

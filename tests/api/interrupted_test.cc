@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "lib/api/transfer/run_note.h"
+#include "lib/api/transfer/share_record.h"
 #include "lib/format/checkpoint.h"
 #include "lib/store/local/output_claim.h"
 #include "lib/store/local/tree.h"
@@ -190,6 +191,24 @@ TEST_CASE("a name that no run left is refused") {
   CHECK_ERROR(kFileMissing, discard_runs(folder / ".out.shardtool-0123.tmp"));
   CHECK_ERROR(kFileMissing, interrupted_runs(folder / "absent"));
   CHECK(fs::exists(folder / ".out.shardtool-0123.tmp/file"));
+}
+
+TEST_CASE("a damaged number of shares is an error, not a size of memory") {
+  for (const std::string number : {"-1", "65537", "4294967297", "1000000000000"}) {
+    CAPTURE(number);
+    const std::string note =
+        R"({"command": [], "started_in": "", "output": "", "tensors": 1, "shares": )" + number +
+        "}";
+    CHECK_ERROR(kManifestInvalid, parse_run_note(note, "journal"));
+    CHECK_ERROR(kManifestInvalid, parse_share_record("{\"share\":" + number + "}\n", "record"));
+    CHECK_ERROR(kManifestInvalid, parse_share_record("{\"of\":" + number + "}\n", "record"));
+  }
+  for (const std::string field : {"share", "of"}) {
+    const auto error =
+        testing::error_of([&] { return parse_share_record("{\"" + field + "\":-1}\n", "r"); });
+    REQUIRE(error);
+    CHECK(error->message() == "no number of shares");
+  }
 }
 
 }  // namespace

@@ -116,6 +116,32 @@ TEST_CASE("groups out of order in a model that says that they are in order are r
   CHECK(e->tensor_name() == "w.g_idx");
 }
 
+TEST_CASE("GPTQ: shares of a run with another zero point are not joined") {
+  const TempFolder folder;
+  test::write_checkpoint(folder / "whole", gptq_weight(16, 48, 16, [](i64 in) {
+                           return static_cast<std::int32_t>(in / 16);
+                         }));
+  folder.write("mapping.json",
+               R"({"version": 1, "rules": [{"match": "**", "strategy": "replicate"}]})");
+  const auto run = [&](const std::string& version, int number) {
+    folder.write("whole/config.json",
+                 fmt::format(R"({{"quantization_config": {{"quant_method": "gptq", "bits": 4,
+                   "group_size": 16, "desc_act": false, "checkpoint_format": "{}"}}}})",
+                             version));
+    SplitOptions options;
+    options.source = folder / "whole";
+    options.mapping.path = folder / "mapping.json";
+    options.mapping.mesh = mesh::Mesh({{"tp", 2}});
+    options.write.output = folder / "out";
+    options.write.dequantize = true;
+    options.write.share = Share{number, 2};
+    return split(options);
+  };
+  run("gptq", 0);
+  CHECK_ERROR(kOtherRun, run("gptq_v2", 1));
+  CHECK(run("gptq", 1).share->published);
+}
+
 // compressed-tensors: the shape of the packed weight is stored, and each device stores that of its
 // part.
 

@@ -13,6 +13,7 @@
 #include "lib/base/text.h"
 #include "lib/exec/files/read_back.h"
 #include "lib/store/local/file.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -98,6 +99,7 @@ JoinedShares join_shares(int shares, const std::function<ShareRecord(const Share
     ShareRecord record = read({number, shares});
     std::string own_head = head_text(record.manifest);
     joined.others.insert(joined.others.end(), record.others.begin(), record.others.end());
+    joined.filled.insert(record.filled.begin(), record.filled.end());
     if (number == 0) {
       head = std::move(own_head);
       expected = record.tensors;
@@ -125,6 +127,18 @@ void require_written(const store::WrittenFile& file, const std::string& folder) 
   throw Error(ErrorCode::kFileMissing, "a file that the shares have written is gone or cut off")
       .at({path, 0, 0, {}})
       .help(fmt::format("delete '{}' and run all shares again", folder));
+}
+
+void require_files(const format::Manifest& manifest, const std::string& output) {
+  for (const format::FileRecord& file : manifest.files) {
+    const std::string path = output + "/" + file.name;
+    const auto bytes = store::size_of(path);
+    if (bytes == file.bytes) continue;
+    throw Error(ErrorCode::kFileMissing,
+                bytes ? "a file of the output has another size" : "a file of the output is gone")
+        .at({path, 0, 0, {}})
+        .help("write the output again with --force; `shardtool check` lists all that is wrong");
+  }
 }
 
 i64 verify_shards(const format::Manifest& manifest, const std::string& folder,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ void check_ended(std::span<const Share> ended, int shares, const std::string& pl
 struct JoinedShares {
   format::Manifest manifest;
   std::vector<store::WrittenFile> others;
+  std::set<std::string> filled;  ///< see ShareRecord
 };
 /// Joins the records of so many shares, which `read` gets one by one. Throws kOtherRun for shares
 /// with different options, kTied, and kInternal unless they hold every tensor once.
@@ -30,7 +32,10 @@ JoinedShares join_shares(int shares, const std::function<ShareRecord(const Share
 /// Throws kFileMissing unless the hidden folder has the file with its size.
 void require_written(const store::WrittenFile& file, const std::string& folder);
 
-/// Reads every shard of an output back. Returns the bytes read. Throws kDataMismatch.
+/// Throws kFileMissing unless the output has every file of its manifest with its size.
+void require_files(const format::Manifest& manifest, const std::string& output);
+
+/// Reads every shard of the manifest's tensors back. Returns the bytes read. Throws kDataMismatch.
 i64 verify_shards(const format::Manifest& manifest, const std::string& folder,
                   const exec::Resources& resources);
 

@@ -96,7 +96,8 @@ class LoneRun {
         move_tensors(run_, std::vector<bool>(run_.moves.size(), true), sources_,
                      {targets, journal, std::move(finished), continues}, options_.resources);
     const TakenUp& found = moved.taken_up;
-    if (continues) report.resumed = {std::ssize(found.tensors), found.bytes, found.damaged};
+    if (continues)
+      report.resumed = {std::ssize(found.tensors), found.bytes, std::ssize(found.damaged)};
     copied_.resize(run_.moves.size());
     for (auto& [tensor, result] : moved.all) copied_[tensor] = std::move(result);
   }

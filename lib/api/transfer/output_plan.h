@@ -36,7 +36,7 @@ struct OutputPlan {
 enum class Extents { kOwn, kShared };
 
 /// Requires tensors sorted by name. The output bytes depend only on the arguments, except that
-/// shared extents move the start of the data (checkpoint/shard_files.h).
+/// shared extents move the start of the data (format/shard_files.h).
 OutputPlan plan_output(const LogicalCheckpoint& source, const TargetLayout& target,
                        i64 max_file_size, Extents extents = Extents::kOwn);
 

@@ -36,7 +36,7 @@ TakenUp take_up(const WriteRun& run, const std::vector<bool>& is_mine,
   for (const exec::TargetFile& file : files) written.emplace_back(file.path());
   const std::vector<bool> intact = exec::read_back(ranges, written, resources);
   for (size_t i = 0; i < ranges.size(); ++i) {
-    if (!intact[i] && taken.tensors.erase(tensor_of[i]) > 0) ++taken.damaged;
+    if (!intact[i] && taken.tensors.erase(tensor_of[i]) > 0) taken.damaged.insert(tensor_of[i]);
   }
   for (size_t i = 0; i < ranges.size(); ++i) {
     if (taken.tensors.contains(tensor_of[i])) taken.bytes += ranges[i].bytes;
@@ -53,7 +53,10 @@ MovedTensors move_tensors(const WriteRun& run, const std::vector<bool>& is_mine,
   MovedTensors moved;
   moved.taken_up = take_up(run, is_mine, std::move(state.finished), files, resources);
   const exec::FinishedTensors& finished = moved.taken_up.tensors;
-  if (state.has_old_padding) clear_padded_shards(run, is_mine, finished, files);
+  for (size_t t = 0; t < run.moves.size(); ++t) {
+    const bool is_unknown = state.has_old_padding || moved.taken_up.damaged.contains(t);
+    if (is_mine[t] && !finished.contains(t) && is_unknown) clear_padding(run, t, files);
+  }
   moved.all = copy_tensors(run, is_mine, finished, sources, files, resources,
                            [&](size_t t, const exec::CopiedTensor& copied, i64 bytes) {
                              state.journal.finished(t, copied, bytes);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,8 +17,8 @@ namespace shardtool::api {
 /// Finished tensors of an interrupted run.
 struct TakenUp {
   exec::FinishedTensors tensors;
-  i64 bytes = 0;    ///< of their shards
-  i64 damaged = 0;  ///< finished tensors whose bytes have changed
+  i64 bytes = 0;             ///< of their shards
+  std::set<size_t> damaged;  ///< tensors that were finished, and whose bytes have changed since
 };
 
 /// Files of an output that a process writes to, and what is finished in them.

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "kernels/xxh3/xxh3.h"
+#include "lib/api/dequantize/unpacked_tensor.h"
 
 namespace shardtool::api {
 namespace {
@@ -64,6 +65,34 @@ void add_shifts(Fingerprint& print, const std::vector<index::ValueShift>& shifts
   print.add(std::ssize(shifts));
 }
 
+/// Adds everything that decides which floats the stored tensors become: config.json says some of
+/// it.
+void add_unpacking(Fingerprint& print, const QuantisedWeight& weight) {
+  print.add(weight.scheme);
+  for (const StoredMember& member : weight.members) {
+    print.add(member.tensor.spec.name);
+    for (const StoredAxis& axis : member.axes) {
+      print.add(static_cast<i64>(axis.of));
+      print.add(axis.per);
+    }
+  }
+  for (const auto& member :
+       {weight.zeros, weight.groups, weight.shape, weight.divisor, weight.factor}) {
+    print.add(member ? static_cast<i64>(*member) : -1);
+  }
+  for (const bool flag :
+       {weight.is_turned, weight.is_packed, weight.is_packed_in_rows,
+        weight.are_zeros_packed_in_rows, weight.are_inputs_rows, weight.scale_dtype.has_value()}) {
+    print.add(static_cast<i64>(flag));
+  }
+  print.add(static_cast<i64>(weight.kind));
+  print.add(weight.words.per_word);
+  print.add(weight.words.bits);
+  for (const int place : weight.words.order) print.add(static_cast<i64>(place));
+  print.add(weight.zero_offset);
+  if (weight.scale_dtype) print.add(to_string(*weight.scale_dtype));
+}
+
 std::string target_hash(const LogicalCheckpoint& source, const TargetLayout& target,
                         const OutputPlan& plan) {
   Fingerprint print;
@@ -81,6 +110,7 @@ std::string target_hash(const LogicalCheckpoint& source, const TargetLayout& tar
     const LogicalTensor& from = source.tensors[tensor.source];
     print.add(from.spec.name);
     if (from.cast_from || from.unpacked) print.add(to_string(from.spec.dtype));
+    if (from.unpacked) add_unpacking(print, from.unpacked->weight());
     print.add(holders.of(tensor.holders));
     add_slots(print, plan.slots[t]);
     add_shifts(print, tensor.shifts);

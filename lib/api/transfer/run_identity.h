@@ -14,7 +14,8 @@ struct RunIdentity {
   /// Every source file's size, modification and change times, inode and header, and the manifests'
   /// hashes of its data.
   std::string source;
-  /// Every output file with its header, and the destination of each element of each tensor.
+  /// Every output file with its header, the destination of each element of each tensor, and how
+  /// quantised weights become floats.
   std::string target;
 
   /// Hash of both; the name of the run's hidden folder.

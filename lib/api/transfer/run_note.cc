@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "lib/api/transfer/share_record.h"
 #include "lib/base/json_reader.h"
 #include "lib/base/json_writer.h"
 
@@ -36,7 +37,7 @@ RunNote parse_run_note(const std::string& about, const std::string& journal) {
              {"started_in", [&] { note.started_in = in.string(); }},
              {"output", [&] { note.output = in.string(); }},
              {"tensors", [&] { note.tensors = in.integer(); }},
-             {"shares", [&] { note.shares = static_cast<int>(in.integer()); }}});
+             {"shares", [&] { note.shares = read_share_number(in); }}});
   in.finish();
   return note;
 }

@@ -1,13 +1,12 @@
 #include "lib/api/transfer/scratch_folder.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <random>
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -23,16 +22,16 @@ void create_folder(const std::string& path) {
   throw store::write_failure("create the folder", path, errno);
 }
 
-/// Several threads may have one each.
-int next_number() {
-  static std::atomic<int> next = 0;
-  return next++;
+/// Part of a name that nobody can foresee, and create first.
+std::string random_mark() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
 }
 
 }  // namespace
 
 ScratchFolder::ScratchFolder(const std::string& parent, std::string_view purpose)
-    : path_(fmt::format("{}/.shardtool-{}-{}-{}", parent, purpose, getpid(), next_number())) {
+    : path_(fmt::format("{}/.shardtool-{}-{}", parent, purpose, random_mark())) {
   create_folder(path_);
 }
 

@@ -9,7 +9,6 @@
 
 #include "kernels/xxh3/xxh3.h"
 #include "lib/base/error.h"
-#include "lib/base/json_reader.h"
 #include "lib/base/json_writer.h"
 #include "lib/store/local/output_claim.h"
 
@@ -47,6 +46,13 @@ std::optional<Share> share_of_name(std::string_view name) {
   return is_name ? std::optional(Share{*number, *of}) : std::nullopt;
 }
 
+int read_share_number(JsonReader& in) {
+  const i64 number = in.integer();
+  if (number >= 0 && number <= kMostShares) return static_cast<int>(number);
+  throw in.error("no number of shares", std::to_string(number),
+                 fmt::format("0 to {}", kMostShares));
+}
+
 std::string format_share(const Share& share) {
   return fmt::format("{}/{}", share.number, share.of);
 }
@@ -60,6 +66,8 @@ std::string to_text(const ShareRecord& record) {
   for (const store::WrittenFile& file : record.others) {
     json.begin_object().field("name", file.name).field("bytes", file.bytes).end_object();
   }
+  json.end_array().key("filled").begin_array();
+  for (const std::string& name : record.filled) json.value(name);
   json.end_array().field("xxh3", hash_of_text(manifest)).end_object();
   return text + manifest;
 }
@@ -78,11 +86,16 @@ ShareRecord parse_share_record(const std::string& text, const std::string& path)
                  {"bytes", [&] { file.bytes = in.integer(); }}});
     }
   };
-  in.object({{"share", [&] { record.share.number = static_cast<int>(in.integer()); }},
-             {"of", [&] { record.share.of = static_cast<int>(in.integer()); }},
+  const auto read_filled = [&] {
+    in.begin_array();
+    while (in.next_element()) record.filled.push_back(in.string());
+  };
+  in.object({{"share", [&] { record.share.number = read_share_number(in); }},
+             {"of", [&] { record.share.of = read_share_number(in); }},
              {"run", [&] { record.run = in.string(); }},
              {"tensors", [&] { record.tensors = in.integer(); }},
              {"others", read_others},
+             {"filled", read_filled},
              {"xxh3", [&] { hash = in.string(); }}});
   in.finish();
   const std::string manifest = text.substr(std::min(end + 1, text.size()));

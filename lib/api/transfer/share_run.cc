@@ -104,8 +104,8 @@ class ShareRun {
     MovedTensors moved = move_tensors(run_, is_mine_, sources_,
                                       {targets, journal_, std::move(finished)}, options_.resources);
     const TakenUp& found = moved.taken_up;
-    if (!found.tensors.empty() || found.damaged > 0) {
-      report.resumed = {std::ssize(found.tensors), found.bytes, found.damaged};
+    if (!found.tensors.empty() || !found.damaged.empty()) {
+      report.resumed = {std::ssize(found.tensors), found.bytes, std::ssize(found.damaged)};
     }
     copied_.resize(run_.moves.size());
     for (auto& [tensor, result] : moved.all) copied_[tensor] = std::move(result);
@@ -145,6 +145,7 @@ class ShareRun {
             .tensor(run_.moves[t].name)
             .help("please report this with the command line that led to it");
       }
+      if (run_.target.tensors[t].fills) record.filled.push_back(run_.moves[t].name);
       record.manifest.tensors.push_back(
           tensor_record(run_.source, run_.target, run_.plan, t, copied_[t]));
     }

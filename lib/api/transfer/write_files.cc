@@ -86,43 +86,18 @@ ConfigChanges config_changes(const WriteRun& run, const WriteOptions& options) {
   return changes;
 }
 
-store::WrittenFile write_config(const std::string& path, const ConfigChanges& changes,
-                                store::File& to) {
+std::string changed_config(const std::string& path, const ConfigChanges& changes) {
   std::string text = store::read_source_text(path, kMaxConfigBytes);
   if (changes.drops_quantization) text = without_quantization(text, kConfigName);
   if (changes.dtype) text = with_dtype(text, *changes.dtype, kConfigName);
-  store::write_exact(to, std::as_bytes(std::span(text)), 0);
-  store::set_size(to, std::ssize(text));
-  return {kConfigName, std::ssize(text)};
+  return text;
 }
 
-/// Copies the files beside the weights. config.json is the one that decided the layout, so that the
-/// output's mapping resolves to the same layout again.
-std::vector<store::WrittenFile> copy_all_side_files(const WriteRun& run,
-                                                    const ConfigChanges& changes,
-                                                    const OpenFile& open) {
-  const format::Checkpoint& first = run.source.parts.front();
-  std::vector<std::string> names = first.side_files;
-  const bool has_config = std::ranges::find(names, kConfigName) != names.end();
-  if (!run.target.config.empty() && !has_config) names.emplace_back(kConfigName);
-  std::vector<store::WrittenFile> copied;
-  for (const std::string& name : names) {
-    const bool is_ours = name == format::kManifestName || name == run.plan.summary_name ||
-                         std::any_of(run.plan.files.begin(), run.plan.files.end(),
-                                     [&](const auto& file) { return file.name == name; });
-    const bool is_of_quantisation =
-        changes.drops_quantization &&
-        std::ranges::find(kQuantisationNames, name) != kQuantisationNames.end();
-    if (is_ours || is_of_quantisation) continue;
-    const bool is_chosen = name == kConfigName && !run.target.config.empty();
-    const std::string from = is_chosen ? run.target.config : first.side_path(name);
-    if (changes.any() && name == kConfigName) {
-      copied.push_back(write_config(from, changes, open(name)));
-      continue;
-    }
-    copied.push_back({name, copy_side_file(from, open(name))});
-  }
-  return copied;
+i64 write_side_file(const SideFile& file, store::File& to) {
+  if (!file.text) return copy_side_file(file.from, to);
+  store::write_exact(to, std::as_bytes(std::span(*file.text)), 0);
+  store::set_size(to, std::ssize(*file.text));
+  return std::ssize(*file.text);
 }
 
 /// Fills padding with the repeated elements and hashes those shards again.
@@ -234,11 +209,35 @@ void write_frames(const WriteRun& run, std::span<const exec::TargetFile> targets
   }
 }
 
+std::vector<SideFile> side_files(const WriteRun& run, const WriteOptions& options) {
+  if (!options.copy_side_files) return {};
+  const ConfigChanges changes = config_changes(run, options);
+  const format::Checkpoint& first = run.source.parts.front();
+  std::vector<std::string> names = first.side_files;
+  const bool has_config = std::ranges::find(names, kConfigName) != names.end();
+  if (!run.target.config.empty() && !has_config) names.emplace_back(kConfigName);
+  std::vector<SideFile> files;
+  for (const std::string& name : names) {
+    const bool is_ours = name == format::kManifestName || name == run.plan.summary_name ||
+                         std::any_of(run.plan.files.begin(), run.plan.files.end(),
+                                     [&](const auto& file) { return file.name == name; });
+    const bool is_of_quantisation =
+        changes.drops_quantization &&
+        std::ranges::find(kQuantisationNames, name) != kQuantisationNames.end();
+    if (is_ours || is_of_quantisation) continue;
+    const bool is_chosen = name == kConfigName && !run.target.config.empty();
+    SideFile& file =
+        files.emplace_back(name, is_chosen ? run.target.config : first.side_path(name));
+    if (changes.any() && name == kConfigName) file.text = changed_config(file.from, changes);
+  }
+  return files;
+}
+
 std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const WriteOptions& options,
                                                   const OpenFile& open) {
   std::vector<store::WrittenFile> written;
-  if (options.copy_side_files) {
-    written = copy_all_side_files(run, config_changes(run, options), open);
+  for (const SideFile& file : side_files(run, options)) {
+    written.push_back({file.name, write_side_file(file, open(file.name))});
   }
   if (!run.plan.summary_name.empty())
     written.push_back(write_output_summary(run, options.io, open));
@@ -252,19 +251,23 @@ std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const Wri
       run, options, [&](const std::string& name) -> store::File& { return files.create(name); });
 }
 
-void clear_padded_shards(const WriteRun& run, const std::vector<bool>& is_mine,
-                         const exec::FinishedTensors& finished,
-                         std::span<const exec::TargetFile> targets) {
-  for (size_t t = 0; t < run.moves.size(); ++t) {
-    if (!is_mine[t] || finished.contains(t)) continue;
-    const exec::MoveSide& to = run.moves[t].to;
-    for (int h = 0; h < to.holders->size(); ++h) {
-      const i64 elements = element_count(to.holders->local_shape(h)).value_or(0);
-      if (index::image_size(to.holders->region(h)) == elements) continue;
-      const exec::Slot& slot = to.slots[static_cast<size_t>(h)];
-      targets[static_cast<size_t>(slot.file)].clear(
-          slot.offset, exec::holder_bytes(*to.holders, h, run.moves[t].result_dtype()));
+void clear_padding(const WriteRun& run, size_t t, std::span<const exec::TargetFile> targets) {
+  const exec::MoveSide& to = run.moves[t].to;
+  const i64 element_bits = bits(run.moves[t].result_dtype());
+  for (int h = 0; h < to.holders->size(); ++h) {
+    const exec::Slot& slot = to.slots[static_cast<size_t>(h)];
+    const auto clear = [&](i64 begin, i64 end) {  // in elements
+      const i64 offset = begin * element_bits / CHAR_BIT;
+      targets[static_cast<size_t>(slot.file)].clear(slot.offset + offset,
+                                                    end * element_bits / CHAR_BIT - offset);
+    };
+    const index::AxisMap elements = flattened(to.holders->region(h));
+    i64 end = 0;
+    for (const index::Piece& piece : elements.pieces()) {
+      if (piece.local > end) clear(end, piece.local);
+      end = piece.local_end();
     }
+    if (elements.local_size() > end) clear(end, elements.local_size());
   }
 }
 

@@ -53,6 +53,16 @@ std::vector<exec::TargetFile> open_files(const WriteRun& run, exec::IoMode mode,
 /// Writes all bytes of the files that belong to no tensor of the source: headers and constants.
 void write_frames(const WriteRun& run, std::span<const exec::TargetFile> targets);
 
+/// A file that an output copies from the source: the bytes of `from`, or `text` if it changes.
+struct SideFile {
+  std::string name;
+  std::string from;
+  std::optional<std::string> text = {};
+};
+/// Returns the files that the options copy from the source. config.json is the one that decided the
+/// layout, so that the output's mapping resolves to the same layout again.
+std::vector<SideFile> side_files(const WriteRun& run, const WriteOptions& options);
+
 /// Writes the files beside the weights: those that the options copy from the source, and the index.
 std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const WriteOptions& options,
                                                   const OpenFile& open);
@@ -60,19 +70,18 @@ std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const Wri
 std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const WriteOptions& options,
                                                   const std::string& folder);
 
-/// Zeroes the unfinished shards with padding of tensors that `is_mine` selects, in files of an
-/// interrupted run: copying writes no padding, and the old content is unknown.
-void clear_padded_shards(const WriteRun& run, const std::vector<bool>& is_mine,
-                         const exec::FinishedTensors& finished,
-                         std::span<const exec::TargetFile> targets);
+/// Zeroes the padding in all shards of tensor `t`, where its old content is unknown: copying writes
+/// only the padding inside of rows. Other bytes stay, so that another process may write them.
+void clear_padding(const WriteRun& run, size_t t, std::span<const exec::TargetFile> targets);
 
 /// Called with a tensor that is wholly written and the bytes of the whole tensor, from several
 /// threads.
 using OnFinished = std::function<void(size_t tensor, const exec::CopiedTensor& copied, i64 bytes)>;
 
-/// Streams the unfinished tensors that `is_mine` selects, fills their padding, and tells of each,
-/// except of shifted values. Every byte is written with its final value only, so that several
-/// processes may move one tensor. Throws the errors of exec::copy and exec::fill.
+/// Copies the unfinished tensors that `is_mine` selects, then fills their padding, and tells of
+/// each, except of shifted values. Several processes may copy one tensor: all write the same bytes,
+/// except that padding which is filled is zero until then, see ShareRecord::filled. Throws the
+/// errors of exec::copy and exec::fill.
 exec::FinishedTensors copy_tensors(const WriteRun& run, const std::vector<bool>& is_mine,
                                    const exec::FinishedTensors& finished,
                                    std::span<const exec::SourceFile> sources,

@@ -1,9 +1,13 @@
 #include "lib/api/calibrate.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <string>
 
+#include "lib/api/transfer/scratch_folder.h"
 #include "lib/plan/collective/collective_time.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -43,4 +47,22 @@ TEST_CASE("one rank, and files too small to measure, are refused") {
   CHECK_ERROR(kUsage, api::calibrate(options).name);
   options.bytes = i64{1} << 50;
   CHECK_ERROR(kNoSpace, api::calibrate(options).name);
+}
+
+TEST_CASE("a hidden folder of a measurement does not take a name that others foresee") {
+  const test::TempFolder folder;
+  for (int number = 0; number < 100; ++number) {
+    folder.write(".shardtool-bench-" + std::to_string(getpid()) + "-" + std::to_string(number), "");
+  }
+  std::string path;
+  {
+    const api::ScratchFolder scratch(folder.path(), "bench");
+    const api::ScratchFolder other(folder.path(), "bench");
+    path = scratch / "";
+    CHECK(path != other / "");
+    struct stat status {};
+    REQUIRE(stat(path.c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777U) == 0700U);
+  }
+  CHECK_FALSE(std::filesystem::exists(path));
 }

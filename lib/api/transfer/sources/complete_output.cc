@@ -1,14 +1,13 @@
 #include "lib/api/transfer/sources/complete_output.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <vector>
 
 #include "kernels/xxh3/xxh3.h"
 #include "lib/api/transfer/output_manifest.h"
-#include "lib/api/transfer/scratch_folder.h"
 #include "lib/exec/compare.h"
+#include "lib/exec/files/range_hash.h"
 #include "lib/exec/shifted.h"
 #include "lib/store/reader.h"
 
@@ -70,19 +69,41 @@ bool has_shifted(const WriteRun& run, size_t t, const format::TensorRecord& reco
   return std::ranges::equal(made.xxh3, record.shards, {}, {}, &format::ShardRecord::xxh3);
 }
 
-bool has_same_text(const std::string& path, const std::string& other) {
-  const auto bytes = store::size_of(path);
-  return bytes && store::size_of(other) == bytes &&
-         store::read_source_text(path, *bytes) == store::read_source_text(other, *bytes);
+/// Size and hash of a file.
+struct Content {
+  i64 bytes = 0;
+  kernels::Xxh3 hash;
+
+  void add(std::string_view text) {
+    bytes += std::ssize(text);
+    hash.update(std::as_bytes(std::span(text)));
+  }
+};
+
+bool has_content(const std::string& path, i64 bytes, const kernels::Hash128& hash) {
+  return store::size_of(path) == bytes &&
+         exec::hash_range(exec::SourceFile(path), 0, bytes) == hash;
 }
 
 /// True if the output has the files beside the weights as the run would write them.
 bool has_other_files(const WriteRun& run, const WriteOptions& options) {
-  const ScratchFolder scratch(std::filesystem::temp_directory_path().string(), "compare");
-  const auto others = write_other_files(run, options, scratch / ".");
-  return std::ranges::all_of(others, [&](const store::WrittenFile& file) {
-    return has_same_text(scratch / file.name, options.output + "/" + file.name);
-  });
+  const auto has = [&](const std::string& name, i64 bytes, const kernels::Hash128& hash) {
+    return has_content(options.output + "/" + name, bytes, hash);
+  };
+  for (const SideFile& file : side_files(run, options)) {
+    if (file.text) {
+      const auto text = std::as_bytes(std::span(*file.text));
+      if (!has(file.name, std::ssize(text), kernels::xxh3(text))) return false;
+      continue;
+    }
+    const exec::SourceFile from(file.from);
+    if (!has(file.name, from.size(), exec::hash_range(from, 0, from.size()))) return false;
+  }
+  if (run.plan.summary_name.empty()) return true;
+  Content summary;
+  write_summary(run.source, run.target, run.plan,
+                [&](std::string_view text) { summary.add(text); });
+  return has(run.plan.summary_name, summary.bytes, summary.hash.value());
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ FinishReport look_at_published(const FinishOptions& options, const StorePlace& p
   const auto manifest = format::parse_manifest(*text, place.prefix() + "/" + format::kManifestName);
   FinishReport report = report_of(manifest, place);
   report.was_complete = true;
+  require_files(manifest, place.prefix());
   if (options.verify) {
     report.bytes_verified = verify_shards(manifest, place.prefix(), options.resources);
   }
