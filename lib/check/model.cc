@@ -205,6 +205,10 @@ struct NumberedLayers {
   Layers layers;
 };
 
+std::optional<i64> layer_count(const CheckedModel& model) {
+  return config_integer(model.config, {"num_hidden_layers", "n_layer", "num_layers"});
+}
+
 NumberedLayers layers_of(const CheckedModel& model) {
   NumberedLayers best;
   for (const std::string_view prefix : kLayerPrefixes) {
@@ -219,7 +223,7 @@ NumberedLayers layers_of(const CheckedModel& model) {
 }
 
 void check_layer_count(const CheckedModel& model, const NumberedLayers& found, Findings& findings) {
-  const auto count = config_integer(model.config, {"num_hidden_layers", "n_layer", "num_layers"});
+  const auto count = layer_count(model);
   if (!count || found.layers.empty()) return;
   if (*count == 0) {
     return report_unusable(model,
@@ -270,7 +274,7 @@ const std::set<std::string_view>* usual_tensors(const Layers& layers) {
 
 /// Drops layers beyond the count of config.json, which predict further tokens and differ in kind.
 void drop_extra_layers(const CheckedModel& model, NumberedLayers& found) {
-  const auto count = config_integer(model.config, {"num_hidden_layers", "n_layer", "num_layers"});
+  const auto count = layer_count(model);
   if (count) found.layers.erase(found.layers.lower_bound(*count), found.layers.end());
 }
 
@@ -303,8 +307,9 @@ std::vector<Layers> by_kind(const CheckedModel& model, const Layers& layers) {
   return found;
 }
 
+/// Reports tensors that a layer lacks and others have, except those that are known to be missing.
 void check_layers_alike(const CheckedModel& model, std::string_view prefix, const Layers& layers,
-                        Findings& findings) {
+                        const std::set<std::string>& known, Findings& findings) {
   if (layers.size() < 2) return;
   const auto& usual = *usual_tensors(layers);
   for (const auto& [layer, tensors] : layers) {
@@ -313,6 +318,7 @@ void check_layers_alike(const CheckedModel& model, std::string_view prefix, cons
     if (!std::includes(usual.begin(), usual.end(), tensors.begin(), tensors.end())) continue;
     for (const std::string_view name : usual) {
       if (tensors.contains(name) || is_anothers(model, layer, name)) continue;
+      if (known.contains(fmt::format("{}{}.{}", prefix, layer, name))) continue;
       findings.add({.rule = CheckRule::kLayerTensor,
                     .message = fmt::format("layer {} lacks a tensor that other layers have", layer),
                     .file = model.config_file,
@@ -363,12 +369,13 @@ bool is_lack_known(const Findings& findings) {
 }
 
 /// Reports the tensors that the graph needs and the model lacks, unless rules that know more of
-/// them did. Weights that are packed have other names.
-void check_needed(const CheckedModel& model, const model::Model& bound, Findings& findings) {
+/// them did, and returns their names. Weights that are packed have other names.
+std::set<std::string> check_needed(const CheckedModel& model, const model::Model& bound,
+                                   Findings& findings) {
   if (is_lack_known(findings) || !model::packed_weights(model.config, model.tensors).empty())
-    return;
-  const auto missing = model::missing_tensors(bound, model.tensors);
-  if (missing.count == 0) return;
+    return {};
+  auto missing = model::missing_tensors(bound, model.tensors);
+  if (missing.count == 0) return {};
   std::string others;
   if (missing.count > 1) others = ", and " + plural(missing.count - 1, "other");
   findings.add({.rule = CheckRule::kTensorMissing,
@@ -377,23 +384,26 @@ void check_needed(const CheckedModel& model, const model::Model& bound, Findings
                 .tensor = missing.first,
                 .fix = "fetch the missing files, or take config.json and weights from the same "
                        "model"});
+  return std::move(missing.names);
 }
 
 /// Skips layers that lack tensors, since the graph reads the others as those of another kind of
 /// layer. Reports a vocabulary of another size for the embedding, and for the output matrix only
 /// if the embedding fits.
-void check_sizes(const CheckedModel& model, std::string_view layer_prefix, Findings& findings) {
-  const auto bound = bound_model(model, findings);
-  if (!bound) return;
-  check_needed(model, *bound, findings);
+void check_sizes(const CheckedModel& model, const model::Model& bound,
+                 std::string_view layer_prefix, const std::set<std::string>& missing,
+                 Findings& findings) {
   std::set<i64> incomplete;
+  const auto lacks = [&](const std::string& name) {
+    if (const auto place = numbered(name, layer_prefix)) incomplete.insert(place->first);
+  };
+  for (const std::string& name : missing) lacks(name);
   for (const Finding& finding : findings.all()) {
-    const auto place = numbered(finding.tensor, layer_prefix);
-    if (finding.rule == CheckRule::kLayerTensor && place) incomplete.insert(place->first);
+    if (finding.rule == CheckRule::kLayerTensor) lacks(finding.tensor);
   }
   const bool is_table_reported = std::ranges::any_of(
-      bound->misfits, [](const auto& misfit) { return !misfit.unusable && is_embedding(misfit); });
-  for (const model::Misfit& misfit : bound->misfits) {
+      bound.misfits, [](const auto& misfit) { return !misfit.unusable && is_embedding(misfit); });
+  for (const model::Misfit& misfit : bound.misfits) {
     if (misfit.unusable) {
       report_unusable(model, *misfit.unusable, findings);
       continue;
@@ -401,7 +411,7 @@ void check_sizes(const CheckedModel& model, std::string_view layer_prefix, Findi
     const auto place = numbered(model.tensors[misfit.tensor].name, layer_prefix);
     if (place && incomplete.contains(place->first)) continue;
     const bool is_repeated = is_table_reported && misfit.reader->is_head && !is_embedding(misfit);
-    if (!is_repeated) report(model, *bound, misfit, findings);
+    if (!is_repeated) report(model, bound, misfit, findings);
   }
 }
 
@@ -427,9 +437,12 @@ void check_model(const CheckedModel& model, Findings& findings) {
   check_layer_count(model, layers, findings);
   check_experts(model, layers, findings);
   drop_extra_layers(model, layers);
+  const auto bound = bound_model(model, findings);
+  std::set<std::string> missing;
+  if (bound) missing = check_needed(model, *bound, findings);
   for (const Layers& alike : by_kind(model, layers.layers))
-    check_layers_alike(model, layers.prefix, alike, findings);
-  check_sizes(model, layers.prefix, findings);
+    check_layers_alike(model, layers.prefix, alike, missing, findings);
+  if (bound) check_sizes(model, *bound, layers.prefix, missing, findings);
 }
 
 }  // namespace shardtool::check

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 #include <variant>
+#include <vector>
 
 #include "lib/base/name_map.h"
 #include "lib/model/graph/layer_number.h"
@@ -48,12 +49,15 @@ class Search {
       const bool is_named = named != model_.graph->layer_numbers.end();
       return is_named ? value_at(named->second, model_.config, layer) : number;
     };
+    std::vector<std::string> names;
     for (const std::string& name : ref.names) {
       const ops::Spelling spellings(name);
       for (size_t choice = 0; choice < spellings.count(); ++choice) {
-        if (names_.contains(spellings.text(choice, number_of))) return;
+        names.push_back(spellings.text(choice, number_of));
+        if (names_.contains(names.back())) return;
       }
     }
+    missing_.names.insert(names.begin(), names.end());
     if (missing_.count++ == 0) {
       missing_.first = likeliest_name(ref.names.front(), number_of, tensors_);
     }

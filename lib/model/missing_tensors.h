@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
 
@@ -13,7 +14,8 @@ namespace shardtool::model {
 /// Tensors that the ops of a model require and its checkpoint lacks.
 struct MissingTensors {
   i64 count = 0;
-  std::string first;  ///< in the order of the ops
+  std::string first;            ///< in the order of the ops
+  std::set<std::string> names;  ///< of all, in every spelling that the graph allows
 };
 
 /// Returns the required tensors that are not among those the model was bound to. There are none for
