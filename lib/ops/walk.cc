@@ -1,6 +1,10 @@
 #include "lib/ops/walk.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <unordered_map>
 
 #include "lib/base/error.h"
 #include "lib/ops/op_table.h"
@@ -24,6 +28,25 @@ i64 held_elements(const index::HolderSet& holders, int holder) {
     elements *= holders.maps(axis)[map].image_size();
   }
   return elements;
+}
+
+i64 devices_along(const mesh::Mesh& mesh, const std::vector<bool>& along) {
+  i64 devices = 1;
+  for (size_t a = 0; a < along.size(); ++a) {
+    if (along[a]) devices *= mesh.axes()[a].size;
+  }
+  return devices;
+}
+
+Error counted_twice(const mesh::Mesh& mesh, std::string_view what, const std::vector<bool>& along) {
+  std::vector<std::string> axes;
+  for (size_t a = 0; a < along.size(); ++a) {
+    if (along[a]) axes.push_back(mesh.axes()[a].name);
+  }
+  return Error(ErrorCode::kUnsupported,
+               fmt::format("{} is summed over {}, and devices there hold some of it twice", what,
+                           fmt::join(axes, "*")))
+      .help("cut it over whole axes of the mesh, such as a of a=2,b=2 instead of tp:(1)2 of tp=4");
 }
 
 }  // namespace
@@ -69,10 +92,41 @@ std::vector<AxisMap> Walk::held(const Layout& layout, size_t d) const {
   const index::HolderSet& holders = layout.holders();
   for (int h = 0; h < holders.size(); ++h) {
     const i64 rank = layout.ranks()[static_cast<size_t>(h)];
-    if (!std::binary_search(layer_.devices.begin(), layer_.devices.end(), rank)) continue;
+    if (!runs_on(rank)) continue;
     maps.push_back(holders.maps(static_cast<int>(d))[static_cast<size_t>(holders.pick(h)[d])]);
   }
   return maps;
+}
+
+bool Walk::is_dealt_once(const std::vector<AxisMap>& held, i64 width,
+                         const std::vector<bool>& along) const {
+  i64 indices = 0;
+  for (const AxisMap& map : held) indices += map.image_size();
+  return indices * devices_along(mesh_, along) == width * std::ssize(held);
+}
+
+void Walk::require_dealt_once(const BoundWeight& weight, size_t d,
+                              const std::vector<bool>& along) const {
+  const Layout& layout = layout_of(weight);
+  if (!is_dealt_once(held(layout, d), layout.shape()[d], along))
+    throw counted_twice(mesh_, fmt::format("axis {} of a weight", d), along);
+}
+
+void Walk::require_dealt_once(const BoundWeight& weight, const std::vector<bool>& along) const {
+  i64 held = 0, all = 0;
+  std::unordered_map<const Layout*, i64> held_of;  // many experts share a layout
+  for (const size_t tensor : weight) {
+    const Layout& layout = layouts_(tensor);
+    const auto [found, is_new] = held_of.try_emplace(&layout, 0);
+    for (size_t h = 0; is_new && h < layout.ranks().size(); ++h) {
+      if (runs_on(layout.ranks()[h]))
+        found->second += held_elements(layout.holders(), static_cast<int>(h));
+    }
+    held += found->second;
+    all += element_count(layout.shape()).value_or(0);
+  }
+  if (held * devices_along(mesh_, along) != all * std::ssize(layer_.devices))
+    throw counted_twice(mesh_, "a weight of experts", along);
 }
 
 void Walk::refuse_cut(const BoundWeight& weight, std::string_view what) const {

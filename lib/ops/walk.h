@@ -91,6 +91,15 @@ class Walk {
   }
   /// Returns the indices of a stored axis on every device that runs the layer.
   std::vector<index::AxisMap> held(const layout::Layout& layout, size_t d) const;
+  /// Returns true if the devices along these mesh axes together hold each of `width` indices once.
+  bool is_dealt_once(const std::vector<index::AxisMap>& held, i64 width,
+                     const std::vector<bool>& along) const;
+  /// Throws kUnsupported unless the devices along these mesh axes together hold each index of
+  /// stored axis d of a weight once: a sum over them would count the others more than once.
+  void require_dealt_once(const BoundWeight& weight, size_t d,
+                          const std::vector<bool>& along) const;
+  /// The same of all elements of a weight's tensors.
+  void require_dealt_once(const BoundWeight& weight, const std::vector<bool>& along) const;
   /// Throws kUnsupported if a weight is cut along any axis. Its pipeline stage does not matter.
   void refuse_cut(const BoundWeight& weight, std::string_view what) const;
   void refuse_cut(const BoundOp& bound, std::string_view what) const {
@@ -137,6 +146,9 @@ class Walk {
 
  private:
   bool is_of_prompt(const BoundOp& bound) const;
+  bool runs_on(i64 rank) const {
+    return std::binary_search(layer_.devices.begin(), layer_.devices.end(), rank);
+  }
   i64 elements(const BoundOp& bound) const;
   void exchange(plan::Move move, Value& value, const std::vector<size_t>& along);
   Value repeated(const Value& value, i64 width) const;

@@ -118,6 +118,25 @@ TEST_CASE("what merge makes of an output in another order is proved, too") {
   CHECK_FALSE(proved(folder / "merged").passes());
 }
 
+TEST_CASE("results that several devices hold are not summed twice, but refused") {
+  for (const char* axis : {"mlp", "vocab"}) {
+    CAPTURE(axis);
+    const TempFolder folder;
+    SplitOptions options;
+    options.source = kReference;
+    options.mapping.mesh = mesh::parse_mesh("tp=4");
+    options.mapping.settings = {{std::string("axes.") + axis, "tp:(1)2"}};
+    options.write.output = folder / "parts";
+    split(options);
+    CHECK_ERROR(kUnsupported, proved(options.write.output));
+    options.mapping.mesh = mesh::parse_mesh("a=2,tp=2");
+    options.mapping.settings = {{std::string("axes.") + axis, "a"}};
+    options.write.output = folder / "whole axes";
+    split(options);
+    CHECK(proved(options.write.output).passes());
+  }
+}
+
 TEST_CASE("a tensor that the model does not use is compared by its bytes, in every form") {
   const TempFolder folder;
   const auto write = [&](const std::string& name, float frequency) {

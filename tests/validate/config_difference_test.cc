@@ -57,6 +57,9 @@ TEST_CASE("shards whose config.json makes another model of them are wrong, and t
   const json whole = llama.config();
   const std::pair<std::string, json> changes[] = {
       {"rms_norm_eps", 0.1},
+      // The field has random rotations, but the model's depend on these.
+      {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 500000.0}}},
+      {"rope_parameters", {{"rope_type", "linear"}, {"factor", 4.0}, {"rope_theta", 10000.0}}},
       {"hidden_act", "gelu"},
       {"num_hidden_layers", whole["num_hidden_layers"].get<int>() - 1},
       {"tie_word_embeddings", !whole["tie_word_embeddings"].get<bool>()}};

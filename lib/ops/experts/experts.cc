@@ -212,6 +212,7 @@ Value place(const Experts& op, Walk& walk, const BoundOp& bound) {
   for (const BoundWeight& weight : bound.weights) {
     if (weight.empty()) continue;
     const auto cut = cut_at_all(walk, weight);
+    if (walk.own_tokens().empty()) walk.require_dealt_once(weight, cut);
     for (size_t a = 0; a < walk.axes(); ++a) {
       if (cut[a] && !walk.has_own_tokens(a)) y.on[a] = Placement::partial();
     }

@@ -49,6 +49,7 @@ Value place(const Embed& op, Walk& walk, const BoundOp& bound) {
   y.features = walk.held(table, rows + 1);
   const auto by_rows = walk.cut_by(table, rows);
   const auto by_columns = walk.cut_by(table, rows + 1);
+  walk.require_dealt_once(bound.weights.front(), rows, by_rows);
   const auto rules = walk.rules(bound);
   const auto axis = static_cast<int>(rows);
   for (size_t a = 0; a < walk.axes(); ++a) {

@@ -133,6 +133,8 @@ Value place(const Linear& op, Walk& walk, const BoundOp& bound) {
   const size_t out_axis = op.kernel == layout::Kernel::kOutIn ? 0 : 1;
   const auto by_outputs = walk.cut_by(weight, out_axis);
   const auto by_inputs = cut_of_columns(op, walk, bound.weights.front());
+  const bool is_summed = std::find(by_inputs.begin(), by_inputs.end(), true) != by_inputs.end();
+  if (is_summed) walk.require_dealt_once(bound.weights.front(), 1 - out_axis, by_inputs);
   Value& x = walk.in(bound, 0);
   walk.reduce_all(x);
   Value y = walk.whole(walk.size(op.rows));

@@ -22,13 +22,9 @@ bool has_whole_units(const Value& value, i64 unit) {
 
 /// Returns true if no feature of a cut value is on two devices along the axes that cut it.
 bool is_dealt_once(const Walk& walk, const Value& value) {
-  i64 devices = 1;
-  for (size_t a = 0; a < walk.axes(); ++a) {
-    if (value.on[a].is(Kind::kSharded)) devices *= walk.mesh().axes()[a].size;
-  }
-  i64 features = 0;
-  for (const AxisMap& map : value.features) features += map.image_size();
-  return features * devices == value.width * std::ssize(value.features);
+  std::vector<bool> along;
+  for (const Placement& on : value.on) along.push_back(on.is(Kind::kSharded));
+  return walk.is_dealt_once(value.features, value.width, along);
 }
 
 /// Rules of a value with sums over every `size` features: they are cut together, or the sums are

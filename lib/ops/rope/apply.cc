@@ -89,20 +89,45 @@ i64 turned_of(const Rope& op, i64 head, const ModelSizes& model) {
 }
 
 template <class N>
+double theta_of(const Rope& op, const OpAt<N>& at) {
+  return mapping::value_of(mapping::of_layer(op.theta, at.layer), at.model.config);
+}
+
+template <class N>
+RopeFrequencies frequencies_of(const Rope& op, i64 turned, const OpAt<N>& at) {
+  const auto& config = at.model.config;
+  const auto yarn_factor =
+      op.yarn_factor ? std::optional(mapping::value_of(*op.yarn_factor, config)) : std::nullopt;
+  return rope_frequencies(config, op.scaling, turned, theta_of(op, at), at.inputs.length,
+                          yarn_factor);
+}
+
+/// Reads what config.json says about the angles. A run of the field has angles of its own, also
+/// where no others can be computed, but what the model's depend on counts as read by it.
+template <class N>
+void read_frequencies(const Rope& op, i64 turned, const OpAt<N>& at) {
+  try {
+    if (op.patches) {
+      theta_of(op, at);
+      mapping::value_of(op.patches->first, at.model.config);
+    } else {
+      frequencies_of(op, turned, at);
+    }
+  } catch (const Error&) {
+    // A run of floats refuses this config.
+  }
+}
+
+template <class N>
 Angles<N> angles_of(const Rope& op, i64 head, const OpAt<N>& at) {
   const i64 turned = turned_of(op, head, at.model);
   if constexpr (is_field<N>) {
+    read_frequencies(op, turned, at);
     return random_angles(turned / 2, at.inputs.length);
   } else {
-    const double theta = mapping::value_of(mapping::of_layer(op.theta, at.layer), at.model.config);
-    if (op.patches) return patch_angles<N>(*op.patches, turned, theta, at);
-    const auto& config = at.model.config;
-    const auto yarn_factor =
-        op.yarn_factor ? std::optional(mapping::value_of(*op.yarn_factor, config)) : std::nullopt;
+    if (op.patches) return patch_angles<N>(*op.patches, turned, theta_of(op, at), at);
     const i64 before = op.of_first ? at.model.size(*op.of_first) - 1 : 0;
-    return real_angles<N>(
-        rope_frequencies(config, op.scaling, turned, theta, at.inputs.length, yarn_factor), -before,
-        at.inputs.length);
+    return real_angles<N>(frequencies_of(op, turned, at), -before, at.inputs.length);
   }
 }
 
