@@ -215,6 +215,25 @@ TEST_CASE("shards with shared and refined scales compute the bits of the whole m
   }
 }
 
+TEST_CASE("weights that are gathered have every copy of their refined scales") {
+  int accepted = 0;
+  for (std::uint32_t seed = 0; seed < 60 && accepted < 3; ++seed) {
+    CAPTURE(seed);
+    Random random(seed);
+    Case made = any_case("fp8 block", "refine", random);
+    made.mesh = mesh::Mesh({{"fsdp", 2}, {"tp", made.mesh.axes().back().size}});
+    made.settings.emplace_back("axes.embed", "fsdp");
+    const Shards shards(made);
+    if (!shards.split()) continue;
+    ++accepted;
+    for (const api::ValidateTier& tier : shards.validated(true).tiers) {
+      CAPTURE(to_text(tier.kind));
+      CHECK(tier.outcome == engine::Outcome::kPass);
+    }
+  }
+  CHECK(accepted == 3);
+}
+
 /// Returns the local rows that are no padding, which engines drop.
 std::vector<i64> known_rows(const index::AxisMap& rows) {
   std::vector<i64> known;

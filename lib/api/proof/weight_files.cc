@@ -166,11 +166,11 @@ void read_region(const LogicalTensor& tensor, const exec::MoveSide& from,
   }
 }
 
-/// Number of mesh axes on which two ranks differ.
-i64 distance(const mesh::Mesh& mesh, i64 a, i64 b) {
-  return std::ranges::count_if(mesh.axes(), [&](const mesh::MeshAxis& axis) {
-    return mesh.index_on(axis.name, a) != mesh.index_on(axis.name, b);
-  });
+/// Number of mesh axes on which two cells differ.
+size_t distance(const mesh::Coordinate& a, const mesh::Coordinate& b) {
+  size_t axes = 0;
+  for (size_t i = 0; i < a.size(); ++i) axes += a[i] != b[i] ? 1 : 0;
+  return axes;
 }
 
 }  // namespace
@@ -203,10 +203,13 @@ GatheredFiles::GatheredFiles(const GatheredFiles& files, Layouts computed,
 exec::MoveSide GatheredFiles::senders(size_t tensor, i64 rank) const {
   const LogicalTensor& gathered = shards_.tensors[tensor];
   const mesh::Mesh& mesh = computed_[tensor]->mesh();
-  std::vector<size_t> order(gathered.ranks.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {},
-                           [&](size_t h) { return distance(mesh, gathered.ranks[h], rank); });
+  const mesh::Coordinate here = mesh.coordinate(rank);
+  std::vector<std::vector<size_t>> at_distance(here.size() + 1);
+  for (size_t h = 0; h < gathered.ranks.size(); ++h) {
+    at_distance[distance(here, mesh.coordinate(gathered.ranks[h]))].push_back(h);
+  }
+  std::vector<size_t> order;
+  for (const auto& near : at_distance) order.insert(order.end(), near.begin(), near.end());
   auto holders = std::make_shared<index::HolderSet>(gathered.spec.shape);
   std::vector<exec::Slot> slots;
   for (const size_t h : order) {
@@ -218,9 +221,22 @@ exec::MoveSide GatheredFiles::senders(size_t tensor, i64 rank) const {
 
 void GatheredFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
   if (!is_gathered_[rows.tensor]) return own_->read(rows, bytes);
-  const index::Region wanted = rows_of(computed_[rows.tensor]->region(rows.rank).value(), rows);
-  read_region(shards_.tensors[rows.tensor], senders(rows.tensor, rows.rank), wanted, *files_,
-              bytes);
+  const LogicalTensor& tensor = shards_.tensors[rows.tensor];
+  const layout::Layout& layout = *computed_[rows.tensor];
+  const exec::MoveSide from = senders(rows.tensor, rows.rank);
+  read_region(tensor, from, rows_of(layout.region(rows.rank).value(), rows), *files_, bytes);
+  std::vector<std::byte> copies;
+  for (const index::Region& fill : layout.fills(rows.rank)) {
+    const index::Region wanted = rows_of(fill, rows);
+    copies.resize(bytes.size());
+    read_region(tensor, from, wanted, *files_, copies);
+    const index::AxisMap copied = flattened(wanted);
+    for (const index::Piece& piece : copied.pieces()) {
+      const i64 begin = piece.local * bits(tensor.spec.dtype) / CHAR_BIT;
+      const i64 end = piece.local_end() * bits(tensor.spec.dtype) / CHAR_BIT;
+      std::memcpy(bytes.data() + begin, copies.data() + begin, static_cast<size_t>(end - begin));
+    }
+  }
 }
 
 const std::byte* GatheredFiles::read_pages(const engine::StoredRows& rows, i64 bytes,

@@ -10,6 +10,7 @@
 #include "kernels/fold/fold.h"
 #include "lib/base/error.h"
 #include "lib/comm/reduce.h"
+#include "lib/engine/run/rank_groups.h"
 #include "lib/engine/weights/part_bytes.h"
 
 namespace shardtool::engine {
@@ -111,33 +112,16 @@ Placed<N> Fabric::with_others(const Placed<N>& own) {
   return all;
 }
 
-std::vector<i64> Fabric::group(const std::vector<i64>& all, i64 rank,
-                               const std::vector<std::string>& along) const {
-  const mesh::Coordinate here = mesh_.coordinate(rank);
-  std::vector<i64> group;
-  for (const i64 other : all) {
-    const mesh::Coordinate there = mesh_.coordinate(other);
-    bool same = true;
-    for (size_t a = 0; a < here.size() && same; ++a) {
-      const bool is_along =
-          std::find(along.begin(), along.end(), mesh_.axes()[a].name) != along.end();
-      same = is_along || here[a] == there[a];
-    }
-    if (same) group.push_back(other);
-  }
-  return group;
-}
-
 template <class N>
 i64 Fabric::sum_over(const std::vector<std::string>& along, Placed<N>& value,
                      kernels::Workbench& bench) {
   const Placed<N> all = with_others(value);
-  const std::vector<i64> ranks = ranks_of(all);
-  // By group, because its members share the sum.
-  std::map<std::vector<i64>, kernels::Array<N>> sums;
+  const RankGroups groups(mesh_, ranks_of(all), along);
+  // By the first rank of a group, because its members share the sum.
+  std::map<i64, kernels::Array<N>> sums;
   for (auto& [rank, part] : value) {
-    const std::vector<i64> members = group(ranks, rank, along);
-    auto [sum, is_new] = sums.try_emplace(members);
+    const std::vector<i64>& members = groups.of(rank);
+    auto [sum, is_new] = sums.try_emplace(members.front());
     if (is_new) {
       std::vector<const kernels::Array<N>*> summands;
       for (const i64 member : members) {
@@ -159,11 +143,11 @@ template <class N>
 i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value,
                         kernels::Workbench& bench) {
   const Placed<N> all = with_others(value);
-  const std::vector<i64> ranks = ranks_of(all);
-  std::map<std::vector<i64>, Part<N>> wholes;
+  const RankGroups groups(mesh_, ranks_of(all), along);
+  std::map<i64, Part<N>> wholes;  // by the first rank of a group
   for (auto& [rank, part] : value) {
-    const std::vector<i64> members = group(ranks, rank, along);
-    auto [whole, is_new] = wholes.try_emplace(members);
+    const std::vector<i64>& members = groups.of(rank);
+    auto [whole, is_new] = wholes.try_emplace(members.front());
     if (is_new) {
       Placed<N> parts;
       for (const i64 member : members) parts[member] = all.at(member);
@@ -176,10 +160,11 @@ i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Place
 
 std::vector<ExchangeGroup> Fabric::groups_of(const std::vector<i64>& all,
                                              const std::vector<std::string>& along) const {
+  const RankGroups members(mesh_, all, along);
   std::vector<ExchangeGroup> groups;
   for (const i64 rank : all) {
-    ExchangeGroup one{group(all, rank, along), {}};
-    if (one.ranks.front() != rank) continue;
+    if (members.of(rank).front() != rank) continue;
+    ExchangeGroup one{members.of(rank), {}};
     for (const i64 member : one.ranks) {
       const int process = process_of(member);
       if (one.processes.empty() || one.processes.back() != process)
@@ -250,12 +235,11 @@ int Fabric::process_of(i64 rank) const {
 template <class N>
 Placed<N> Fabric::hand_over(const ops::Exchange& handoff, std::span<const i64> senders,
                             std::span<const i64> receivers, const Placed<N>& sent) {
-  const std::vector<std::string> along = names_of(handoff.over);
-  const std::vector<i64> all(senders.begin(), senders.end());
+  const RankGroups groups(mesh_, {senders.begin(), senders.end()}, names_of(handoff.over));
   const int here = comm_ == nullptr ? 0 : comm_->rank();
   std::vector<std::pair<i64, i64>> routes;  // same order in every process
   for (const i64 receiver : receivers) {
-    const std::vector<i64> candidates = group(all, receiver, along);
+    const std::vector<i64>& candidates = groups.of(receiver);
     if (candidates.empty()) {
       throw Error(ErrorCode::kUnsupported,
                   fmt::format("no rank of the stage before hands anything to rank {}", receiver))

@@ -64,9 +64,6 @@ class Fabric {
   /// Returns the parts of this process and of all others.
   template <class N>
   Placed<N> with_others(const Placed<N>& own);
-  /// Returns the ranks of `all` that differ from `rank` only on these axes, ascending.
-  std::vector<i64> group(const std::vector<i64>& all, i64 rank,
-                         const std::vector<std::string>& along) const;
   /// Returns the process of a rank.
   int process_of(i64 rank) const;
   void count(const ops::Exchange& exchange, i64 elements);
