@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -188,38 +189,51 @@ class Check {
     findings_.add(std::move(unclear));
   }
 
-  /// Checks that the manifest's mapping gives every rank what it has. Without a config.json that is
-  /// not known.
-  void check_recorded_mapping(const LogicalCheckpoint& logical) {
+  /// Checks that the manifest's mapping can be applied. Returns the tensors of which it has devices
+  /// share elements without being replicas; nullopt if that is not known, as without a config.json.
+  std::optional<std::set<std::string>> check_recorded_mapping(const LogicalCheckpoint& logical) {
     const format::Checkpoint& first = logical.parts.front();
     const std::string manifest = check::path_in(first.folder(), format::kManifestName);
     if (first.manifest->mapping.empty()) {
       findings_.add({.rule = CheckRule::kManifestInvalid,
                      .message = "the manifest holds no mapping",
                      .file = manifest});
-      return;
+      return std::nullopt;
     }
     try {
       MappingChoice recorded;
       recorded.allow_empty_shards = true;  // older manifests do not say it
-      apply_mapping(over_own_mesh(logical, recorded), logical);
+      return overlapping(apply_mapping(over_own_mesh(logical, recorded), logical));
     } catch (const Error& error) {
       const ErrorCode code = error.code();
-      if (code == ErrorCode::kConfig || code == ErrorCode::kSizeExpression) return;
+      if (code == ErrorCode::kConfig || code == ErrorCode::kSizeExpression) return std::nullopt;
       if (!is_mapping_error(error) && !is_input_error(error)) throw;
       findings_.add(check::finding_of(CheckRule::kManifestInvalid, error, manifest));
     }
+    return std::nullopt;
+  }
+
+  static std::set<std::string> overlapping(const AppliedMapping& applied) {
+    std::map<const layout::Layout*, bool> known;
+    std::set<std::string> names;
+    for (const mapping::ResolvedTensor& tensor : applied.resolution.tensors) {
+      const auto [found, is_new] = known.try_emplace(tensor.layout.get());
+      if (is_new) found->second = check::has_partial_overlap(tensor.layout->holders());
+      if (found->second) names.insert(applied.specs[tensor.tensor].name);
+    }
+    return names;
   }
 
   void check_shards(const LogicalCheckpoint& logical) {
     const bool complete = check::check_ranks(logical.parts, findings_);
     if (!complete) return;  // tensors of missing ranks would be reported again
-    if (logical.is_sharded()) check_recorded_mapping(logical);
+    std::optional<std::set<std::string>> meant = std::set<std::string>();
+    if (logical.is_sharded()) meant = check_recorded_mapping(logical);
     std::vector<check::HeldTensor> held;
     held.reserve(logical.tensors.size());
     for (const LogicalTensor& tensor : logical.tensors) {
-      held.push_back({&tensor.spec.name, tensor.side.holders,
-                      tensor.record() != nullptr && check::is_overlap_meant(*tensor.record())});
+      held.push_back(
+          {&tensor.spec.name, tensor.side.holders, !meant || meant->contains(tensor.spec.name)});
     }
     check::check_coverage(
         held, check::path_in(logical.parts.front().folder(), format::kManifestName), findings_);

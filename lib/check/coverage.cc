@@ -66,15 +66,6 @@ std::string sizes_text(const HolderSet& holders, int axis) {
 
 }  // namespace
 
-bool is_overlap_meant(const format::TensorRecord& record) {
-  const auto lists_owners = [](const format::AxisRecord& axis) {
-    return axis.expression.find("Owners(") != std::string::npos;
-  };
-  const auto shares = [](const std::string& transform) { return transform.starts_with("share "); };
-  return std::any_of(record.cut->axes.begin(), record.cut->axes.end(), lists_owners) ||
-         std::any_of(record.cut->transforms.begin(), record.cut->transforms.end(), shares);
-}
-
 std::string first_gap(const HolderSet& holders) {
   const HolderSet whole = HolderSet::whole(holders.shape());
   const index::HolderJoin join(holders, whole);

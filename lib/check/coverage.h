@@ -18,10 +18,6 @@ struct HeldTensor {
   bool is_overlap_meant = false;  ///< the layout declares that devices share elements
 };
 
-/// True if a manifest's record declares that devices share elements without being replicas:
-/// gathered heads, or blocks with a cut inside.
-bool is_overlap_meant(const format::TensorRecord& record);
-
 /// ST03: every element of every tensor is held, and holders that share some are replicas; ST02:
 /// reports an uneven cut, once for all tensors that share it. `file` is the file with the layout.
 void check_coverage(std::span<const HeldTensor> tensors, const std::string& file,

@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
+#include <utility>
 
+#include "lib/api/transform.h"
 #include "lib/check/coverage.h"
 #include "tests/check/broken_checkpoints.h"
+#include "tests/golden/models.h"
 
 namespace shardtool::test {
 namespace {
@@ -68,6 +72,22 @@ TEST_CASE("holders that share rows without being replicas overlap in part") {
   check::check_coverage(held, "manifest.json", findings);
   REQUIRE(findings.all().size() == 1);
   CHECK(findings.all().front().rule == CheckRule::kPartialOverlap);
+}
+
+TEST_CASE("sections that a layout cuts in several ways do not overlap by mistake") {
+  using Case = std::pair<std::string, i64>;
+  for (const auto& [model, tp] :
+       {Case{"gpt_bigcode", 2}, Case{"falcon_multi_query", 2}, Case{"phi3", 4},
+        Case{"mamba2_one_group", 2}, Case{"falcon_h1_gated", 2}, Case{"granitemoehybrid", 2}}) {
+    CAPTURE(model);
+    const TempFolder folder;
+    api::SplitOptions options;
+    options.source = golden::model_folder(model);
+    options.mapping.mesh = mesh::Mesh({{"tp", tp}});
+    options.write.output = folder / "out";
+    api::split(options);
+    CHECK(count_of(api::check(options_for(folder / "out")), CheckRule::kPartialOverlap) == 0);
+  }
 }
 
 TEST_CASE("ids are unique, belong to a family and are found in any case") {
