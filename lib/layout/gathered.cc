@@ -20,7 +20,8 @@ Over left_of(Over over, const Axes& axes) {
   return over;
 }
 
-/// Joins the parts of one node. An axis that is cut again keeps the padding that one part has.
+/// Joins the parts of one node. Inside a Nest, a padded split keeps its padding even when no mesh
+/// axis is left, because the outer cut counts it.
 struct Join {
   const AxisExpr& expr;
   const Axes& axes;

@@ -22,6 +22,19 @@ struct Cut {
   std::vector<AxisRef> refs;
 };
 
+/// Returns how two axes can share the devices of a mesh axis. Of a prime number of devices there
+/// are no two parts.
+std::string ways_out(const Mesh& mesh, const std::string& axis) {
+  const std::string other = "lay one of the two over another mesh axis, or keep it whole (null)";
+  const i64 size = mesh.axis(axis).size;
+  i64 outer = 2;
+  while (outer * outer <= size && size % outer != 0) ++outer;
+  if (outer * outer > size) return other;
+  return fmt::format("{}; or lay each over a part of its own, such as {} and {}", other,
+                     to_string(AxisRef{axis, 1, outer}),
+                     to_string(AxisRef{axis, outer, size / outer}));
+}
+
 void check_disjoint(const Mesh& mesh, const Cut& a, const Cut& b) {
   for (const AxisRef& x : a.refs) {
     for (const AxisRef& y : b.refs) {
@@ -29,10 +42,7 @@ void check_disjoint(const Mesh& mesh, const Cut& a, const Cut& b) {
       throw Error(
           ErrorCode::kMeshAxisReused,
           fmt::format("mesh axis '{}' cuts {} and {} of one tensor", x.axis, a.where, b.where))
-          .help(
-              "a device has one index on a mesh axis: lay one of the two over another mesh axis, "
-              "or over a part such as " +
-              x.axis + ":(1)2");
+          .help("a device has one index on a mesh axis: " + ways_out(mesh, x.axis));
     }
   }
 }

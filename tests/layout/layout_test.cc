@@ -73,6 +73,34 @@ TEST_CASE("L3: a mesh axis that cuts one tensor twice is refused") {
         "mesh axis 'tp' cuts axis 0 'embed' and axis 1 'batch' of one tensor");
 }
 
+TEST_CASE("L3: the advice to lay both over parts of the mesh axis gets past the error") {
+  const auto laid = [](i64 n, const mesh::Over& rows, const mesh::Over& columns) {
+    return Layout(tp(n), {64, 64}, {{split(64, rows), 1, {}}, {split(64, columns), 1, {}}});
+  };
+  const std::string such = "such as ";
+  const std::string and_word = " and ";
+  for (i64 n = 2; n <= 36; ++n) {
+    CAPTURE(n);
+    const auto refused = error_of([&] { return laid(n, kTp, kTp); });
+    REQUIRE(refused);
+    const std::string help = refused->help_lines().front();
+    CHECK(help.find("another mesh axis, or keep it whole (null)") != std::string::npos);
+    CHECK(laid(n, kTp, {}).is_sharded());
+    bool is_prime = true;
+    for (i64 divisor = 2; divisor < n; ++divisor) is_prime = is_prime && n % divisor != 0;
+    const size_t parts = help.find(such);
+    REQUIRE((parts == std::string::npos) == is_prime);
+    if (is_prime) continue;
+    const size_t between = help.find(and_word, parts);
+    REQUIRE(between != std::string::npos);
+    const mesh::AxisRef first =
+        mesh::parse_axis_ref(help.substr(parts + such.size(), between - parts - such.size()));
+    const mesh::AxisRef second = mesh::parse_axis_ref(help.substr(between + and_word.size()));
+    CHECK(extent(tp(n), mesh::Over{first, second}) == n);
+    CHECK(laid(n, {first}, {second}).is_sharded());
+  }
+}
+
 TEST_CASE("L3: the axis of a name counts, too") {
   const auto named = [](const AxisExpr& expr) {
     return Layout(kGrid, {8}, {{split(8, {{"tp"}}), 1, {}}}, {{"layers", expr, 0}});

@@ -158,7 +158,7 @@ TEST_CASE("the units of an uneven axis are counted once, however many devices sh
   const UnevenCut& kv = resolution.uneven.back();
   CHECK(kv.axis == "kv_heads");
   CHECK(kv.sizes == std::vector<i64>{1, 2, 1});
-  CHECK(kv.units == 2);
+  CHECK(kv.units.units == 2);
 }
 
 TEST_CASE("axes whose units devices share are warned of, but not grouped heads and presets") {

@@ -233,6 +233,23 @@ TEST_CASE("deepseek_v3: routed experts over ep, the shared ones with the dense p
   CHECK(eplb.held_of(mlp + "gate.e_score_correction_bias")[5] == "[0, 8)");
 }
 
+TEST_CASE("a mesh axis that cuts nothing is told with the setting that cuts over it, if one does") {
+  const std::string idle =
+      "mesh axis 'fsdp' cuts no tensor: the {} devices along it get the same bytes; the mapping "
+      "cuts over pp, tp";
+  const auto warnings = [](std::string_view mesh, const std::string& axes = "") {
+    return OnMesh("llama", tiny_llama(), mesh, axes).resolution().warnings;
+  };
+  CHECK(warnings("fsdp=4,tp=2") ==
+        std::vector<std::string>{fmt::format(fmt::runtime(idle), 4) +
+                                 "; --set axes.embed=fsdp cuts 'embed' over it"});
+  CHECK(warnings("fsdp=4,tp=2", R"("embed": "fsdp")").empty());
+  CHECK(warnings("dp=4,tp=2").front().find("--set") == std::string::npos);  // replicas are meant
+  // An embedding of 64 cannot be cut over 128 devices.
+  CHECK(warnings("fsdp=128,tp=2") ==
+        std::vector<std::string>{fmt::format(fmt::runtime(idle), 128)});
+}
+
 TEST_CASE(
     "experts alone on the devices of tp are whole there, and the layers beside them are cut") {
   const TinyModel model = tiny_mixtral({.layers = 1}, 4);

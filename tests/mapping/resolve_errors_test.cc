@@ -98,8 +98,10 @@ TEST_CASE("an axis that nothing defines is an error, or whole where the mapping 
 }
 
 TEST_CASE("an uneven cut is told with the nearest numbers of devices that divide") {
-  CHECK(even_counts(8, 3) == "8 divides over 2 or 4 devices");
-  CHECK(even_counts(3, 4) == "3 divides over 3 devices");
+  CHECK(even_counts({8}, 3) == "8 divides over 2 or 4 devices");
+  CHECK(even_counts({3}, 4) == "3 divides over 3 devices");
+  CHECK(even_counts({176, 16}, 2) == "176 in runs of 16 divides over 1 or 11 devices");
+  CHECK(even_counts({1100, 128}, 3) == "1100 in runs of 128 divides over 1 device");
   CHECK(sum_text({334, 333, 333}) == "334+333+333");
   CHECK(sum_text(std::vector<i64>(17, 1)) == "1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+...");
 }

@@ -383,6 +383,45 @@ TEST_CASE("drop and tied are listed, unknown tensors can be replicated") {
   CHECK(result.warnings == std::vector<std::string>{"no rule matches l.*.odd (1); replicated"});
 }
 
+TEST_CASE("a nearer document's field displaces inherited ones that contradict it") {
+  const auto set = [](const std::string& axis, const std::string& path, const std::string& value,
+                      i64 n, std::string_view mesh) {
+    const Mapping base = with(R"("x": )" + axis, R"({"match": "w", "dims": ["x"]})");
+    return only(with_settings(base, {{path, value}}), spec("w", {n}), nullptr, over(mesh));
+  };
+  CHECK(set(R"({"mesh": "tp", "small": "replicate"})", "axes.x.owners", "round_robin", 4, "tp=2") ==
+        Held{"[0, 1) [2, 3)", "[1, 2) [3, 4)"});
+  CHECK(set(R"({"mesh": "tp", "owners": "round_robin"})", "axes.x.small", "replicate", 2, "tp=4") ==
+        Held{"[0, 1)", "[0, 1)", "[1, 2)", "[1, 2)"});
+  CHECK(set(R"({"mesh": "tp", "uneven": "pad", "pad_to": 8, "padding": "repeat_last"})",
+            "axes.x.uneven", "balanced", 5, "tp=2") == Held{"[0, 3)", "[3, 5)"});
+  CHECK_ERROR(kMappingSchema,
+              set(R"({"mesh": "tp", "uneven": "chunk"})", "axes.x.pad_to", "8", 5, "tp=2"));
+}
+
+TEST_CASE("an axis alone keeps whole what is cut over a part of its mesh axis, numbers, too") {
+  const std::string alone = R"("x": {"mesh": "tp", "alone": true}, "y": "tp:(1)2")";
+  CHECK(cut(alone, R"(["x", "y"])", {4, 4}, "tp=4", 1) == Held(4, "[0, 4)"));
+  CHECK(cut(alone, R"(["x", "y"])", {4, 4}, "tp=4", 0)[3] == "[3, 4)");
+  const std::vector<TensorSpec> tensors = {spec("e.0", {4}), spec("e.1", {4})};
+  const Resolution result =
+      resolve(with(alone, R"({"match": "e.<n>", "dims": ["x"], "index": {"n": "y"}})"), tensors,
+              nullptr, over("tp=4"));
+  CHECK(result.tensors[1].layout->ranks() == std::vector<i64>{0, 1, 2, 3});
+}
+
+TEST_CASE("numbers of layers cost memory for those that tensors have, whatever config.json says") {
+  const std::vector<TensorSpec> tensors = {spec("l.0.w", {4}), spec("l.5.w", {4})};
+  for (const std::string size : {"20000000000", "9223372036854775807"}) {
+    const Resolution result =
+        resolve(with(R"("l": {"mesh": "pp", "size": )" + size + "}",
+                     R"({"match": "l.<n>.w", "strategy": "replicate", "index": {"n": "l"}})"),
+                tensors, nullptr, over("pp=2"));
+    CHECK(result.tensors[0].layout->ranks() == std::vector<i64>{0});
+    CHECK(result.tensors[0].layout == result.tensors[1].layout);
+  }
+}
+
 TEST_CASE(
     "tensors with the same cut share one layout, and each decision can be told in a sentence") {
   const Mapping mapping =

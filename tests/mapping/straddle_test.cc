@@ -7,6 +7,7 @@
 #include <map>
 
 #include "lib/mapping/quantization.h"
+#include "lib/mapping/resolve/cut_checks.h"
 #include "tests/mapping/quantised_tensors.h"
 
 namespace shardtool::mapping {
@@ -89,6 +90,56 @@ TEST_CASE("pad rounds the axis up to whole blocks on every device, with zeros at
   CHECK(held(*result.tensors[1].layout, 0)[3] == "[69, 90) pad 2");
   CHECK_ERROR(kEmptyShard, cut_in_blocks(1536, 128, 8, "pad"));  // two devices would have padding
                                                                  // only
+}
+
+TEST_CASE("a padded axis is rounded up to pad_to and to whole blocks on every device") {
+  const auto sizes = [](i64 block, i64 pad_to, const std::string& policy) {
+    std::string text = kModel;
+    text.replace(text.find("MORE"), 4, fmt::format(R"(, "straddle": "{}")", policy));
+    text.replace(text.find("EXPERTS"), 7, "null");
+    text.replace(text.find("\"mlp\": \"tp\""), 11,
+                 fmt::format(R"("mlp": {{"mesh": "tp", "uneven": "pad", "pad_to": {}}})", pad_to));
+    const ModelConfig config = config_of(fmt::format(
+        R"({{"quantization_config": {{"quant_method": "fp8", "weight_block_size": [{}, 128]}}}})",
+        block));
+    const auto tensors = fp8("up", {176, 128}, {ceil_div(176, block), 1});
+    return local_sizes(
+        resolve(with_quantization(mapping_of(text), &config), tensors, &config, over("tp=2")), 0);
+  };
+  CHECK(sizes(16, 8, "uneven-aligned") == std::vector<i64>{96, 96});
+  CHECK(sizes(32, 8, "uneven-aligned") == std::vector<i64>{96, 96});
+  CHECK(sizes(16, 40, "uneven-aligned") == std::vector<i64>{160, 160});
+  CHECK(sizes(16, 40, "pad") == std::vector<i64>{160, 160});
+  CHECK(sizes(16, 8, "pad") == std::vector<i64>{96, 96});
+}
+
+TEST_CASE("an uneven cut in whole blocks is counted in blocks") {
+  const auto result = cut_in_blocks(176, 16, 2, "uneven-aligned");
+  REQUIRE(result.uneven.size() == 1);
+  const auto text = [](const Resolution& of) {
+    return even_counts(of.uneven[0].units, std::ssize(of.uneven[0].sizes));
+  };
+  CHECK(text(result) == "176 in runs of 16 divides over 1 or 11 devices");
+  CHECK(text(cut_in_blocks(1100, 128, 3, "uneven-aligned")) ==
+        "1100 in runs of 128 divides over 1 device");
+}
+
+TEST_CASE("companions of one kind that cannot follow are reported once") {
+  std::vector<TensorSpec> tensors;
+  for (int i = 0; i < 3; ++i) {
+    const auto more = fp8(fmt::format("l.{}.up", i), {1536, 128}, {12, 1});
+    tensors.insert(tensors.end(), more.begin(), more.end());
+  }
+  const ModelConfig config = config_of(R"({"quantization_config": )" + kFp8Blocks + "}");
+  ResolveOptions options = over("tp=8");
+  i64 errors = 0;
+  options.report = [&](const Error& e) {
+    CHECK(e.code() == ErrorCode::kBlockStraddle);
+    ++errors;
+  };
+  const auto result = resolve(with_quantization(model("tp=8"), &config), tensors, &config, options);
+  CHECK(errors == 1);
+  CHECK(result.tensors.size() == 3);  // the weights
 }
 
 TEST_CASE("replicate-scale gives every device the scale of each block that it has a part of") {

@@ -33,6 +33,14 @@ struct Dim {
   Place place;
 };
 
+/// Calls `visit` with every factor of every section, in order.
+template <class Visit>
+void for_each_factor(const Dim& dim, Visit visit) {
+  for (const FoldedAxes& section : dim.sections) {
+    for (const Factor& factor : section.factors) visit(factor);
+  }
+}
+
 /// Parses a dim. Throws kMappingSchema.
 Dim parse_dim(std::string_view text);
 

@@ -84,7 +84,7 @@ const SizeAtom* absent_value(const SizeExpression& size, const ModelConfig* conf
         fmt::format("the size '{}' needs the model's config.json, and there is none", size.text))
         .help(
             "put config.json beside the weights, give it with --model-config, or write the size "
-            "as a number");
+            "as a number: in the mapping, or with --set axes.NAME.size=N");
   }
   Error error(ErrorCode::kSizeExpression,
               fmt::format("the size '{}' reads '{}', which {} does not have", size.text, path,
@@ -98,8 +98,8 @@ const SizeAtom* absent_value(const SizeExpression& size, const ModelConfig* conf
   error.note("numbers in " + config->file(),
              fmt::format("{}{}", fmt::join(keys, ", "), is_cut ? ", ..." : ""));
   error.help(
-      "name a number that the config has, write the number itself instead of the formula, or "
-      "give a default: {\"ref\": \"config." +
+      "name a number that the config has, write the number itself instead of the formula (in "
+      "the mapping, or with --set axes.NAME.size=N), or give a default: {\"ref\": \"config." +
       path + "\", \"default\": NUMBER}");
   throw error;
 }
@@ -204,6 +204,13 @@ i64 evaluate(const SizeExpression& size, const SizeScope& scope) {
   }
   if (total > 0) return total;
   throw Error(ErrorCode::kSizeExpression, fmt::format("the size '{}' is 0", size.text));
+}
+
+void add_axes(const SizeExpression& size, std::set<std::string>& names) {
+  for (const SizeAtom* atom : atoms(size)) {
+    if (atom->kind == SizeAtom::Kind::kAxis) names.insert(atom->name);
+  }
+  if (size.fallback != nullptr) add_axes(*size.fallback, names);
 }
 
 std::string config_values(const SizeExpression& size, const ModelConfig* config) {

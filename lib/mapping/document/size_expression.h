@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,6 +88,9 @@ SizeExpression parse_size(std::string_view text);
 /// "/" with a remainder, and overflow. Throws kConfig if there is no config, and what axis_size
 /// throws.
 i64 evaluate(const SizeExpression& size, const SizeScope& scope);
+
+/// Adds the axes that the expression and its fallback refer to.
+void add_axes(const SizeExpression& size, std::set<std::string>& names);
 
 /// Lists the config values that the expression reads: "num_attention_heads = 30 (from
 /// config.json)"; empty if it reads none.

@@ -21,6 +21,17 @@ void inherit(std::optional<T>& nearer, const std::optional<T>& farther) {
   if (!nearer) nearer = farther;
 }
 
+/// Drops the fields of a farther document that contradict the nearer one's.
+AxisSpec without_contradictions(const AxisSpec& nearer, AxisSpec farther) {
+  if (nearer.owners) farther.small.reset();
+  if (nearer.small) farther.owners.reset();
+  if (nearer.uneven.value_or(Uneven::kPad) != Uneven::kPad) {
+    farther.pad_to.reset();
+    farther.padding.reset();
+  }
+  return farther;
+}
+
 layout::SplitRule rule_of(const AxisSpec& spec) {
   return split_rule(spec.uneven.value_or(Uneven::kBalanced), spec.pad_to.value_or(1));
 }
@@ -81,9 +92,7 @@ void for_each_axis(const Rule& rule, const std::function<void(const std::string&
   for (const auto& [axis, number] : rule.at) visit(axis);
   const auto* dims = std::get_if<std::vector<Dim>>(&rule.cut);
   for (const Dim& dim : dims != nullptr ? *dims : std::vector<Dim>()) {
-    for (const FoldedAxes& section : dim.sections) {
-      for (const auto& factor : section.factors) visit(factor.axis);
-    }
+    for_each_factor(dim, [&](const Factor& factor) { visit(factor.axis); });
   }
 }
 
@@ -133,11 +142,12 @@ AxisTable::AxisTable(const Mapping& mapping, const mesh::Mesh& mesh, const Model
   check_groups();
 }
 
-void AxisTable::merge(const std::string& name, const AxisSpec& spec, const Document& document) {
+void AxisTable::merge(const std::string& name, const AxisSpec& own, const Document& document) {
   const auto [at, is_new] =
-      axes_.try_emplace(name, Entry{spec, document.may_lack_axes, document.is_preset, {}, {}});
+      axes_.try_emplace(name, Entry{own, document.may_lack_axes, document.is_preset, {}, {}});
   if (is_new) return;
   AxisSpec& nearer = at->second.spec;
+  const AxisSpec spec = without_contradictions(nearer, own);
   if (!nearer.mesh) at->second.may_lack_axes = document.may_lack_axes;
   if (!nearer.small) at->second.small_in_preset = document.is_preset;
   inherit(nearer.mesh, spec.mesh);
@@ -274,7 +284,8 @@ bool AxisTable::is_cut(const std::string& axis) const {
   if (alone_.contains(axis)) return !mine.empty();
   const auto is_taken = [&](const std::string& other) {
     return std::ranges::any_of(over(other), [&](const mesh::AxisRef& taken) {
-      return std::ranges::find(mine, taken) != mine.end();
+      return std::ranges::any_of(
+          mine, [&](const mesh::AxisRef& ref) { return mesh::overlaps(mesh_, taken, ref); });
     });
   };
   return !mine.empty() && std::ranges::none_of(alone_, is_taken);
@@ -305,12 +316,16 @@ AxisExpr AxisTable::owned_units(const std::string& axis, i64 n) const {
   return layout::owners(n, std::move(dealt), entry.over);
 }
 
-/// Cuts in runs of `aligned` units; the last run may be shorter.
+/// Cuts in runs of `aligned` units; the last run may be shorter. Padding rounds up to a multiple of
+/// "pad_to", and of a run on every device.
 AxisExpr AxisTable::aligned_units(const std::string& axis, i64 n) const {
   const Entry& entry = axes_.at(axis);
   const i64 parts = extent(mesh_, entry.over);
-  if (entry.pad_aligned) {
-    const auto multiple = checked_mul(entry.aligned, parts);
+  if (entry.pad_aligned || entry.spec.uneven == Uneven::kPad) {
+    const i64 pad_to = entry.spec.pad_to.value_or(1);
+    const auto of_runs = checked_mul(entry.aligned, parts);
+    const auto multiple =
+        of_runs ? checked_mul(pad_to / std::gcd(pad_to, *of_runs), *of_runs) : of_runs;
     if (!multiple) throw Error(ErrorCode::kLimit, "a padded axis has 2^63 units or more");
     return layout::split(n, entry.over, layout::padded(*multiple));
   }
@@ -352,11 +367,12 @@ AxisExpr AxisTable::grouped_units(const std::string& axis, i64 n, const std::str
   // they do not need.
   if (!divides || counts.kv_heads / together < parts) together = 1;
   counts.must_divide = uneven_of(queries) == Uneven::kError;
-  const layout::HeadCut cut = layout::cut_heads(
-      {counts.heads / together, counts.kv_heads / together, counts.heads_name, counts.kv_name,
-       counts.kv_axis, counts.must_divide},
-      mesh_, queries.over, rule_of(queries.spec.uneven ? queries.spec : group.spec),
-      group.spec.small.value_or(SmallPolicy::kError));
+  layout::SplitRule rule = rule_of(queries.spec.uneven ? queries.spec : group.spec);
+  rule.multiple /= std::gcd(rule.multiple, together);  // counted in runs
+  const layout::HeadCut cut =
+      layout::cut_heads({counts.heads / together, counts.kv_heads / together, counts.heads_name,
+                         counts.kv_name, counts.kv_axis, counts.must_divide},
+                        mesh_, queries.over, rule, group.spec.small.value_or(SmallPolicy::kError));
   const AxisExpr& units = axis == heads ? cut.queries : cut.kv;
   return together == 1 ? units : layout::scale(units, together);
 }
@@ -398,6 +414,7 @@ const UnitCut& AxisTable::cut(const std::string& axis, i64 n) {
   try {
     UnitCut made{axis, units(axis, n), uneven_of(entry).value_or(Uneven::kBalanced),
                  entry.spec.place, entry.spec.padding.value_or(layout::Fill::kZero)};
+    if (!has_groups(axis) && !has_owners(entry.spec)) made.together = entry.aligned;
     return cuts_.emplace(key, std::move(made)).first->second;
   } catch (Error& e) {
     if (!e.place()) e.at(entry.spec.place);

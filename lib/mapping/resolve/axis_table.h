@@ -29,6 +29,7 @@ struct UnitCut {
   Uneven uneven = Uneven::kBalanced;
   Place place;                              ///< place for errors
   layout::Fill fill = layout::Fill::kZero;  ///< value of padding
+  i64 together = 1;                         ///< number of units that stay together
 };
 
 /// The logical axes of all documents over one mesh. Each field comes from the nearest document.
@@ -93,7 +94,7 @@ class AxisTable {
     bool pad_aligned = false;
   };
 
-  void merge(const std::string& name, const AxisSpec& spec, const Document& document);
+  void merge(const std::string& name, const AxisSpec& own, const Document& document);
   void add_default_axes(const Mapping& mapping);
   void apply_layout(const Mapping& mapping, const std::string& layout);
   void check_groups() const;

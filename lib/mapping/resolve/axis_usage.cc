@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <set>
+#include <utility>
 
 #include "lib/base/text.h"
 
@@ -12,38 +14,25 @@ namespace {
 
 using Names = std::set<std::string>;
 
-void add_names(const SizeExpression& size, Names& names) {
-  const auto add = [&](const SizeAtom& atom) {
-    if (atom.kind == SizeAtom::Kind::kAxis) names.insert(atom.name);
-  };
-  for (const SizeProduct& product : size.sum) {
-    add(product.first);
-    for (const SizeStep& step : product.rest) add(step.atom);
-  }
-  if (size.fallback != nullptr) add_names(*size.fallback, names);
-}
-
 void add_names(const StrategySpec& strategy, Names& names) {
   for (const auto* size : {&strategy.num_heads, &strategy.num_kv_heads, &strategy.head_dim}) {
-    if (*size) add_names(**size, names);
+    if (*size) add_axes(**size, names);
   }
   for (const SegmentSpec& segment : strategy.segments) {
-    add_names(segment.units, names);
-    if (segment.unit) add_names(*segment.unit, names);
+    add_axes(segment.units, names);
+    if (segment.unit) add_axes(*segment.unit, names);
   }
 }
 
 void add_names(const Rule& rule, Names& names) {
   for (const auto& [capture, axis] : rule.index) names.insert(axis);
-  if (rule.count) add_names(*rule.count, names);
+  if (rule.count) add_axes(*rule.count, names);
   if (const auto* strategy = std::get_if<StrategySpec>(&rule.cut)) {
     add_names(*strategy, names);
     return;
   }
   for (const Dim& dim : std::get<std::vector<Dim>>(rule.cut)) {
-    for (const FoldedAxes& section : dim.sections) {
-      for (const Factor& factor : section.factors) names.insert(factor.axis);
-    }
+    for_each_factor(dim, [&](const Factor& factor) { names.insert(factor.axis); });
   }
 }
 
@@ -74,6 +63,28 @@ Names known_mesh_axes(const Mapping& mapping) {
   return known;
 }
 
+/// Returns a logical axis of the tensors that no mesh axis cuts: "embed", or else the largest;
+/// empty if there is none.
+std::string uncut_logical_axis(const Mapping& mapping, const Resolution& resolution) {
+  std::map<std::string, bool> is_cut;
+  for (const Document& document : mapping.documents()) {
+    for (const auto& [name, axis] : document.axes) {
+      if (axis.mesh) is_cut.try_emplace(name, !axis.mesh->over.empty());
+    }
+  }
+  const auto embed = is_cut.find("embed");
+  if (embed != is_cut.end() && !embed->second) return embed->first;
+  std::string found;
+  i64 largest = 0;
+  for (const auto& [name, size] : resolution.axis_sizes) {
+    const auto cut = is_cut.find(name);
+    if ((cut != is_cut.end() && cut->second) || size <= largest) continue;
+    found = name;
+    largest = size;
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<mesh::MeshAxis> uncut_axes(const Resolution& resolution) {
@@ -85,15 +96,24 @@ std::vector<mesh::MeshAxis> uncut_axes(const Resolution& resolution) {
   return uncut;
 }
 
-std::vector<std::string> idle_mesh_axes(const Mapping& mapping, const Resolution& resolution) {
+std::vector<std::string> idle_mesh_axes(const Mapping& mapping, const Resolution& resolution,
+                                        const ResolvedWith& resolved_with) {
   const Names known = known_mesh_axes(mapping);
+  const std::vector<mesh::MeshAxis> uncut = uncut_axes(resolution);
+  const std::string logical = uncut.empty() ? "" : uncut_logical_axis(mapping, resolution);
   std::vector<std::string> warnings;
-  for (const mesh::MeshAxis& axis : uncut_axes(resolution)) {
+  for (const mesh::MeshAxis& axis : uncut) {
     std::string text =
         fmt::format("mesh axis '{}' cuts no tensor: the {} devices along it get the same bytes",
                     quote_for_message(axis.name), axis.size);
     if (!known.empty() && !known.contains(axis.name))
       text += fmt::format("; the mapping cuts over {}", fmt::join(known, ", "));
+    const bool should_cut =
+        std::ranges::find(resolution.gathered, axis.name) != resolution.gathered.end();
+    const auto with_it =
+        logical.empty() || !should_cut ? std::nullopt : resolved_with("axes." + logical, axis.name);
+    if (with_it && uncut_axes(*with_it).size() < uncut.size())
+      text += fmt::format("; --set axes.{0}={1} cuts '{0}' over it", logical, axis.name);
     warnings.push_back(std::move(text));
   }
   return warnings;
@@ -105,7 +125,7 @@ std::vector<std::string> unused_axes(const Mapping& mapping) {
     for (const Rule& rule : document.rules) add_names(rule, named);
     for (const Rule& rule : document.overrides) add_names(rule, named);
     for (const auto& [name, axis] : document.axes) {
-      if (axis.size) add_names(*axis.size, named);
+      if (axis.size) add_axes(*axis.size, named);
       if (axis.groups) named.insert(*axis.groups);
     }
   }

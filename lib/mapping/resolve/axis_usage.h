@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,10 +19,16 @@ std::vector<std::string> unused_axes(const Mapping& mapping);
 /// Returns the axes of the mesh with several devices along which no tensor is cut.
 std::vector<mesh::MeshAxis> uncut_axes(const Resolution& resolution);
 
+/// Resolves the mapping with one more setting (with_settings); nullopt if it cannot.
+using ResolvedWith =
+    std::function<std::optional<Resolution>(const std::string& path, const std::string& value)>;
+
 /// Returns a warning for each axis of the mesh along which no tensor is cut, unless the mapping
 /// itself has the mesh: there it means replicas. A mesh axis from the command line may be misspelt,
-/// and then every device would get all tensors.
-std::vector<std::string> idle_mesh_axes(const Mapping& mapping, const Resolution& resolution);
+/// and then every device would get all tensors. For an axis of role fsdp it adds the setting that
+/// cuts a logical axis over it, if there is one with which the mapping resolves.
+std::vector<std::string> idle_mesh_axes(const Mapping& mapping, const Resolution& resolution,
+                                        const ResolvedWith& resolved_with);
 
 /// Returns a warning for each axis of inner numbers in names, such as the experts in a layer, whose
 /// size is in config.json but which no tensor has: the config is that of another model. Outermost

@@ -149,14 +149,27 @@ std::string sum_text(const std::vector<i64>& sizes) {
                      shown == sizes.end() ? "" : "+...");
 }
 
-std::string even_counts(i64 units, i64 parts) {
-  const std::vector<i64> even = divisors(units);
+UnitRuns runs_of(const UnitCut& cut) {
+  i64 together = 1;
+  const layout::AxisExpr* of = &cut.units;
+  while (const auto* scaled = std::get_if<layout::Scale>(&of->node())) {
+    together *= scaled->unit;
+    of = scaled->of.get();
+  }
+  return {cut.units.size(), std::max(together, cut.together)};
+}
+
+std::string even_counts(UnitRuns runs, i64 parts) {
+  // With a shorter run at the end, only one device has an equal share.
+  const std::vector<i64> even =
+      divisors(runs.units % runs.together == 0 ? runs.units / runs.together : 1);
   const auto above = std::lower_bound(even.begin(), even.end(), parts);
   std::vector<i64> nearest;
   if (above != even.begin()) nearest.push_back(*std::prev(above));
   if (above != even.end()) nearest.push_back(*above);
-  return fmt::format("{} divides over {} {}", units, fmt::join(nearest, " or "),
-                     nearest.back() == 1 ? "device" : "devices");
+  return fmt::format("{}{} divides over {} {}", runs.units,
+                     runs.together == 1 ? "" : fmt::format(" in runs of {}", runs.together),
+                     fmt::join(nearest, " or "), nearest.back() == 1 ? "device" : "devices");
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include "lib/base/dtype.h"
 #include "lib/layout/layout.h"
 #include "lib/mapping/resolve/axis_table.h"
+#include "lib/mapping/resolve/resolution.h"
 
 namespace shardtool::mapping {
 
@@ -35,9 +36,11 @@ Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes, bool m
 
 /// Formats as "334+333+333"; of many parts the first ones and "+...".
 std::string sum_text(const std::vector<i64>& sizes);
+/// Returns the units of a cut, and how many of them it keeps together.
+UnitRuns runs_of(const UnitCut& cut);
 /// Names the numbers of devices next to `parts` for equal parts: "1000 divides over 2 or 4
-/// devices".
-std::string even_counts(i64 units, i64 parts);
+/// devices", "176 in runs of 16 divides over 1 or 11 devices".
+std::string even_counts(UnitRuns runs, i64 parts);
 
 /// Returns the extent of an axis with the padding that its parts have.
 i64 padded_size(const layout::AxisExpr& expr, const mesh::Mesh& mesh);

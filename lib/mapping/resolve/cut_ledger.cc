@@ -17,7 +17,7 @@ bool parts_differ(const std::vector<i64>& sizes) {
 size_t CutLedger::enter(const UnitCut& cut) {
   const auto [at, is_new] = by_cut_.try_emplace({cut.name, to_string(cut.units)}, entries_.size());
   if (is_new) {
-    entries_.push_back({cut.name, part_sizes(cut, axes_.mesh()), {}, 0, cut.units.size()});
+    entries_.push_back({cut.name, part_sizes(cut, axes_.mesh()), {}, 0, runs_of(cut)});
   }
   // Cuts of one text may have different policies.
   const std::vector<i64>& sizes = entries_[at->second].sizes;

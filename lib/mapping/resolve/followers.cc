@@ -75,12 +75,14 @@ ResolvedTensor Followers::follow(size_t companion, size_t tensor, const Resolved
   const PlacedCompanion& placed = companions_.all()[companion];
   const TensorSpec& spec = tensors[tensor];
   Followed& followed = followed_[{companion, leader.layout.get(), spec.shape, spec.dtype}];
+  if (followed.has_failed) return {tensor, nullptr, nullptr, {}};
   if (followed.layout) return {tensor, followed.layout, followed.by, leader.numbers};
   layout::BundleMember member;
   try {
     member = companions_.member(companion, leader.layout->shape(), spec.shape, sizes_);
     followed = decide(placed, member, leader, spec.dtype);
   } catch (Error& e) {
+    followed.has_failed = true;
     throw explain(e, placed, member, spec, tensors[leader.tensor], straddle_);
   }
   return {tensor, followed.layout, followed.by, leader.numbers};

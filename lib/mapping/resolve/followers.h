@@ -25,7 +25,7 @@ class Followers {
   /// Returns the decision for `tensor` (an index into `tensors`), which is this companion of the
   /// leader. Tensors of the same shape and dtype whose leaders have the same layout share one
   /// decision. Throws kShapeMismatch, kBlockStraddle, kStrategy, kEmptyShard and kSubByteCut with
-  /// both tensors.
+  /// both tensors, once for all that share the decision: the others have no layout.
   ResolvedTensor follow(size_t companion, size_t tensor, const ResolvedTensor& leader,
                         std::span<const TensorSpec> tensors);
 
@@ -33,6 +33,7 @@ class Followers {
   struct Followed {
     std::shared_ptr<const layout::Layout> layout;
     std::shared_ptr<const TensorDecision> by;
+    bool has_failed = false;
   };
   using Key = std::tuple<size_t, const layout::Layout*, Shape, Dtype>;
 

@@ -45,13 +45,19 @@ std::vector<layout::IndexAxis> index_axes(const ResolvedTensor& tensor);
 /// Explains the layout in one sentence: the rule, its place, and the cut of every axis that is cut.
 std::string why(const ResolvedTensor& tensor);
 
+/// The units of an axis, and how many of them a cut keeps together.
+struct UnitRuns {
+  i64 units = 0;
+  i64 together = 1;
+};
+
 /// An axis whose units were distributed unevenly.
 struct UnevenCut {
   std::string axis;
   std::vector<i64> sizes;  ///< units per part
   std::string example_tensor;
   i64 tensors = 0;
-  i64 units = 0;  ///< of the axis; fewer than the sum of sizes if parts share some
+  UnitRuns units = {};  ///< of the axis; fewer than the sum of sizes if parts share some
 };
 
 /// The layouts of all tensors of a checkpoint under a mapping.

@@ -206,10 +206,6 @@ class Resolver {
     for (std::string& warning : shared_units(axes_)) result_.warnings.push_back(std::move(warning));
     for (std::string& warning : axes_without_tensors(rules_, axes_))
       result_.warnings.push_back(std::move(warning));
-    if (options_.mesh) {
-      for (std::string& warning : idle_mesh_axes(mapping_, result_))
-        result_.warnings.push_back(std::move(warning));
-    }
     return std::move(result_);
   }
 
@@ -369,28 +365,38 @@ class Resolver {
   Resolution result_;
 };
 
+void warn_of_idle_axes(const Mapping& mapping, const ResolvedWith& resolved_with,
+                       Resolution& result) {
+  std::vector<std::string> warnings = idle_mesh_axes(mapping, result, resolved_with);
+  std::ranges::move(warnings, std::back_inserter(result.warnings));
+}
+
 }  // namespace
 
 Resolution resolve(const Mapping& mapping, std::span<const TensorSpec> tensors,
                    const ModelConfig* config, const ResolveOptions& options) {
   const Mapping with_options = with_settings(mapping, options.settings);
-  const auto resolves_with = [&](std::string_view straddle) {
-    const Mapping treated = with_settings(with_options, {{"straddle", std::string(straddle)}});
+  const ResolvedWith resolved_with = [&](const std::string& path,
+                                         const std::string& value) -> std::optional<Resolution> {
     ResolveOptions unreported = options;
     unreported.report = nullptr;
     try {
-      Resolver(treated, tensors, config, unreported).run();
-      return true;
+      const Mapping changed = with_settings(with_options, {{path, value}});
+      return Resolver(changed, tensors, config, unreported).run();
     } catch (const Error&) {
-      return false;
+      return std::nullopt;
     }
   };
-  StraddleAdvice advice(resolves_with);
+  StraddleAdvice advice([&](std::string_view straddle) {
+    return resolved_with("straddle", std::string(straddle)).has_value();
+  });
   ResolveOptions advised = options;
   if (options.report)
     advised.report = [&](Error error) { options.report(advice.added_to(std::move(error))); };
   try {
-    return Resolver(with_options, tensors, config, advised).run();
+    Resolution result = Resolver(with_options, tensors, config, advised).run();
+    if (options.mesh) warn_of_idle_axes(with_options, resolved_with, result);
+    return result;
   } catch (Error& error) {
     throw advice.added_to(std::move(error));
   }
@@ -408,7 +414,11 @@ Resolutions::~Resolutions() = default;
 Resolution Resolutions::over(const mesh::Mesh& mesh) const {
   ResolveOptions options = options_;
   options.mesh = mesh;
-  return Resolver(mapping_, tensors_, config_, options, matches_on(options)).run();
+  Resolution result = Resolver(mapping_, tensors_, config_, options, matches_on(options)).run();
+  // Without advice, for which every mesh would be resolved twice.
+  warn_of_idle_axes(
+      mapping_, [](const auto&, const auto&) { return std::nullopt; }, result);
+  return result;
 }
 
 std::shared_ptr<Matches> Resolutions::matches_on(const ResolveOptions& options) const {

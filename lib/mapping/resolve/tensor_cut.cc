@@ -13,24 +13,20 @@ using layout::ShardingStrategy;
 using layout::StrategyKind;
 
 void require_axes(const Dim& dim, const AxisTable& axes) {
-  for (const FoldedAxes& section : dim.sections) {
-    for (const Factor& factor : section.factors) {
-      if (!factor.axis.empty()) axes.require(factor.axis, dim.place);
-    }
-  }
+  for_each_factor(dim, [&](const Factor& factor) {
+    if (!factor.axis.empty()) axes.require(factor.axis, dim.place);
+  });
 }
 
 /// Adds the origin of each axis' size to an error about an extent that does not fit.
 void note_sizes(Error& e, const Dim& dim, const AxisTable& axes) {
   std::vector<std::string> noted;
-  for (const FoldedAxes& section : dim.sections) {
-    for (const Factor& factor : section.factors) {
-      const std::string origin = factor.axis.empty() ? "" : axes.size_origin(factor.axis);
-      if (origin.empty() || std::find(noted.begin(), noted.end(), origin) != noted.end()) continue;
-      e.note("config", origin);
-      noted.push_back(origin);
-    }
-  }
+  for_each_factor(dim, [&](const Factor& factor) {
+    const std::string origin = factor.axis.empty() ? "" : axes.size_origin(factor.axis);
+    if (origin.empty() || std::find(noted.begin(), noted.end(), origin) != noted.end()) return;
+    e.note("config", origin);
+    noted.push_back(origin);
+  });
 }
 
 /// Sizes of the axes of one dim. Each is declared, or inferred from the dim's extent.

@@ -3,25 +3,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "lib/base/error.h"
 
 namespace shardtool::mapping {
 namespace {
 
-/// Returns for each index of the expression the first one that the same ranks hold.
-std::vector<i64> first_with_same_ranks(const layout::AxisExpr& expr, const mesh::Mesh& mesh) {
-  std::vector<std::vector<i64>> ranks_of(static_cast<size_t>(expr.size()));
+/// Returns for each of the indices that some rank holds the first of them that the same ranks hold.
+std::map<i64, i64> first_with_same_ranks(const std::set<i64>& indices, const layout::AxisExpr& expr,
+                                         const mesh::Mesh& mesh) {
+  std::map<i64, std::vector<i64>> ranks_of;
   for (i64 rank = 0; rank < mesh.size(); ++rank) {
     const index::AxisMap map = layout::evaluate(expr, mesh, rank);
-    for (i64 local = 0; local < map.local_size(); ++local) {
-      if (const auto index = map(local)) ranks_of[static_cast<size_t>(*index)].push_back(rank);
+    for (const index::Piece& piece : map.pieces()) {
+      const auto end = indices.lower_bound(piece.global_end());
+      for (auto at = indices.lower_bound(piece.global); at != end; ++at)
+        ranks_of[*at].push_back(rank);
     }
   }
   std::map<std::vector<i64>, i64> first;
-  std::vector<i64> homes;
-  for (std::vector<i64>& ranks : ranks_of)
-    homes.push_back(first.emplace(std::move(ranks), std::ssize(homes)).first->second);
+  std::map<i64, i64> homes;
+  for (auto& [index, ranks] : ranks_of)
+    homes[index] = first.emplace(std::move(ranks), index).first->second;
   return homes;
 }
 
@@ -81,6 +86,7 @@ std::vector<layout::IndexAxis> TensorNumbers::axes_of(size_t tensor, std::vector
           .note("config", axes_.size_origin(axis))
           .help("take config.json and the tensors from one model, or correct the axis' \"size\"");
     }
+    if (!axes_.is_cut(axis)) continue;
     const UnitCut& cut = axes_.cut(axis, size);
     found.push_back({axis, cut.units, number, others});
     units.push_back(cut);
@@ -93,9 +99,9 @@ std::vector<i64> TensorNumbers::homes_of(size_t tensor) {
   for (const auto& [axis, number, others] : of_[tensor]) {
     auto found = homes_.find(*axis);
     if (found == homes_.end()) found = homes_.emplace(*axis, homes_on(*axis)).first;
-    const std::vector<i64>& all = found->second;
-    const auto add = [&](i64 index) {
-      homes.push_back(index < std::ssize(all) ? all[static_cast<size_t>(index)] : index);
+    const auto add = [&all = found->second, &homes](i64 index) {
+      const auto home = all.find(index);
+      homes.push_back(home == all.end() ? index : home->second);
     };
     add(number);
     std::ranges::for_each(others, add);
@@ -103,11 +109,20 @@ std::vector<i64> TensorNumbers::homes_of(size_t tensor) {
   return homes;
 }
 
-/// Returns the homes of all numbers of an index axis; empty, so that each number is its own home,
-/// if the axis cannot be cut: `axes_of` throws that error, for the tensor.
-std::vector<i64> TensorNumbers::homes_on(const std::string& axis) {
+/// Returns the homes of the numbers that tensors have on an index axis; empty, so that each number
+/// is its own home, if the axis cannot be cut: `axes_of` throws that error, for the tensor.
+std::map<i64, i64> TensorNumbers::homes_on(const std::string& axis) {
+  std::set<i64> indices;
+  for (const auto& numbers : of_) {
+    for (const auto& [name, number, others] : numbers) {
+      if (*name != axis) continue;
+      indices.insert(number);
+      indices.insert(others.begin(), others.end());
+    }
+  }
   try {
-    return first_with_same_ranks(axes_.cut(axis, numbers_.size(axis, axes_)).units, axes_.mesh());
+    return first_with_same_ranks(indices, axes_.cut(axis, numbers_.size(axis, axes_)).units,
+                                 axes_.mesh());
   } catch (const Error&) {
     return {};
   }

@@ -33,12 +33,12 @@ class TensorNumbers {
 
  private:
   void place_at(size_t tensor, const Rule& rule, const std::string& name);
-  std::vector<i64> homes_on(const std::string& axis);
+  std::map<i64, i64> homes_on(const std::string& axis);
 
   const IndexNumbers& numbers_;
   AxisTable& axes_;
-  std::vector<std::vector<IndexNumber>> of_;       ///< by tensor
-  std::map<std::string, std::vector<i64>> homes_;  ///< by index axis and number
+  std::vector<std::vector<IndexNumber>> of_;         ///< by tensor
+  std::map<std::string, std::map<i64, i64>> homes_;  ///< by index axis and number
 };
 
 }  // namespace shardtool::mapping

@@ -290,7 +290,7 @@ void Decoder::check_used() const {
   for (const Merged* entries : {&layer_sets_, &layer_numbers_, &prefixes_}) {
     for (const auto& [name, value] : *entries) add_words(value, words);
   }
-  for (const auto& [name, size] : graph_.sizes) add_sizes(size, words);
+  for (const auto& [name, size] : graph_.sizes) mapping::add_axes(size, words);
   refuse_unused("size", sizes_, words, nearest_);
   refuse_unused("number", numbers_, words, nearest_);
   refuse_unused("layer set", layer_sets_, words, nearest_);

@@ -70,17 +70,6 @@ void add_words(const mapping::JsonValue& value, std::set<std::string>& words) {
   }
 }
 
-void add_sizes(const mapping::SizeExpression& size, std::set<std::string>& names) {
-  const auto add = [&](const mapping::SizeAtom& atom) {
-    if (atom.kind == mapping::SizeAtom::Kind::kAxis) names.insert(atom.name);
-  };
-  for (const mapping::SizeProduct& product : size.sum) {
-    add(product.first);
-    for (const mapping::SizeStep& step : product.rest) add(step.atom);
-  }
-  if (size.fallback != nullptr) add_sizes(*size.fallback, names);
-}
-
 void refuse_unused(std::string_view kind, const std::map<std::string, mapping::JsonValue>& entries,
                    const std::set<std::string>& used, const std::string& file) {
   std::vector<std::string> known;

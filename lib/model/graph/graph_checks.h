@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "lib/mapping/document/json_value.h"
-#include "lib/mapping/document/size_expression.h"
 #include "lib/model/graph/graph.h"
 
 namespace shardtool::model {
@@ -17,9 +16,6 @@ void check_values(const Graph& graph);
 
 /// Adds every word of the texts in a value: "layer/q.weight" has layer, q and weight.
 void add_words(const mapping::JsonValue& value, std::set<std::string>& words);
-
-/// Adds the sizes that an expression refers to.
-void add_sizes(const mapping::SizeExpression& size, std::set<std::string>& names);
 
 /// Throws kMappingSchema for an entry of `file` whose name is not among those that are used. `kind`
 /// is the word for an entry in messages.
