@@ -139,7 +139,13 @@ i64 Sum::activation_bytes(i64 elements, i64 tokens) const {
 
 void Sum::add(const Step& step, i64 tokens, CommTable& comm) const {
   const auto* experts = std::get_if<Experts>(&step.op->op->kind);
-  for (const Exchange& exchange : exchanges(step)) {
+  std::vector<Exchange> moves = exchanges(step);
+  if (workload_.every_logit && step.op->op->is_head) {
+    const auto after = moves.begin() + std::ssize(step.before);
+    const auto is_gather = [](const Exchange& move) { return move.move == plan::Move::kAllGather; };
+    moves.erase(std::remove_if(after, moves.end(), is_gather), moves.end());
+  }
+  for (const Exchange& exchange : moves) {
     if (experts != nullptr && exchange.move == plan::Move::kAllToAll) {
       comm.add(exchange.over, dispatch(*experts, comm.group(exchange.over), exchange, tokens));
     } else {

@@ -22,7 +22,9 @@ struct ReplicaWorkload {
   /// reduce_scatter and all_gather take the place of an all_reduce (Korthikanti et al. 2022,
   /// section 4.2.2). The whole norms are still counted.
   bool sequence_parallel = false;
-  /// The head computes every position, as a loss needs; else one position per sequence.
+  /// The head computes every position, as a loss needs, and leaves the logits cut: the loss reads
+  /// them where they are, and exchanges a few numbers per token, which are not counted. Else the
+  /// head computes one position per sequence and gathers its logits.
   bool every_logit = false;
 };
 

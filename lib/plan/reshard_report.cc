@@ -162,7 +162,8 @@ Action choose_or_advise(const Solver& solver, const ActionSet& set) {
       std::vector<std::string> transfers;
       for (const OperandMove& move : moves_of(set, free)) transfers.push_back(to_string(move, set));
       if (!transfers.empty()) {
-        refusal.help(fmt::format("insert before it: {}", fmt::join(transfers, ", ")));
+        refusal.help(fmt::format("insert before it: {}; --solver greedy inserts it",
+                                 fmt::join(transfers, ", ")));
       }
     } catch (const Error&) {
       // no moves make it legal: the refusal stands as it is

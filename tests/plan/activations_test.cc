@@ -15,10 +15,10 @@ namespace {
 
 /// Models of Korthikanti et al., table 3, as in Calculon's validation.
 TrainedLayer of_22b(bool sequence_parallel, Recompute recompute) {
-  return {2048, 4, 6144, 64, 8, 12 * 6144 / 8, sequence_parallel, recompute};
+  return {2048, 4, 6144, 64 / 8, 8, 12 * 6144 / 8, sequence_parallel, recompute};
 }
 TrainedLayer of_175b(bool sequence_parallel, Recompute recompute) {
-  return {2048, 1, 12288, 96, 8, 12 * 12288 / 8, sequence_parallel, recompute};
+  return {2048, 1, 12288, 96 / 8, 8, 12 * 12288 / 8, sequence_parallel, recompute};
 }
 /// Interleaving by m stages over p pipeline ranks keeps the first rank 1 + (p - 1) / (p m) of them.
 constexpr double kInterleaved = 1 + 7.0 / (8 * 3);
@@ -63,6 +63,25 @@ TEST_CASE("full recomputation keeps the inputs of layers alone") {
   CHECK(training_activations_per_layer(of_22b(false, Recompute::kFull)) == 2.0 * 2048 * 4 * 6144);
   CHECK(training_activations_per_layer(of_22b(true, Recompute::kFull)) ==
         2.0 * 2048 * 4 * 6144 / 8);
+}
+
+TEST_CASE("full recomputation makes one layer again, without its input") {
+  const double whole = training_activations_per_layer(of_22b(false, Recompute::kNone));
+  CHECK(plan::recomputed_activations(of_22b(false, Recompute::kFull)) ==
+        whole - 2.0 * 2048 * 4 * 6144);
+  CHECK(plan::recomputed_activations(of_22b(false, Recompute::kNone)) == 0);
+  CHECK(plan::recomputed_activations(of_22b(false, Recompute::kSelective)) == 0);
+}
+
+TEST_CASE("the head keeps 4 s b h (1 + v / h) / t with sequence parallelism (section 4.3)") {
+  constexpr i64 kVocab = 51200;
+  TrainedLayer head = of_22b(true, Recompute::kNone);
+  head.inner = kVocab / 8;
+  constexpr double kTokens = 2048 * 4;
+  CHECK(plan::training_head_activations(head) ==
+        doctest::Approx(4 * kTokens * 6144 * (1 + kVocab / 6144.0) / 8));
+  head.sequence_parallel = false;
+  CHECK(plan::training_head_activations(head) == kTokens * (4 * 6144 + 4 * kVocab / 8));
 }
 
 TEST_CASE("a forward pass: two streams and the widest block per token, logits per sequence") {

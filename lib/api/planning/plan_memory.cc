@@ -6,9 +6,11 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -255,6 +257,45 @@ void set_activations(const PlannedModel& model, const Kept& kept, const Workload
   }
 }
 
+/// Returns the largest number of different parts of a tensor of these classes.
+i64 most_parts(const PlannedModel& model, std::initializer_list<model::TensorClass> classes) {
+  const model::LayoutOf layouts = model.layouts();
+  i64 most = 1;
+  for (size_t t = 0; t < model.classes.size(); ++t) {
+    if (std::ranges::find(classes, model.classes[t]) == classes.end()) continue;
+    const index::HolderSet& holders = layouts(t).holders();
+    i64 parts = 1;
+    for (int axis = 0; axis < holders.rank(); ++axis) parts *= std::ssize(holders.maps(axis));
+    most = std::max(most, parts);
+  }
+  return most;
+}
+
+/// Returns the devices that run a layer. Where the stages of a pipeline all have the head, the last
+/// one runs it.
+std::vector<i64> devices_running(const PlannedModel& model, size_t layer) {
+  const model::LayoutOf layouts = model.layouts();
+  const auto devices = model::devices_of(*model.bound, layer, layouts);
+  std::vector<i64> running;
+  if (layer > 0 && model.bound->layers[layer].part == model::Layer::Part::kEnd) {
+    std::ranges::set_intersection(devices, model::devices_of(*model.bound, layer - 1, layouts),
+                                  std::back_inserter(running));
+  }
+  if (running.empty()) running.assign(devices.begin(), devices.end());
+  return running;
+}
+
+/// Returns the number of different sets of devices that run layers: the stages of a pipeline.
+i64 stages_of(const PlannedModel& model) {
+  std::set<std::vector<i64>> stages;
+  for (size_t i = 0; i < model.bound->layers.size(); ++i) {
+    const model::Layer& layer = model.bound->layers[i];
+    if (layer.number < 0 || layer.beside) continue;
+    stages.insert(devices_running(model, i));
+  }
+  return std::ssize(stages);
+}
+
 /// Sets the training state, which includes the weights, and the layers' activations.
 void set_training(const AppliedMapping& applied, const PlannedModel& model,
                   const PlanOptions& options, MemoryReport& report,
@@ -274,33 +315,38 @@ void set_training(const AppliedMapping& applied, const PlannedModel& model,
                     (model.why_not.empty() ? "the model has no attention" : model.why_not));
     return;
   }
-  const auto size_of = [&](const char* axis) {
-    return report.mesh.has_axis(axis) ? report.mesh.axis(axis).size : 1;
-  };
+  using enum model::TensorClass;
   plan::TrainedLayer of{training.sequence,
                         training.micro_batch,
                         sizes.hidden,
-                        sizes.heads,
-                        size_of("tp"),
+                        ceil_div(sizes.heads, most_parts(model, {kAttention})),
+                        most_parts(model, {kAttention, kMlp}),
                         0,
                         options.workload.sequence_parallel,
                         training.recompute};
   // The first stage stores activations of as many micro-batches as there are stages.
-  const auto micro_batches = static_cast<double>(size_of("pp"));
+  const auto micro_batches = static_cast<double>(stages_of(model));
   std::vector<double> bytes(report.devices.size());
+  // Once the head has computed its backward pass, its activations make room for those that layers
+  // compute again, one at a time.
+  std::vector<double> passing(report.devices.size());
   const model::LayoutOf layouts = model.layouts();
   const mesh::Over own_tokens = token_axes_of(model, applied.resolution);
   for (size_t i = 0; i < model.bound->layers.size(); ++i) {
     const model::Layer& layer = model.bound->layers[i];
-    if (layer.number < 0 || layer.beside) continue;
+    const bool is_head = layer.part == model::Layer::Part::kEnd;
+    if ((layer.number < 0 && !is_head) || layer.beside) continue;
     const auto kept = model::kept_widths(*model.bound, layer, layouts, report.mesh, own_tokens);
-    for (const i64 rank : model::devices_of(*model.bound, i, layouts)) {
-      of.inner = kept[static_cast<size_t>(rank)];
-      bytes[static_cast<size_t>(rank)] += plan::training_activations_per_layer(of) * micro_batches;
+    for (const i64 rank : devices_running(model, i)) {
+      const auto device = static_cast<size_t>(rank);
+      of.inner = is_head ? std::ranges::max(kept) : kept[device];
+      if (!is_head) bytes[device] += plan::training_activations_per_layer(of) * micro_batches;
+      passing[device] = std::max(passing[device], is_head ? plan::training_head_activations(of)
+                                                          : plan::recomputed_activations(of));
     }
   }
   for (size_t rank = 0; rank < bytes.size(); ++rank)
-    report.devices[rank].activations = std::llround(bytes[rank]);
+    report.devices[rank].activations = std::llround(bytes[rank] + passing[rank]);
 }
 
 /// Sets the weights that devices gather for the largest layer, along axes of role "fsdp" and from

@@ -141,33 +141,57 @@ class EveryWay {
     double us = 0;
     for (i64 stage = 0; stage < layout.pp; ++stage) {
       const i64 under_way = std::min(shape.micro_batches, layout.pp - stage);
-      std::vector<std::vector<plan::LayerWay>> ways;
+      std::vector<std::vector<Choice>> ways;
       for (const size_t layer : placed->layers(stage)) {
         const plan::ReplicaTimes replicas = replica_times(options, layout, layer);
         ways.emplace_back();
         for (const plan::Recompute recompute : options.recomputes) {
           const bool keeps = placed->keeps_activations(layer);
           if (!keeps && recompute != plan::Recompute::kNone) continue;
-          const double bytes = keeps ? placed->activations(options, way, recompute)[layer] : 0;
+          const double bytes = placed->activations(options, way, recompute)[layer];
+          i64 passing = 0;
+          if (recompute == plan::Recompute::kFull)
+            passing = std::llround(placed->recomputed(options, way)[layer]);
           ways.back().push_back(
-              {std::llround(bytes * static_cast<double>(under_way)),
-               plan::layer_step(forward[layer], replicas, recompute, shape).total()});
+              {{keeps ? std::llround(bytes * static_cast<double>(under_way)) : 0,
+                plan::layer_step(forward[layer], replicas, recompute, shape).total()},
+               passing});
         }
       }
       const i64 room = options.plan.device.bytes - state(way)[static_cast<size_t>(stage)];
-      us = std::max(us, optimizer_us(options, way, placed->layers(stage)) + least(ways, room, 0));
+      const i64 head = stage + 1 == layout.pp ? head_bytes(options, way, *placed) : 0;
+      us = std::max(us,
+                    optimizer_us(options, way, placed->layers(stage)) + least(ways, room, 0, head));
     }
     return static_cast<double>(options.batch * kSequence) / us * 1e6 /
            static_cast<double>(layout.devices());
   }
 
-  /// Least time of the layers from `next` on, by trying all combinations of their ways.
-  static double least(const std::vector<std::vector<plan::LayerWay>>& ways, i64 room, size_t next) {
-    if (room < 0) return kNever;
+  /// Bytes of the head, whose index is that of the last layer.
+  i64 head_bytes(const TrainSearchOptions& options, const TrainingWay& way,
+                 const TrainedReplica& placed) const {
+    const auto head = static_cast<size_t>(layers_ + 1);
+    CHECK(placed.is_head(head));
+    return std::llround(placed.activations(options, way, plan::Recompute::kNone)[head]);
+  }
+
+  /// A way to run a layer, and its bytes of one micro-batch at a time.
+  struct Choice {
+    plan::LayerWay way;
+    i64 passing = 0;
+  };
+
+  /// Least time of the layers from `next` on, by trying all combinations of their ways. `passing`
+  /// are the most bytes that an earlier layer has for a while.
+  static double least(const std::vector<std::vector<Choice>>& ways, i64 room, size_t next,
+                      i64 passing) {
+    if (room < passing) return kNever;
     if (next == ways.size()) return 0;
     double least_us = kNever;
-    for (const plan::LayerWay& way : ways[next])
-      least_us = std::min(least_us, way.us + least(ways, room - way.bytes, next + 1));
+    for (const auto& [way, beside] : ways[next]) {
+      least_us = std::min(
+          least_us, way.us + least(ways, room - way.bytes, next + 1, std::max(passing, beside)));
+    }
     return least_us;
   }
 

@@ -1,6 +1,10 @@
 // Memory of training, and of devices with sequences of their own.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <utility>
+
+#include "lib/mapping/resolve/resolve.h"
 #include "tests/api/planning/published_memory.h"
 
 namespace shardtool::api {
@@ -26,11 +30,71 @@ TEST_CASE("activations of training count the experts that tokens choose, on thei
   // 48 features of the stream. 64, 32 and 32 of q, k and v, and 64 of o's input; scores of 8
   // experts; 3 chosen experts with an input of 48, and 12 of gate, of up and of down's input.
   constexpr i64 kWhole = 10 * 48 + 2 * (192 + 8 + 3 * (48 + 3 * 12));
-  CHECK(kept("tp=1") == 100 * 2 * kWhole);
-  CHECK(kept("ep=2") == 100 * 2 * kWhole);
-  CHECK(kept("tp=2") == 100 * 2 * (10 * 48 + 2 * (96 + 8 + 3 * (48 + 3 * 6))));
+  // 96 logits, and the inputs of the head and of its norm.
+  constexpr i64 kHead = 4 * (48 + 96);
+  CHECK(kept("tp=1") == 100 * (2 * kWhole + kHead));
+  CHECK(kept("ep=2") == 100 * (2 * kWhole + kHead));
+  CHECK(kept("tp=2") ==
+        100 * (2 * (10 * 48 + 2 * (96 + 8 + 3 * (48 + 3 * 6))) + 4 * (48 + 96 / 2)));
   // The first of two stages has one layer, and two micro-batches.
   CHECK(kept("pp=2") == 2 * 100 * kWhole);
+}
+
+TEST_CASE("training keeps the logits in FP32, and then one layer that full recomputation repeats") {
+  constexpr i64 kTokens = 8192;
+  PlanOptions options;
+  options.training = TrainingPlan{};
+  options.training->sequence = kTokens;
+  const PublishedModel model = test::llama_3_8b();
+  const auto devices = [&](const char* mesh, plan::Recompute recompute) {
+    options.training->recompute = recompute;
+    return memory(model, mesh, options).devices;
+  };
+  // q, k, v, the input of o; gate, up, the input of down.
+  constexpr i64 kInner = 4096 + 2 * 1024 + 4096 + 3 * 14336;
+  constexpr i64 kLayer = kTokens * (10 * 4096 + 2 * kInner);
+  constexpr i64 kHead = kTokens * 4 * (4096 + 128256);
+  using enum plan::Recompute;
+  CHECK(devices("tp=1", kSelective)[0].activations == 32 * kLayer + kHead);
+  CHECK(devices("tp=2", kSelective)[0].activations ==
+        kTokens * (32 * (10 * 4096 + kInner) + 4 * (4096 + 128256 / 2)));
+  constexpr i64 kInput = 2 * kTokens * 4096;
+  constexpr i64 kScores = kTokens * 5 * 32 * kTokens;
+  CHECK(devices("tp=1", kNone)[0].activations == 32 * (kLayer + kScores) + kHead);
+  // The head's are freed before the first layer is computed again, which needs more here.
+  CHECK(devices("tp=1", kFull)[0].activations == 32 * kInput + kLayer + kScores - kInput);
+  options.training->sequence = 128;
+  CHECK(devices("tp=1", kFull)[0].activations == 128 * (32 * 2 * 4096 + 4 * (4096 + 128256)));
+  // The head is on the last of two stages, with one micro-batch.
+  options.training->sequence = kTokens;
+  const auto stages = devices("pp=2", kSelective);
+  CHECK(stages[0].activations == 2 * 16 * kLayer);
+  CHECK(stages[1].activations == 2 * 16 * kLayer + kHead);
+}
+
+TEST_CASE("memory of training depends on what mesh axes cut, not on their names") {
+  const PublishedModel model = test::llama_3_8b();
+  const auto config = mapping::parse_config(model.config, "config.json");
+  const auto activations = [&](const std::string& mesh, const std::string& tp,
+                               const std::string& pp) {
+    AppliedMapping applied = applied_to(model, config, "tp=1");
+    mapping::ResolveOptions resolve;
+    resolve.mesh = mesh::parse_mesh(mesh);
+    for (const char* axis : {"vocab", "heads", "kv_heads", "mlp"})
+      resolve.settings.emplace_back(fmt::format("axes.{}.mesh", axis), tp);
+    resolve.settings.emplace_back("axes.layers.mesh", pp);
+    applied.resolution = mapping::resolve(applied.mapping, applied.specs, &config, resolve);
+    PlanOptions options;
+    options.training = TrainingPlan{};
+    options.training->sequence = 4096;
+    options.workload.sequence_parallel = true;
+    std::vector<std::string> notes;
+    const MemoryReport report = device_memory(&config, applied, options, notes);
+    return std::pair(report.devices.front().activations, report.devices.back().activations);
+  };
+  const auto usual = activations("pp=2,tp=4", "tp", "pp");
+  CHECK(activations("stage=2,model=4", "model", "stage") == usual);
+  CHECK(usual.first < activations("pp=2,tp=4", "null", "pp").first);
 }
 
 TEST_CASE("training: weights, gradients and Adam of one device's parameters, by stage") {

@@ -118,6 +118,20 @@ TEST_CASE("plan --train has the collectives of activations that a way to train t
   }
 }
 
+TEST_CASE("a loss reads the logits where they are: training gathers none") {
+  PlanOptions plan;
+  plan.sources = {trained_model()};
+  plan.mapping.mesh = mesh::parse_mesh("tp=2");
+  plan.training = TrainingPlan{};
+  plan.training->sequence = 64;
+  i64 reduced = 0;
+  for (const model::CommRow& row : make_plan(plan).training_comm) {
+    CHECK(row.collective.op == plan::CollectiveOp::kAllReduce);
+    reduced += row.count;
+  }
+  CHECK(reduced == 2 * (2 * 4 + 1));  // of attention, MLP and the embedding
+}
+
 /// Time of a step of one stage, by trying what every layer recomputes; infinity if nothing fits.
 class EveryChoice {
  public:
@@ -131,8 +145,9 @@ class EveryChoice {
     shape_ = {options.batch / way.micro_batch, 1, 0};
   }
 
-  double least(i64 room, size_t layer = 0) const {
-    if (room < 0) return std::numeric_limits<double>::infinity();
+  /// `passing` are the bytes of the head, or later of a layer that computes all again.
+  double least(i64 room, size_t layer = 0, i64 passing = 0) const {
+    if (room < passing) return std::numeric_limits<double>::infinity();
     if (layer == forward_.size()) return 0;
     double least_us = std::numeric_limits<double>::infinity();
     for (const plan::Recompute recompute : options_.recomputes) {
@@ -140,8 +155,11 @@ class EveryChoice {
       if (!keeps && recompute != plan::Recompute::kNone) continue;
       const auto kept = replica_->activations(options_, way_, recompute);
       const i64 bytes = keeps ? std::llround(kept[layer]) : 0;
+      i64 beside = replica_->is_head(layer) ? std::llround(kept[layer]) : 0;
+      if (recompute == plan::Recompute::kFull)
+        beside = std::llround(replica_->recomputed(options_, way_)[layer]);
       const double us = plan::layer_step(forward_[layer], {}, recompute, shape_).total();
-      least_us = std::min(least_us, us + least(room - bytes, layer + 1));
+      least_us = std::min(least_us, us + least(room - bytes, layer + 1, std::max(passing, beside)));
     }
     return least_us;
   }

@@ -47,6 +47,10 @@ bool TrainedReplica::keeps_activations(size_t layer) const {
   return of.number >= 0 && !of.beside;
 }
 
+bool TrainedReplica::is_head(size_t layer) const {
+  return placed_->model.bound->layers[layer].part == model::Layer::Part::kEnd;
+}
+
 std::vector<plan::ForwardTimes> TrainedReplica::forward(const TrainSearchOptions& options,
                                                         const TrainingWay& way) const {
   const plan::HardwareProfile& hardware = *options.plan.hardware;
@@ -70,14 +74,31 @@ std::vector<plan::ForwardTimes> TrainedReplica::forward(const TrainSearchOptions
   return times;
 }
 
+plan::TrainedLayer TrainedReplica::trained_layer(const TrainSearchOptions& options,
+                                                 const TrainingWay& way, size_t layer,
+                                                 plan::Recompute recompute) const {
+  return {options.sequence, way.micro_batch,       sizes_.hidden, ceil_div(sizes_.heads, tp_), tp_,
+          kept_[layer],     way.sequence_parallel, recompute};
+}
+
 std::vector<double> TrainedReplica::activations(const TrainSearchOptions& options,
                                                 const TrainingWay& way,
                                                 plan::Recompute recompute) const {
   std::vector<double> bytes;
-  for (const i64 kept : kept_) {
-    bytes.push_back(plan::training_activations_per_layer({options.sequence, way.micro_batch,
-                                                          sizes_.hidden, sizes_.heads, tp_, kept,
-                                                          way.sequence_parallel, recompute}));
+  for (size_t layer = 0; layer < kept_.size(); ++layer) {
+    const plan::TrainedLayer of = trained_layer(options, way, layer, recompute);
+    bytes.push_back(is_head(layer) ? plan::training_head_activations(of)
+                                   : plan::training_activations_per_layer(of));
+  }
+  return bytes;
+}
+
+std::vector<double> TrainedReplica::recomputed(const TrainSearchOptions& options,
+                                               const TrainingWay& way) const {
+  std::vector<double> bytes;
+  for (size_t layer = 0; layer < kept_.size(); ++layer) {
+    bytes.push_back(
+        plan::recomputed_activations(trained_layer(options, way, layer, plan::Recompute::kFull)));
   }
   return bytes;
 }

@@ -33,14 +33,20 @@ class TrainedReplica {
   const TrainedParameters& parameters(size_t layer) const { return parameters_.layers[layer]; }
   /// True for the layers of a stack, which keep activations; false for embeddings and head.
   bool keeps_activations(size_t layer) const;
+  bool is_head(size_t layer) const;
   /// Forward pass of every layer, with a micro-batch of each group.
   std::vector<plan::ForwardTimes> forward(const TrainSearchOptions& options,
                                           const TrainingWay& way) const;
   /// Returns, by layer, the bytes of activations of one micro-batch on the device that keeps most.
+  /// For the head they are plan::training_head_activations.
   std::vector<double> activations(const TrainSearchOptions& options, const TrainingWay& way,
                                   plan::Recompute recompute) const;
+  /// Returns, by layer, plan::recomputed_activations of full recomputation.
+  std::vector<double> recomputed(const TrainSearchOptions& options, const TrainingWay& way) const;
 
  private:
+  plan::TrainedLayer trained_layer(const TrainSearchOptions& options, const TrainingWay& way,
+                                   size_t layer, plan::Recompute recompute) const;
   void set_stages();
   void set_kept();
 

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "lib/api/planning/search/layout_space.h"
@@ -86,6 +88,9 @@ class ReplicaTraining {
         activations_.clear();
         for (const plan::Recompute recompute : options_.recomputes)
           activations_[recompute] = replica_.activations(options_, way, recompute);
+        again_.clear();
+        for (const double bytes : replica_.recomputed(options_, way))
+          again_.push_back(std::llround(bytes));
         for (const ServingLayout& layout : layouts)
           add_zero_stages({layout, 0, micro_batch, is_cut});
       }
@@ -194,46 +199,92 @@ class ReplicaTraining {
 
   double tokens_per_step() const { return static_cast<double>(options_.batch * options_.sequence); }
 
+  /// Ways to run the layers of a stage.
+  struct StageWays {
+    std::vector<std::vector<plan::Recompute>> recomputes;
+    std::vector<std::vector<plan::LayerWay>> layers;
+    i64 bytes = 0;  ///< of the smallest ways
+    double us = 0;  ///< of the fastest ones
+  };
+
   /// Chooses what the layers of a stage recompute; nullopt if nothing fits.
   std::optional<TrainedStage> stage_of(const TrainingRow& row, i64 stage, i64 budget,
                                        Needs& needs) const {
     TrainedStage of = state_of(row.way, stage);
-    const std::vector<size_t>& layers = replica_.layers(stage);
-    const i64 under_way = std::min(row.micro_batches, replica_.stages() - stage);
-    const plan::StepShape shape{row.micro_batches, replica_.stages(),
-                                static_cast<int>(row.way.zero_stage)};
-    std::vector<std::vector<plan::LayerWay>> ways;
-    for (const size_t layer : layers) {
-      ways.emplace_back();
-      for (const plan::Recompute recompute : recomputes_of(layer)) {
-        const double bytes =
-            replica_.keeps_activations(layer) ? activations_.at(recompute)[layer] : 0;
-        ways.back().push_back(
-            {std::llround(bytes * static_cast<double>(under_way)),
-             plan::layer_step(forward_[layer], replicas_[layer], recompute, shape).total()});
-      }
+    std::optional<plan::ChosenWays> best;
+    StageWays of_best;
+    i64 least = std::numeric_limits<i64>::max();
+    double fastest = std::numeric_limits<double>::infinity();
+    for (const i64 passing : passing_of(stage)) {
+      StageWays ways = ways_of(row, stage, passing);
+      if (std::ranges::any_of(ways.layers, [](const auto& layer) { return layer.empty(); }))
+        continue;
+      least = std::min(least, of.total + passing + ways.bytes);
+      fastest = std::min(fastest, ways.us);
+      auto chosen = plan::fastest_ways(ways.layers, budget - of.total - passing);
+      if (!chosen || (best && best->us <= chosen->us)) continue;
+      best = std::move(chosen);
+      best->bytes += passing;
+      of_best = std::move(ways);
     }
-    double free_us = of.parts.optimizer;
-    i64 least = of.total;
-    for (const auto& of_layer : ways) {
-      free_us += std::ranges::min(of_layer, {}, &plan::LayerWay::us).us;
-      plan::add_bytes(least, std::ranges::min(of_layer, {}, &plan::LayerWay::bytes).bytes);
-    }
-    needs.us = std::max(needs.us, free_us);
-    const auto chosen = plan::fastest_ways(ways, budget - of.total);
-    if (!chosen) {
+    needs.us = std::max(needs.us, of.parts.optimizer + fastest);
+    if (!best) {
       if (needs.refusal.empty())
         needs.refusal = fmt::format("a device of stage {} needs {} and has {}", stage,
                                     format_bytes(least), format_bytes(budget));
       return std::nullopt;
     }
+    const std::vector<size_t>& layers = replica_.layers(stage);
     for (size_t i = 0; i < layers.size(); ++i) {
-      const plan::Recompute recompute = recomputes_of(layers[i])[chosen->ways[i]];
-      of.parts += plan::layer_step(forward_[layers[i]], replicas_[layers[i]], recompute, shape);
+      const plan::Recompute recompute = of_best.recomputes[i][best->ways[i]];
+      of.parts +=
+          plan::layer_step(forward_[layers[i]], replicas_[layers[i]], recompute, shape_of(row));
       if (replica_.keeps_activations(layers[i])) ++of.layers[static_cast<size_t>(recompute)];
     }
-    of.activations = chosen->bytes;
-    plan::add_bytes(of.total, chosen->bytes);
+    of.activations = best->bytes;
+    plan::add_bytes(of.total, best->bytes);
+    return of;
+  }
+
+  plan::StepShape shape_of(const TrainingRow& row) const {
+    return {row.micro_batches, replica_.stages(), static_cast<int>(row.way.zero_stage)};
+  }
+
+  /// Returns the possible bytes of a stage beside those that its layers keep, ascending: of the
+  /// head, which the last stage runs, or after it of a layer that computes all again.
+  std::set<i64> passing_of(i64 stage) const {
+    i64 head = 0;
+    for (size_t layer = 0; layer < again_.size() && stage + 1 == replica_.stages(); ++layer) {
+      if (replica_.is_head(layer)) head = std::llround(activations_.begin()->second[layer]);
+    }
+    std::set<i64> passing{head};
+    for (const size_t layer : replica_.layers(stage)) {
+      const bool is_full = std::ranges::count(recomputes_of(layer), plan::Recompute::kFull) > 0;
+      if (is_full) passing.insert(std::max(head, again_[layer]));
+    }
+    return passing;
+  }
+
+  /// Returns the ways in which no layer that computes all again has more than `passing` bytes.
+  StageWays ways_of(const TrainingRow& row, i64 stage, i64 passing) const {
+    const i64 under_way = std::min(row.micro_batches, replica_.stages() - stage);
+    StageWays of;
+    for (const size_t layer : replica_.layers(stage)) {
+      std::vector<plan::Recompute>& recomputes = of.recomputes.emplace_back(recomputes_of(layer));
+      if (again_[layer] > passing) std::erase(recomputes, plan::Recompute::kFull);
+      std::vector<plan::LayerWay>& ways = of.layers.emplace_back();
+      for (const plan::Recompute recompute : recomputes) {
+        const double bytes =
+            replica_.keeps_activations(layer) ? activations_.at(recompute)[layer] : 0;
+        ways.push_back(
+            {std::llround(bytes * static_cast<double>(under_way)),
+             plan::layer_step(forward_[layer], replicas_[layer], recompute, shape_of(row))
+                 .total()});
+      }
+      if (ways.empty()) continue;
+      of.us += std::ranges::min(ways, {}, &plan::LayerWay::us).us;
+      plan::add_bytes(of.bytes, std::ranges::min(ways, {}, &plan::LayerWay::bytes).bytes);
+    }
     return of;
   }
 
@@ -284,6 +335,7 @@ class ReplicaTraining {
   Found& found_;
   std::vector<plan::ForwardTimes> forward_;                     ///< by layer
   std::map<plan::Recompute, std::vector<double>> activations_;  ///< bytes of one micro-batch
+  std::vector<i64> again_;  ///< bytes that full recomputation makes again, by layer
   std::vector<plan::ReplicaTimes> replicas_;
   std::map<i64, std::vector<i64>> gathered_;  ///< bytes by rank; by number of replicas
 };

@@ -112,7 +112,8 @@ TrainSearchReport with_named_rows(const TrainSearchReport& report, size_t most);
 /// of all weights but experts: ZeRO partitions experts over dp, and other weights over dp and ep.
 /// Weights, gradients and optimizer are exact, from headers; activations are those of
 /// plan::training_activations_per_layer with model::kept_widths, for as many micro-batches as a
-/// stage has under way in a 1F1B schedule. Throws the errors of opening a checkpoint; kUsage for
+/// stage has under way in a 1F1B schedule, and of one micro-batch those of the head, or later of a
+/// layer that computes all again. Throws the errors of opening a checkpoint; kUsage for
 /// more than one source, for an impossible batch, for hardware that is not set, and for a model
 /// without a price.
 TrainSearchReport search_training(const TrainSearchOptions& options);
