@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "cli/format_page.h"
 #include "cli/session.h"
+#include "cli/size_argument.h"
 
 namespace shardtool::cli {
 namespace {
@@ -90,7 +92,11 @@ std::string program_help(const CommandTree& tree, HelpLength length) {
   if (length == HelpLength::kShort) {
     return out + "\n`shardtool help COMMAND` shows one of them; --help tells more.\n";
   }
-  return out + argument_list("global flags", tree.global, false, length) + exit_codes();
+  std::vector<std::string_view> pages;
+  for (const FormatPage& page : format_pages()) pages.push_back(page.name());
+  out += fmt::format("\npages, for `shardtool help PAGE`: {}\n", fmt::join(pages, ", "));
+  return out + argument_list("global flags", tree.global, false, length) + "\n" +
+         wrapped(kSizeSyntax) + exit_codes();
 }
 
 }  // namespace

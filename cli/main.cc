@@ -53,11 +53,17 @@ Style typed_style(GlobalArgs global, const std::vector<std::string>& words) {
 int report(const Error& error, const Commands& commands, const std::vector<std::string>& words) {
   const auto& global = commands.global();
   // Searches the words as typed, since parsing may be the step that failed.
-  bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+  const auto is_typed = [&words](std::string_view flag) {
+    return std::find(words.begin(), words.end(), flag) != words.end();
+  };
+  // The exit codes of `terraform plan -detailed-exitcode`: 0 and 2 are answers, every error is 1.
+  const int status =
+      is_typed("--detailed-exitcode") ? static_cast<int>(ExitCode::kNegative) : exit_status(error);
+  bool json = is_typed("--json");
   if (json) {
     Output out(stdout);
     auto document = open_document(out, command_name(commands, words), "error");
-    write_error(document, error);
+    write_error(document, error, status);
     document.end_object();
     try {
       out.flush();
@@ -69,9 +75,7 @@ int report(const Error& error, const Commands& commands, const std::vector<std::
     const Style style = typed_style(global, words);
     write_to_stderr(error_text(error, style, global.verbose), style.enabled());
   }
-  // The exit codes of `terraform plan -detailed-exitcode`: 0 and 2 are answers, every error is 1.
-  const bool detailed = std::find(words.begin(), words.end(), "--detailed-exitcode") != words.end();
-  return detailed ? static_cast<int>(ExitCode::kNegative) : exit_status(error);
+  return status;
 }
 
 /// Returns the command line of a run that can go on, which has --resume or --share.

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "cli/help_text.h"
+#include "cli/size_argument.h"
 
 namespace shardtool::cli {
 namespace {
@@ -156,8 +157,9 @@ std::string program_page(const CommandTree& tree) {
     out += fmt::format("*shardtool-{}*(1)\n\t{}\n\n", joined_name(command, '-'),
                        plain(command.summary));
   }
-  return out + arguments("GLOBAL FLAGS", tree.global, false) + locations() +
-         object_stores_and_environment() + exit_status() +
+  return out + arguments("GLOBAL FLAGS", tree.global, false) + "# SIZES\n\n" +
+         std::string(kSizeSyntax) + "\n\n" + locations() + object_stores_and_environment() +
+         exit_status() +
          "# SEE ALSO\n\n*shardtool-mapping*(5), *shardtool-formats*(5), *shardtool-graph*(5), "
          "*shardtool-ops*(5), *shardtool-manifest*(5)\n";
 }

@@ -10,6 +10,11 @@ namespace shardtool::cli {
 // Parsers of numeric arguments. All throw kUsage with the flag, the typed text and the accepted
 // form.
 
+/// The syntax of every SIZE, for the help and the manual.
+inline constexpr std::string_view kSizeSyntax =
+    "A SIZE is a number of bytes, such as 4096, 2e9, 500MB or 1.5GiB: K, M, G, T and P count in "
+    "1000, Ki, Mi, Gi, Ti and Pi in 1024, and a number without a unit is bytes.";
+
 /// Parses a size in bytes: digits, optionally a fraction or an exponent, optionally a unit.
 ///   "1.5GiB" = 1610612736   "500MB" = 500000000   "2e9" = 2000000000   "4096" = 4096
 /// K, M, G, T, P are powers of 1000, with an i of 1024. The B is optional, case is ignored. The

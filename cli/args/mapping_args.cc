@@ -25,6 +25,32 @@ std::pair<std::string, std::string> parse_setting(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+/// Arguments that change what the mapping says, or what it is applied to.
+std::vector<Argument> policy_arguments(MappingArgs& args) {
+  return {
+      {.name = "--straddle",
+       .value = "POLICY",
+       .help = "treatment of cuts inside a quantisation block",
+       .target = &args.straddle,
+       .choices = {"error", "uneven-aligned", "pad", "replicate-scale", "refine"}},
+      {.name = "--model-config",
+       .value = "FILE",
+       .help = "the model's config.json, where it is not beside the weights",
+       .target = &args.model_config},
+      {.name = "--require-even",
+       .help = "refuse axes that do not divide",
+       .target = &args.require_even},
+      {.name = "--allow-empty-shards",
+       .help = "let ranks go without a shard of a tensor",
+       .target = &args.allow_empty_shards},
+      {.name = "--set",
+       .value = "PATH=VALUE",
+       .help = "change one value of the mapping: axes.NAME, axes.NAME.FIELD, straddle, "
+               "reduced_bias or unknown; VALUE is JSON or text; repeatable",
+       .target = &args.settings},
+  };
+}
+
 }  // namespace
 
 bool MappingArgs::given() const {
@@ -33,7 +59,7 @@ bool MappingArgs::given() const {
 }
 
 std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& flags) {
-  return {
+  std::vector<Argument> arguments{
       {.name = std::string(flags.file),
        .short_name = std::string(flags.short_file),
        .value = "FILE",
@@ -52,7 +78,8 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
        .target = &args.mesh},
       {.name = "--tp",
        .value = "N",
-       .help = "short for a mesh with a tensor-parallel axis",
+       .help = "short for a mesh with a tensor-parallel axis; with --pp and --ep the order is "
+               "always pp, ep, tp, and tp is the fastest",
        .target = &args.tp},
       {.name = "--ep", .value = "N", .help = "the same for experts", .target = &args.ep},
       {.name = "--pp", .value = "N", .help = "the same for pipeline stages", .target = &args.pp},
@@ -64,33 +91,17 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
        .advanced = true},
       {.name = "--axes",
        .value = "NAME",
-       .help = "one of the axis maps that the mapping names",
+       .help = "an entry of the mapping's \"layouts\", which gives its axes other mesh axes; "
+               "presets have none",
        .target = &args.axes},
       {.name = "--axis-mapping",
        .value = "FILE",
        .help = "mesh axes of logical axes, {\"embed\": \"fsdp\"} as in Haliax, instead of the "
                "mapping's",
        .target = &args.axis_mapping},
-      {.name = "--straddle",
-       .value = "POLICY",
-       .help = "treatment of cuts inside a quantisation block",
-       .target = &args.straddle,
-       .choices = {"error", "uneven-aligned", "pad", "replicate-scale", "refine"}},
-      {.name = "--model-config",
-       .value = "FILE",
-       .help = "the model's config.json, where it is not beside the weights",
-       .target = &args.model_config},
-      {.name = "--require-even",
-       .help = "refuse axes that do not divide",
-       .target = &args.require_even},
-      {.name = "--allow-empty-shards",
-       .help = "let ranks go without a shard of a tensor",
-       .target = &args.allow_empty_shards},
-      {.name = "--set",
-       .value = "PATH=VALUE",
-       .help = "change one value of the mapping; repeatable",
-       .target = &args.settings},
   };
+  append(arguments, policy_arguments(args));
+  return arguments;
 }
 
 std::optional<mesh::Mesh> to_mesh(const MappingArgs& args, const MappingFlags& flags) {

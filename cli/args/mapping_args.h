@@ -42,9 +42,13 @@ struct MappingFlags {
 inline constexpr MappingFlags kMapping{
     "--mapping", "-m", "--preset", "--mesh",
     "the mapping file; without one the manifest's, else the preset that fits config.json"};
+/// For a command that has no checkpoint, whose manifest or config.json would choose.
+inline constexpr MappingFlags kNamedMapping{"--mapping", "-m", "--preset", "--mesh",
+                                            "the mapping file; it or --preset is needed"};
 inline constexpr MappingFlags kDestination{
     "--to", "", "--to-preset", "--to-mesh",
-    "a mapping file, or an entry of its \"layouts\"; without one the manifest's mapping"};
+    "a mapping file, or the name of an entry in the \"layouts\" of the source's mapping; without "
+    "one the manifest's mapping"};
 
 std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& flags);
 

@@ -72,7 +72,9 @@ std::vector<Argument> reshard_arguments(PlanArgs& args) {
   return {
       {.name = "--to",
        .value = "LAYOUT",
-       .help = "plan a reshard to a mapping file, or to an entry of the mapping's \"layouts\"",
+       .help =
+           "plan a reshard to a mapping file, or to an entry in the \"layouts\" of the source's "
+           "mapping",
        .target = &args.to},
       {.name = "--to-preset",
        .value = "NAME",
@@ -107,7 +109,8 @@ std::vector<Argument> reshard_arguments(PlanArgs& args) {
        .target = &args.explain,
        .advanced = true},
       {.name = "--detailed-exitcode",
-       .help = "exit 0 when nothing moves, 2 when something does, 1 for any error",
+       .help = "exit 0 when nothing moves, 2 when something does, and 1 for what does not fit and "
+               "for every error, in place of the exit codes below",
        .target = &args.detailed_exitcode,
        .advanced = true},
   };

@@ -57,10 +57,15 @@ Numbered only_scheduler(const comm::Environment& environment) {
   if (found.size() == 1) return found.front();
   std::vector<std::string> names;
   for (const Numbered& one : found) names.push_back(one.by);
-  throw Error(ErrorCode::kUsage,
+  Error error(ErrorCode::kUsage,
               found.empty() ? std::string("no scheduler numbers this process")
-                            : fmt::format("{} number this process", fmt::join(names, " and ")))
-      .help("give the share itself, such as --share 3/8");
+                            : fmt::format("{} number this process", fmt::join(names, " and ")));
+  if (found.empty()) {
+    error.note("looked for",
+               "mpirun, srun, torchrun, SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX, and RANK with "
+               "WORLD_SIZE");
+  }
+  throw std::move(error).help("give the share itself, such as --share 3/8");
 }
 
 api::Share checked_share(i64 number, i64 count) {

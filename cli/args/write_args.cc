@@ -22,16 +22,19 @@ std::vector<Argument> run_arguments(WriteArgs& args) {
        .short_name = "-n",
        .help = "check everything but the values, write nothing",
        .target = &args.dry_run},
-      {.name = "--force", .help = "replace an output that exists", .target = &args.force},
+      {.name = "--force",
+       .help = "replace an earlier output: its whole folder, with every file in it",
+       .target = &args.force},
       {.name = "--resume",
-       .help = "go on with what an interrupted run of the same command left; reads the source of "
-               "an output that exists, and succeeds if it has the source's values",
+       .help = "go on with what an interrupted run of the same command left; a complete output is "
+               "compared with the source",
        .target = &args.resume},
       {.name = "--share",
        .value = "I/N",
        .help =
            "move this one of N shares of the bytes only, from 0; auto, auto/N: as the scheduler "
-           "numbers it",
+           "numbers it (mpirun, srun, torchrun, a Slurm array from 0, an indexed job of "
+           "Kubernetes, or RANK and WORLD_SIZE)",
        .target = &args.share,
        .of_process = true},
       {.name = "--verify",
@@ -48,7 +51,9 @@ std::vector<Argument> resource_arguments(ResourceArgs& args) {
   return {
       {.name = "--max-memory",
        .value = "SIZE",
-       .help = "bytes of buffers, default 64MiB, of object stores 512MiB; the headers come on top",
+       .help =
+           "bytes of buffers, at least 4MiB, default 64MiB, of object stores 512MiB; the headers "
+           "come on top",
        .target = &args.max_memory,
        .environment = "SHARDTOOL_MAX_MEMORY",
        .advanced = true,
@@ -75,7 +80,8 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .of_process = true},  // the same for all processes of one launch
       {.name = "--layout",
        .value = "NAME",
-       .help = "form of the files: plain, or what an engine loads, see `shardtool layouts`",
+       .help = "form of the files: plain (the default, whatever form SRC has), or what an engine "
+               "loads, see `shardtool layouts`",
        .target = &args.layout,
        .choices = api::written_layouts(),
        .refused = api::read_only_layouts()},
@@ -106,7 +112,9 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .choices = {"xxh3", "sha256"},
        .advanced = true},
       {.name = "--no-copy-side-files",
-       .help = "leave out config, tokenizer and the like; later commands then need --model-config",
+       .help = "do not copy config, tokenizer and other files. By default every top-level file is "
+               "copied but weights and hidden ones, and no subfolder. Later commands then need "
+               "--model-config",
        .target = &args.no_copy_side_files,
        .advanced = true},
   };

@@ -137,15 +137,33 @@ void allow_new_baseline(api::CheckOptions& options, const Session& session) {
   options.baseline.clear();
 }
 
-ExitCode run_check(const CheckArgs& args, Session& session) {
-  if (args.rules) {
-    if (session.json()) {
-      session.document("check", Status::kOk, [](JsonWriter& json) { write_rules(json); });
-    } else {
-      print_rules(session.out());
+/// Splits "ST0301,ST04" at the commas.
+std::vector<std::string> split_ids(const std::vector<std::string>& typed) {
+  std::vector<std::string> ids;
+  for (const std::string& text : typed) {
+    for (size_t begin = 0; begin <= text.size();) {
+      const auto end = std::min(text.find(',', begin), text.size());
+      if (end > begin) ids.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
     }
-    return ExitCode::kSuccess;
   }
+  return ids;
+}
+
+/// Lists all rules with the severities that the arguments give them.
+ExitCode list_rules(const CheckArgs& args, Session& session) {
+  check::Profile profile(args.profile.value_or(""));
+  for (const std::string& id : split_ids(args.ignore)) profile.ignore(id);
+  if (session.json()) {
+    session.document("check", Status::kOk, [&](JsonWriter& json) { write_rules(json, profile); });
+  } else {
+    print_rules(session.out(), profile);
+  }
+  return ExitCode::kSuccess;
+}
+
+ExitCode run_check(const CheckArgs& args, Session& session) {
+  if (args.rules) return list_rules(args, session);
   require_free(args.html, args.sources);
   auto options = to_options(args);
   if (args.output && *args.output != "-") require_apart(*args.output, args.sources);
@@ -161,19 +179,6 @@ ExitCode run_check(const CheckArgs& args, Session& session) {
   answer_check(args, session, report);
   if (report.unreadable > 0) return ExitCode::kInput;
   return fails(args, report) && !args.exit_zero ? ExitCode::kNegative : ExitCode::kSuccess;
-}
-
-/// Splits "ST0301,ST04" at the commas.
-std::vector<std::string> split_ids(const std::vector<std::string>& typed) {
-  std::vector<std::string> ids;
-  for (const std::string& text : typed) {
-    for (size_t begin = 0; begin <= text.size();) {
-      const auto end = std::min(text.find(',', begin), text.size());
-      if (end > begin) ids.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
-  }
-  return ids;
 }
 
 Error no_subset(const std::string& text) {
@@ -206,7 +211,12 @@ std::vector<Argument> check_arguments(CheckArgs& args) {
       {.name = "--exit-zero", .help = "exit with 0 whatever was found", .target = &args.exit_zero},
       {.name = "--profile",
        .value = "NAME",
-       .help = "which rules are on, and how severe they are",
+       .help =
+           "other severities for some rules. hf: files without an index are errors. vllm: uneven "
+           "and partly overlapping shards are errors, since engines load equal ones. dcp: file "
+           "names that are not portable are errors. hub: pickles, files above 500 GB and "
+           "folders of more than 10,000 files are errors. strict: every rule is one step more "
+           "severe. `shardtool check --rules --profile NAME` lists all of them",
        .target = &args.profile,
        .choices = check::profile_names()},
       {.name = "--ignore",
@@ -215,9 +225,8 @@ std::vector<Argument> check_arguments(CheckArgs& args) {
        .target = &args.ignore},
       {.name = "--baseline",
        .value = "FILE",
-       .help =
-           "leave out the findings that this file knows, by rule, file, tensor and rank; a file "
-           "that does not exist knows none",
+       .help = "leave out the findings that this file lists, by rule, file, tensor and rank; if it "
+               "does not exist, everything is reported",
        .target = &args.baseline},
       {.name = "--write-baseline",
        .value = "FILE",
@@ -230,7 +239,9 @@ std::vector<Argument> check_arguments(CheckArgs& args) {
        .value = "PART",
        .help = "read some tensors: 1/10, 5% or 20GiB of them",
        .target = &args.read_data_subset},
-      {.name = "--rules", .help = "list the rules and exit", .target = &args.rules},
+      {.name = "--rules",
+       .help = "list the rules with their severities (of --profile and --ignore) and exit",
+       .target = &args.rules},
       html_argument(args.html)};
 }
 

@@ -34,8 +34,11 @@ std::vector<Argument> global_arguments(GlobalArgs& args) {
        .target = &args.json},
       {.name = "--quiet",
        .short_name = "-q",
-       .help = "print no report, no progress and no warnings; of a run that writes, only the path "
-               "of its output; what inspect, axis and explain show is printed all the same",
+       .help =
+           "print no report, no progress and no warnings. A command that writes prints the path "
+           "of a finished output only; one that shows something, such as inspect, explain or "
+           "presets, still shows it; plan, check, validate, diff, bench, doctor and resume "
+           "--list print no text, and the exit status says the result",
        .target = &args.quiet},
       {.name = "--verbose",
        .short_name = "-v",

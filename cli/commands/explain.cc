@@ -33,7 +33,9 @@ const ErrorInfo& known_error(const std::string& id) {
   for (const auto& row : check::rule_table()) ids.emplace_back(row.id);
   Error error(ErrorCode::kUsage, fmt::format("there is no error '{}'", quote_for_message(id)));
   if (const auto hint = did_you_mean(id, ids); !hint.empty()) error.help(hint);
-  throw std::move(error).help("to explain a tensor, name the checkpoint and the tensor");
+  throw std::move(error)
+      .help("`shardtool explain E` lists the errors, `shardtool check --rules` the rules")
+      .help("to explain a tensor, name the checkpoint and the tensor");
 }
 
 /// Throws kUsage where several ids are given, unless the first one is a checkpoint's name, too.
@@ -49,6 +51,8 @@ ExitCode run_explain(const ExplainArgs& args, Session& session) {
   check_one_id(args);
   if (args.tensor) {
     answer(session, "explain", Status::kOk, api::explain(to_options(args)));
+  } else if (args.subject == "E" || args.subject == "e") {
+    answer(session, "explain", Status::kOk, error_table());
   } else if (const auto* rule = check::find_rule(args.subject)) {
     answer_rule(session, *rule);
   } else {
@@ -75,7 +79,8 @@ Command explain_command(ExplainArgs& args) {
       .examples = {"shardtool explain E0203",
                    "shardtool explain models/llama-8b lm_head.weight --tp 4"},
       .arguments = {{.name = "SUBJECT",
-                     .help = "an id of an error or a rule, E0203 or ST0301, or a checkpoint",
+                     .help = "an id of an error or a rule, E0203 or ST0301, or a checkpoint; E "
+                             "lists all errors, `shardtool check --rules` all rules",
                      .target = &args.subject,
                      .required = true},
                     {.name = "TENSOR",

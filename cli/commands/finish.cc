@@ -52,7 +52,7 @@ Command finish_command(FinishArgs& args) {
                      .target = &args.output,
                      .required = true},
                     {.name = "--force",
-                     .help = "replace an output that exists",
+                     .help = "replace an earlier output: its whole folder, with every file in it",
                      .target = &args.force},
                     {.name = "--verify",
                      .help = "read the output back and compare every shard with its hash",

@@ -113,10 +113,11 @@ Command inspect_command(InspectArgs& args) {
       .name = "inspect",
       .summary = "show what a checkpoint holds, or what a mapping would do with it",
       .description =
-          "Reads headers only, never tensor data. With a mapping, a preset or a mesh it shows the "
-          "rule of every tensor and what every rank would hold; outputs of shardtool show it "
-          "without one. SRC#PREFIX, here and in all commands, takes only the tensors whose names "
-          "begin with PREFIX and a dot, without them: step-1000#model for a training checkpoint. "
+          "Reads headers only, never tensor data. With a mapping, a preset or a mesh it shows what "
+          "every rank would hold, and with --tensors or --query the rule of every tensor; outputs "
+          "of shardtool show it without one. SRC#PREFIX, here and in all commands, takes only the "
+          "tensors whose names begin with PREFIX and a dot, without them: step-1000#model for a "
+          "training checkpoint. "
           "FORMAT:SRC insists on a format where a folder has files of several; otherwise the first "
           "of manifest, dcp, safetensors, torch and gguf counts, and a warning names the others. "
           "megatron:, torchtitan:, deepseek: and meta:SRC show what another tool wrote as the "

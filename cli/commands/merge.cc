@@ -45,8 +45,10 @@ Command merge_command(MergeArgs& args) {
       .summary = "put shards together again",
       .description =
           "Reads outputs of split or reshard and writes the whole checkpoint, byte for byte what "
-          "was split. What the mapping dropped stays dropped, such as an lm_head.weight beside the "
-          "embedding that it is tied to. Copies of one tensor on several ranks are compared; they "
+          "the shards hold. That is what was split, unless --dtype, --dequantize or \"read\" of "
+          "the mapping changed it. What the mapping dropped stays dropped, such as an "
+          "lm_head.weight beside the embedding that it is tied to. Copies of one tensor on several "
+          "ranks are compared; they "
           "must be equal. "
           "A form in front of the path reads what another tool wrote: deepseek:, megatron:, meta: "
           "and torchtitan: (shardtool-formats(5)).",

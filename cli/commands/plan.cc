@@ -144,7 +144,9 @@ Command plan_command(PlanArgs& args) {
           "it fit, and what would? With --to or --to-mesh also what a reshard moves, beside the "
           "bound "
           "that no plan can go below. Byte counts of weights and moves are exact; activations are "
-          "an estimate. No tensor data is read. `plan search` finds the best layout of a server.",
+          "an estimate. No tensor data is read. `plan search` finds the best layout of a server. "
+          "`plan diff A B` exits 0 when the two plans are equal and 1 when they differ; a plan "
+          "that does not fit into --budget exits 1, too.",
       .examples =
           {"shardtool plan models/llama-70b --tp 8 --budget 80GB --context 8192 --batch 16",
            "shardtool plan models/llama-70b --tp 8 --what-if 1,2,4,8,16 --profile h100-sxm",

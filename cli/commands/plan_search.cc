@@ -90,10 +90,11 @@ Command plan_search_command(SearchArgs& args) {
           "layout that `split` refuses, or that does not fit, is listed with the reason. Stages "
           "of a pipeline are counted with what the mapping puts there; a preset puts embedding and "
           "head on each, and shardtool-mapping(5) shows under \"at\" how to put them where vLLM "
-          "and Megatron hold them. All clients that fit run at once. Fewer do, and the others "
-          "wait, where more would exceed --tpot or fill groups unevenly, but not with --objective "
-          "user: one at a time would be fastest for that one. The best one is the optimum of the "
-          "model, beside a bound that no layout exceeds. With --train: the best way to train, in "
+          "and Megatron hold them. As many clients run at once as memory allows. If that would "
+          "exceed --tpot, or load groups unevenly, fewer run and the rest wait. --objective user "
+          "never holds clients back, since one at a time would always win. The best one is the "
+          "optimum of the model, beside a bound that no layout exceeds. With --train: the best way "
+          "to train, in "
           "which an exact program chooses what each layer recomputes.",
       .examples =
           {"shardtool plan search models/llama-70b --profile h100-sxm --devices 1,2,4,8,16 "

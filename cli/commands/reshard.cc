@@ -28,7 +28,9 @@ api::ReshardOptions to_options(const ReshardArgs& args) {
   refuse_both("--plan", args.plan.has_value(), "a destination", args.to.given());
   if (!args.plan && !args.to.given()) {
     throw Error(ErrorCode::kUsage, "reshard needs a destination")
-        .help("give --to-mesh, --to, --to-preset, --tp, or --plan");
+        .help(
+            "give --to-mesh, --to, --to-preset, --tp, --ep, --pp, --axes, --axis-mapping, or "
+            "--plan; for other files on the same mesh, give that mesh with --to-mesh");
   }
   if (!args.plan && args.sources.empty()) {
     throw Error(ErrorCode::kUsage, "'reshard' needs SRC")
@@ -52,7 +54,9 @@ Command reshard_command(ReshardArgs& args) {
       .description =
           "Moves bytes straight from the old shards to the new ones; the whole checkpoint is never "
           "put together. The result is byte for byte what split would write for the destination. "
-          "Without a mapping file or a preset, the mapping that the manifest holds is used again.",
+          "Without a mapping file or a preset, the mapping that the manifest holds is used again. "
+          "A destination is needed even for another form of the files alone: --layout vllm with "
+          "--to-mesh and the mesh of SRC.",
       .examples = {"shardtool reshard out/tp4 -o out/tp8 --to-mesh tp=8",
                    "shardtool reshard out/tp4 -o out/ep --to mixtral-ep.json --dry-run",
                    "shardtool reshard out/param -o out/compute --to compute",

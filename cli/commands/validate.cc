@@ -69,8 +69,7 @@ std::vector<Argument> source_arguments(ValidateArgs& args) {
            .target = &args.mapping},
           {.name = "--axes",
            .value = "NAME",
-           .help = "one of the axis maps that the mapping names; the manifest records that of the "
-                   "split",
+           .help = "an entry of the mapping's \"layouts\"; the manifest records that of the split",
            .target = &args.axes,
            .advanced = true},
           {.name = "--model-config",
@@ -123,7 +122,8 @@ std::vector<Argument> share_arguments(ValidateArgs& args) {
   return {{.name = "--share",
            .value = "I/N",
            .help = "run this one of N shares of the layers only, from 0; auto, auto/N: as the "
-                   "scheduler numbers it",
+                   "scheduler numbers it (mpirun, srun, torchrun, a Slurm array from 0, an indexed "
+                   "job of Kubernetes, or RANK and WORLD_SIZE)",
            .target = &args.share,
            .of_process = true},
           {.name = "--output",

@@ -149,9 +149,9 @@ std::string error_text(const Error& error, const Style& style, bool verbose) {
   return out;
 }
 
-void write_error(JsonWriter& json, const Error& error) {
+void write_error(JsonWriter& json, const Error& error, std::optional<int> status) {
   json.key("error").begin_object();
-  json.field("code", error.id()).field("exit", error.exit_status());
+  json.field("code", error.id()).field("exit", status.value_or(error.exit_status()));
   json.field("message", error.message());
   if (const auto& place = error.place()) {
     json.field("file", place->file);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cli/print/color.h"
@@ -23,7 +24,8 @@ namespace shardtool::cli {
 /// quote names from files. `verbose` adds the explanation of the error id.
 std::string error_text(const Error& error, const Style& style, bool verbose);
 
-/// Writes the fields of the "error" object.
-void write_error(JsonWriter& json, const Error& error);
+/// Writes the fields of the "error" object. `status` is the exit status of the process where that
+/// is not the error's own: after a signal, and under --detailed-exitcode.
+void write_error(JsonWriter& json, const Error& error, std::optional<int> status = {});
 
 }  // namespace shardtool::cli

@@ -304,6 +304,16 @@ void write_fields(JsonWriter& json, const api::ExplainReport& report) {
   json.end_array();
 }
 
+void write_fields(JsonWriter& json, std::span<const ErrorInfo> errors) {
+  json.key("errors").begin_array();
+  for (const ErrorInfo& info : errors) {
+    json.begin_object();
+    write_fields(json, info);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_fields(JsonWriter& json, const ErrorInfo& info) {
   json.field("code", info.id).field("exit", info.exit_status);
   json.field("title", info.title).field("explanation", info.explanation);

@@ -26,6 +26,7 @@ void write_fields(JsonWriter& json, const api::DiffReport& report);
 void write_fields(JsonWriter& json, const api::ExplainReport& report);
 void write_fields(JsonWriter& json, const api::AxisReport& report);
 void write_fields(JsonWriter& json, const ErrorInfo& info);
+void write_fields(JsonWriter& json, std::span<const ErrorInfo> errors);
 void write_fields(JsonWriter& json, const api::PresetList& list);
 void write_fields(JsonWriter& json, const std::vector<model::GraphHead>& graphs);
 void write_fields(JsonWriter& json, const std::vector<api::LayoutInfo>& layouts);

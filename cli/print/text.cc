@@ -17,6 +17,12 @@
 namespace shardtool::cli {
 namespace {
 
+/// The exit status of an error; of an interruption that of each signal.
+std::string exit_text(const ErrorInfo& info) {
+  return info.code == ErrorCode::kInterrupted ? "130, 143 or 129"
+                                              : std::to_string(info.exit_status);
+}
+
 void print_names(Session& session, std::string_view label, const std::vector<std::string>& names) {
   for (const auto& name : names) {
     session.out().write(fmt::format("  only in {}: {}\n", label, quote_for_message(name)));
@@ -83,7 +89,15 @@ void print_text(Session& session, const api::DiffReport& report) {
 }
 void print_text(Session& session, const ErrorInfo& info) {
   session.out().write(fmt::format("{}  {}  (exit {})\n{}\n", session.out_style().bold(info.id),
-                                  info.title, info.exit_status, info.explanation));
+                                  info.title, exit_text(info), info.explanation));
+}
+
+void print_text(Session& session, std::span<const ErrorInfo> errors) {
+  Table table{{{"error"}, {"exit"}, {"title"}}, {}};
+  for (const ErrorInfo& info : errors)
+    table.rows.push_back({std::string(info.id), exit_text(info), std::string(info.title)});
+  print_table(session.out(), table, TableFormat::kText);
+  session.out().write("\n`shardtool check --rules` lists the rules of check.\n");
 }
 
 void print_text(Session& session, const api::PresetList& list) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ void print_text(Session& session, const api::DiffReport& report);
 void print_text(Session& session, const api::ExplainReport& report);
 void print_text(Session& session, const api::AxisReport& report);
 void print_text(Session& session, const ErrorInfo& info);
+/// Prints the table of all errors.
+void print_text(Session& session, std::span<const ErrorInfo> errors);
 void print_text(Session& session, const api::PresetList& list);
 void print_text(Session& session, const std::vector<model::GraphHead>& graphs);
 void print_text(Session& session, const std::vector<api::LayoutInfo>& layouts);

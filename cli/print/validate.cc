@@ -114,6 +114,7 @@ void print_finding(ReportWriter& out, const check::Finding& finding) {
   out.fact(is_of_bytes(finding) ? "hashes" : "header",
            fmt::format("{}{}{}", finding.message,
                        about.empty() ? "" : ": " + quote_for_message(about), rank));
+  if (!finding.fix.empty()) out.fact("", finding.fix);
 }
 
 std::string coverage_text(const api::ValidateReport& report) {
@@ -184,6 +185,7 @@ void print_body(ReportWriter& out, const api::ValidateReport& report) {
     out.table(collectives_table(report));
   }
   if (is_run) {
+    out.fact("field", "integers modulo 2^61 - 1, in which sums are exact in any order");
     out.fact("coverage", coverage_text(report));
     if (report.bytes) out.fact("bytes", bytes_text(report));
     out.fact("digest", digest_text(report));

@@ -90,7 +90,9 @@ void write_problems(JsonWriter& json, const api::ValidateReport& report) {
     json.begin_object().field("id", check::rule_info(finding.rule).id);
     json.field("message", finding.message).field("file", finding.file);
     json.field("tensor", finding.tensor).field("rank", finding.rank);
-    json.field("found", finding.found).field("expected", finding.expected).end_object();
+    json.field("found", finding.found).field("expected", finding.expected);
+    if (!finding.fix.empty()) json.field("help", finding.fix);
+    json.end_object();
   }
   json.end_array();
   if (report.bytes) write_bytes(json, report);

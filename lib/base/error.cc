@@ -14,8 +14,8 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
      "A flag, a value or an argument is unknown, missing or out of range. `shardtool help "
      "<command>` lists what the command takes."},
     {kMemoryBudget, "E0102", 2, "the memory budget is too small",
-     "--max-memory must hold at least one aligned block per thread. Raise it, or use fewer "
-     "threads."},
+     "--max-memory must be at least 4MiB. Raise it, or leave it out: the default is 64MiB, and "
+     "512MiB with an object store."},
     {kMappingSyntax, "E0201", 3, "the file is not strict JSON",
      "Mapping files are plain JSON in UTF-8: no comments, no trailing commas, no byte order mark, "
      "no duplicate keys, integers where integers are meant."},
@@ -29,8 +29,9 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
     {kNoRule, "E0205", 3, "a tensor matches no rule",
      "Nothing is guessed: every tensor needs a rule. Add one, choose a preset that knows the "
      "model, or say \"unknown\": \"replicate\"."},
-    {kAmbiguousRule, "E0206", 3, "two rules of one layer match a tensor",
-     "Inside one file a tensor has one rule. Narrow one of the two, or move it to \"overrides\"."},
+    {kAmbiguousRule, "E0206", 3, "two rules of one list match a tensor",
+     "A tensor may match one of a file's \"rules\" and one of its \"overrides\", which come first. "
+     "Narrow one of the two, or move it to \"overrides\"."},
     {kUnusedRule, "E0207", 3, "a rule matches nothing",
      "Usually a typo in a pattern. Correct or delete the rule; a mapping may also say "
      "\"unused_rule\": \"ignore\"."},
@@ -98,7 +99,9 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
      ".pth) the pickle is read as data and never executed, so that only tensors in dicts and lists "
      "are found."},
     {kManifestInvalid, "E0308", 4, "the manifest is invalid",
-     "manifest.json is damaged, was edited, or was written by a newer version."},
+     "manifest.json is damaged, was edited, or was written by a newer version. Where several "
+     "outputs are given together, they are not all of one split: their meshes, types or sources "
+     "differ, or one is left from an earlier run."},
     {kInputChanged, "E0309", 4, "the input changed while it was read",
      "Size, time or identity of a source file changed during the run, or differs between the "
      "processes of a launch. Nothing was published."},
@@ -122,7 +125,9 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
     {kShareMissing, "E0315", 4, "shares of the output are missing",
      "An output that is written in shares is published when all of them have ended. Run the shares "
      "that the message names, each with its command line of before; what they finished is kept."},
-    {kOutputExists, "E0401", 5, "the output exists", "Nothing is overwritten without --force."},
+    {kOutputExists, "E0401", 5, "the output exists",
+     "Nothing is overwritten without --force, which replaces an earlier output: its whole folder, "
+     "with every file in it. A folder that is no output of shardtool is never replaced."},
     {kWriteFailed, "E0402", 5, "writing failed",
      "The system refused to write, sync or rename. An output appears whole or not at all: it is "
      "there if only the report could not be written."},
@@ -151,7 +156,8 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
      "Requests failed, hung, were put off or moved less than 1024 bytes a second for a minute "
      "(SHARDTOOL_S3_TIMEOUT, in seconds), or tries ran out (AWS_MAX_ATTEMPTS)."},
     {kInterrupted, "E0601", 130, "interrupted",
-     "A signal ended the run. Nothing was published under the final name."},
+     "A signal ended the run. The exit status is 130 after SIGINT, 143 after SIGTERM and 129 after "
+     "SIGHUP. Nothing was published under the final name."},
     {kInternal, "E0901", 70, "internal error",
      "A bug in shardtool. Please report the message and the command line."},
 });

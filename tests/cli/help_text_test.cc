@@ -8,6 +8,7 @@
 
 #include "cli/command_line.h"
 #include "cli/commands/commands.h"
+#include "cli/format_page.h"
 #include "cli/man_page.h"
 
 namespace shardtool::cli {
@@ -95,6 +96,20 @@ TEST_CASE("short help fits one screen") {
     CAPTURE(command.name);
     CHECK(lines(help_text(&command, commands.tree(), HelpLength::kShort)) <= 40);
   }
+}
+
+TEST_CASE("pages of formats are shown without the marks of their source") {
+  const FormatPage page{"shardtool-mine.5",
+                        "shardtool-mine(5)\n\n# NAME\n\n*a_name* \\[0\\] and _SRC_, *b*(1)++\n\n"
+                        "```\n*as it is*\n```\n\n*key*\n\tA \"text\".\n\n"
+                        "[[ file\n:[ what\n|  *x*\n:  y_z\n"};
+  CHECK(page.name() == "mine");
+  CHECK(plain_text(page) ==
+        "shardtool-mine(5)\n\nNAME\n\na_name [0] and SRC, b(1)\n\n    *as it is*\n\nkey\n"
+        "    A \"text\".\n\nfile\n    what\nx\n    y_z\n");
+  std::vector<std::string_view> names;
+  for (const FormatPage& known : format_pages()) names.push_back(known.name());
+  CHECK(names == std::vector<std::string_view>{"formats", "graph", "manifest", "mapping", "ops"});
 }
 
 TEST_CASE("every command has a schema for its document") {

@@ -17,7 +17,7 @@ ExitCode run_axis(const AxisArgs& args, Session& session) {
 
 api::AxisOptions to_options(const AxisArgs& args) {
   api::AxisOptions options{
-      .name = args.name, .size = {}, .mapping = to_mapping_choice(args.mapping, kMapping)};
+      .name = args.name, .size = {}, .mapping = to_mapping_choice(args.mapping, kNamedMapping)};
   constexpr i64 kMostIndices = std::numeric_limits<i64>::max() / 2;
   if (args.size) options.size = parse_count("--size", *args.size, 1, kMostIndices);
   return options;
@@ -29,9 +29,11 @@ Command axis_command(AxisArgs& args) {
       .summary = "explain how one logical axis is cut, without a checkpoint",
       .description =
           "For a logical axis of a mapping: the mesh axes that cut it (Haliax: physical axis), "
-          "their number of devices, its size with the padding of the shards, or else rounded up to "
-          "a multiple of that number, and the indices that every device holds. A cut that split "
-          "refuses is refused.",
+          "their number of devices, its size, and the indices that every device holds. An extent "
+          "of \"10 (up to 12)\" is a size of 10 that becomes 12 with the padding of the shards, "
+          "or, where they have none, when it is rounded up to a multiple of the devices. A cut "
+          "that "
+          "split refuses is refused.",
       .examples = {"shardtool axis embed --size 4096 -m fsdp.json --axes param",
                    "shardtool axis batch --size 32 -m mapping.json --mesh replica=2,data=8"},
       .arguments = {{.name = "NAME",
@@ -43,7 +45,7 @@ Command axis_command(AxisArgs& args) {
                      .help = "its number of indices, in place of the one that the mapping gives",
                      .target = &args.size}},
       .run = [&args](Session& session) { return run_axis(args, session); }};
-  append(command.arguments, mapping_arguments(args.mapping, kMapping));
+  append(command.arguments, mapping_arguments(args.mapping, kNamedMapping));
   return command;
 }
 

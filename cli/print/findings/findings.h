@@ -8,6 +8,7 @@
 #include "cli/print/output.h"
 #include "lib/api/check.h"
 #include "lib/base/json_writer.h"
+#include "lib/check/profile.h"
 
 namespace shardtool::cli {
 
@@ -36,9 +37,9 @@ std::string findings_summary(const api::CheckReport& report);
 /// a comment of a pull request.
 std::string findings_markdown(const api::CheckReport& report);
 
-/// Prints the table of rules for `check --rules`.
-void print_rules(Output& out);
-void write_rules(JsonWriter& json);
+/// Prints the table of rules for `check --rules`, with the severities of a profile.
+void print_rules(Output& out, const check::Profile& profile);
+void write_rules(JsonWriter& json, const check::Profile& profile);
 
 /// Findings of one rule.
 struct RuleFindings {

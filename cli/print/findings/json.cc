@@ -24,11 +24,11 @@ void write_finding(JsonWriter& json, const check::Finding& finding) {
 
 }  // namespace
 
-void write_rules(JsonWriter& json) {
+void write_rules(JsonWriter& json, const check::Profile& profile) {
   json.key("catalogue").begin_array();
   for (const check::RuleInfo& row : check::rule_table()) {
     json.begin_object().field("id", row.id).field("family", check::family_of(row.id));
-    json.field("severity", to_string(row.severity)).field("title", row.title);
+    json.field("severity", to_string(profile.severity(row.rule))).field("title", row.title);
     json.field("explanation", row.explanation).end_object();
   }
   json.end_array();

@@ -135,11 +135,12 @@ std::string findings_markdown(const api::CheckReport& report) {
   return out.take();
 }
 
-void print_rules(Output& out) {
+void print_rules(Output& out, const check::Profile& profile) {
   Table table{{{"rule"}, {"family"}, {"severity"}, {"title"}}, {}};
   for (const check::RuleInfo& row : check::rule_table()) {
     table.rows.push_back({std::string(row.id), std::string(check::family_of(row.id)),
-                          std::string(to_string(row.severity)), std::string(row.title)});
+                          std::string(to_string(profile.severity(row.rule))),
+                          std::string(row.title)});
   }
   print_table(out, table, TableFormat::kText);
 }

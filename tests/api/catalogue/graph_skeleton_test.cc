@@ -63,6 +63,21 @@ TEST_CASE("a graph is refused for heads that nothing tells, with the reason") {
         "no number of heads in config.json that fits the weights");
 }
 
+TEST_CASE("a graph refers to the eps and theta of config.json, and says which it assumes") {
+  const json graph = json::parse(
+      start_graph({}, R"({"model_type": "own", "n_head": 4, "n_embd": 16, "layer_norm_eps": 1e-12,
+              "rope_parameters": {"rope_theta": 500000.0}})"));
+  CHECK(graph["numbers"] == json::parse(R"({"eps": {"config": "layer_norm_eps", "default": 1e-06},
+                        "theta": {"config": "rope_parameters.rope_theta", "default": 10000.0}})"));
+  const auto description = graph["description"].get<std::string>();
+  CHECK(description.find("eps 1e-12 (layer_norm_eps of config.json)") != std::string::npos);
+  CHECK(description.find("theta 500000.0 (rope_parameters.rope_theta") != std::string::npos);
+
+  const json assumed = skeleton_of({});
+  CHECK(assumed["numbers"] == json::parse(R"({"eps": 1e-06, "theta": 10000.0})"));
+  CHECK(assumed["description"].get<std::string>().find("eps 1e-06 (assumed)") != std::string::npos);
+}
+
 TEST_CASE("the description of a graph lists the tensors that no op reads") {
   const auto description = [](const std::map<std::string, Shape>& more) {
     return skeleton_of(more)["description"].get<std::string>();

@@ -13,5 +13,9 @@ try model --read-data-subset much
 try model
 shardtool check --rules | head -3
 shardtool check --rules | wc -l
+shardtool explain E | head -3
+shardtool explain E --json > /dev/null
+shardtool check --rules --profile hub | grep ST0503
+shardtool check --rules --ignore ST05 | grep ST0503
 shardtool explain st0301
 shardtool explain ST0300

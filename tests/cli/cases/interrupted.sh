@@ -8,9 +8,10 @@ truncate -s $((8 + ${#header} + bytes)) source/big.safetensors
 echo '{"version": 1, "mesh": [{"axis": "tp", "size": 2}],
        "rules": [{"match": "w", "strategy": "rowwise"}]}' > mapping.json
 for signal in HUP INT TERM; do
-  "$program" split source/big.safetensors -m mapping.json -o out --threads 1 & pid=$!
+  "$program" split source/big.safetensors -m mapping.json -o out --threads 1 --json > said & pid=$!
   until compgen -G '.out.shardtool-*' > /dev/null; do kill -0 $pid || exit 1; sleep 0.01; done
   kill -$signal $pid
   wait $pid; echo "$signal -> $?"
+  grep -o '"exit": [0-9]*' said; rm said
   ls -A
 done
