@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transfer/sources/open_source.h"
@@ -43,6 +45,30 @@ std::string json_text(std::string_view text) {
   return json(text).dump();
 }
 
+/// A number of the graph, and its origin for the description.
+struct Number {
+  std::string json;
+  std::string source;
+};
+
+constexpr std::array<std::string_view, 7> kEpsKeys{
+    "rms_norm_eps",      "norm_eps",     "layer_norm_eps",  "layer_norm_epsilon",
+    "layernorm_epsilon", "norm_epsilon", "rms_norm_epsilon"};
+constexpr std::array<std::string_view, 3> kThetaKeys{"rope_parameters.rope_theta", "rope_theta",
+                                                     "rotary_emb_base"};
+
+/// Refers to the first of the keys that config.json has, with `otherwise` as the default.
+Number number_of(const mapping::ModelConfig* config, std::span<const std::string_view> keys,
+                 const char* otherwise) {
+  for (const std::string_view key : keys) {
+    const json* found = config == nullptr ? nullptr : config->find(key);
+    if (found == nullptr || !found->is_number()) continue;
+    return {fmt::format(R"({{"config": {}, "default": {}}})", json_text(key), otherwise),
+            fmt::format("{} ({} of config.json)", found->dump(), key)};
+  }
+  return {otherwise, fmt::format("{} (assumed)", otherwise)};
+}
+
 /// Writes the text of a graph from the kinds and proposed rules of a model.
 class Skeleton {
  public:
@@ -55,6 +81,8 @@ class Skeleton {
   }
 
   std::string text(const mapping::ModelConfig* config) {
+    eps_ = number_of(config, kEpsKeys, "1e-06");
+    theta_ = number_of(config, kThetaKeys, "10000.0");
     const std::string attention = attention_ops();
     const std::string mlp = mlp_ops();
     const std::string first = start();
@@ -64,15 +92,15 @@ class Skeleton {
         "{{\n  \"version\": 1,\n  \"family\": {},\n  \"description\": {},\n"
         "  \"source\": \"names and shapes of the tensors; not read from the model's code\",\n"
         "  \"model_types\": [{}],\n  \"prefix\": {{\"layer\": {}}},\n  \"sizes\": {{{}}},\n"
-        "  \"numbers\": {{\"eps\": 1e-06, \"theta\": 10000.0}},\n"
+        "  \"numbers\": {{\"eps\": {}, \"theta\": {}}},\n"
         "  \"parts\": {{\n    \"attention\": [\n{}\n    ],\n    \"mlp\": [\n{}\n    ]\n  }},\n"
         "  \"start\": [{}],\n"
         "  \"blocks\": [{{\"name\": \"decoder\", \"ops\": [\"attention\", \"mlp\"]}}],\n"
         "  \"end\": [\n{}\n  ]\n}}\n",
         json_text(type.empty() ? "mine" : type),
         json_text(description() + left_out(attention + mlp + first + last)),
-        type.empty() ? "" : json_text(type), json_text(name_of_block()), sizes(), attention, mlp,
-        first, last);
+        type.empty() ? "" : json_text(type), json_text(name_of_block()), sizes(), eps_.json,
+        theta_.json, attention, mlp, first, last);
   }
 
  private:
@@ -175,9 +203,11 @@ class Skeleton {
   }
 
   std::string description() const {
-    std::string assumed =
-        "a start: check with the model's code that norms come before attention and MLP and are RMS "
-        "norms, that positions rotate halves with theta 10000, and that the activation is SiLU";
+    std::string assumed = fmt::format(
+        "a start: check with the model's code that norms come before attention and MLP "
+        "and are RMS norms with eps {}, that positions rotate halves with theta {}, and "
+        "that the activation is SiLU",
+        eps_.source, theta_.source);
     if (with_role(Role::kQueryKeyValue) != nullptr || with_role(Role::kGateUp) != nullptr)
       assumed += ", and the order inside fused tensors";
     return assumed;
@@ -359,6 +389,7 @@ class Skeleton {
   std::vector<const TensorKind*> tables_;  ///< embedding first, head last
   i64 embed_ = 0;
   i64 mlp_ = 0;
+  Number eps_, theta_;
 };
 
 }  // namespace
