@@ -14,8 +14,8 @@ namespace {
 
 mapping::Mapping loaded(const MappingChoice& choice) {
   if (choice.path.empty() && choice.preset.empty()) {
-    throw Error(ErrorCode::kUsage, "there is no mapping to look up an axis in")
-        .help("give one with --mapping or --preset");
+    throw Error(ErrorCode::kUsage, "'axis' needs --mapping or --preset")
+        .help("the mapping says how its axes are cut; `shardtool presets` lists the built-in ones");
   }
   const mapping::Mapping named = choice.path.empty() ? mapping::load_preset(choice.preset)
                                                      : mapping::load_mapping(choice.path);

@@ -42,7 +42,7 @@ struct BenchIoReport {
 /// Creates a checkpoint in a hidden folder inside `folder`, measures plain transfers of its bytes
 /// and its split over four devices (half by rows, half by columns, with digests and syncs). Always
 /// deletes the folder. Throws kUsage for sizes and rounds below 1, kNoSpace unless two copies fit,
-/// kInterrupted, and the errors of lib/io.
+/// kInterrupted, and the errors of lib/store.
 BenchIoReport bench_io(const BenchIoOptions& options);
 
 }  // namespace shardtool::api

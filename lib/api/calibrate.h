@@ -26,7 +26,7 @@ inline constexpr i64 kLeastCalibrated = 4 << 20;
 /// every collective by size in groups of 2, 4, ... and all ranks. Every process of a launch calls
 /// it, and all get the same profile, in a form that decode_profile accepts. Deletes its files.
 /// Throws kUsage for fewer than two ranks and for invalid sizes, kNoSpace, kInterrupted, and the
-/// errors of run_ranks and lib/io.
+/// errors of run_ranks and lib/store.
 plan::HardwareProfile calibrate(const CalibrateOptions& options);
 
 }  // namespace shardtool::api

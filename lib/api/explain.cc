@@ -25,7 +25,7 @@ size_t find_tensor(const LogicalCheckpoint& source, const std::string& name) {
   Error error(ErrorCode::kUnknownName,
               fmt::format("the checkpoint has no tensor '{}'", quote_for_message(name)));
   const std::string hint = did_you_mean(name, names);
-  error.help(hint.empty() ? "`shardtool inspect` lists the tensors" : hint);
+  error.help(hint.empty() ? "`shardtool inspect SRC --tensors` lists the tensors" : hint);
   throw error;
 }
 

@@ -95,7 +95,8 @@ size_t find(const std::vector<std::string>& names, const std::string& name) {
   Error error(ErrorCode::kUnknownName,
               fmt::format("the reshard has no tensor '{}'", quote_for_message(name)));
   const std::string hint = did_you_mean(name, names);
-  throw std::move(error).help(hint.empty() ? "`shardtool inspect` lists the tensors" : hint);
+  throw std::move(error).help(hint.empty() ? "`shardtool inspect SRC --tensors` lists the tensors"
+                                           : hint);
 }
 
 AppliedEnds apply_ends(const ReshardEnds& ends, const LogicalCheckpoint& source) {

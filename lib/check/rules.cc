@@ -56,7 +56,7 @@ constexpr auto kContainerRules = std::to_array<RuleInfo>({
     {kOtherEntry, "ST0118", kNote, "files or entries are left out",
      "Entries of a torch file that are no tensors, such as counters and arguments, or files in "
      "another format beside the weights. FORMAT:FOLDER reads the files of that format instead."},
-    {kHeaderInvalid, "ST0119", kError, "the header is invalid",
+    {kHeaderInvalid, "ST0119", kError, "the GGUF header is invalid",
      "A GGUF header breaks its format: an unknown type of value, a key that occurs twice, a wrong "
      "alignment, too many axes."},
     {kIndexInvalid, "ST0120", kError, "the index is invalid",
@@ -79,7 +79,7 @@ constexpr auto kContainerRules = std::to_array<RuleInfo>({
     {kUnclearChoice, "ST0128", kError, "it is unclear which files make the checkpoint",
      "Several weights files, and neither an index, nor a manifest, nor a mapping says how they "
      "belong together."},
-    {kSplitParts, "ST0129", kError, "the parts of a split disagree",
+    {kSplitParts, "ST0129", kError, "the parts of a GGUF model disagree",
      "The parts of a GGUF model count parts or tensors otherwise than their names: they are of "
      "different splits."},
     {kChunksInvalid, "ST0130", kError, "the chunks of a tensor contradict each other",

@@ -30,10 +30,8 @@ Region whole_region(const Shape& shape) {
 
 AxisMap flattened(const Region& region) {
   AxisMap elements = AxisMap::identity(1);
-  for (auto axis = region.rbegin(); axis != region.rend(); ++axis) {
-    elements =
-        elements.is_identity() ? scale(*axis, elements.local_size()) : product(*axis, elements);
-  }
+  for (auto axis = region.rbegin(); axis != region.rend(); ++axis)
+    elements = product(*axis, elements);
   return elements;
 }
 

@@ -74,6 +74,7 @@ void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& sh
     unasked.merge(parts_of_plain(whole, shards));
     seen.insert(unasked.begin(), unasked.end());
   }
+  bool is_told = false;  // the way to compare other dtypes
   for (const LogicalTensor& tensor : shards.tensors) {
     const TensorSpec& spec = tensor.spec;
     seen.insert(spec.name);
@@ -90,6 +91,11 @@ void compare_headers(const LogicalCheckpoint& whole, const LogicalCheckpoint& sh
       add(check::CheckRule::kRankDtype, spec.name,
           "a tensor of the shards has another dtype than the reference's",
           std::string(to_string(spec.dtype)), std::string(to_string(found->second->dtype)));
+      if (!is_told) {
+        findings.back().fix =
+            "if --dtype or --dequantize made these shards, --values repeats that and compares";
+      }
+      is_told = true;
     }
   }
   for (const auto& [name, spec] : expected) {

@@ -141,8 +141,8 @@ Error output_exists(const std::string& path) {
   return Error(ErrorCode::kOutputExists, "the output exists and is not empty")
       .at({path, 0, 0, {}})
       .help(has_manifest ? "choose another folder, or replace this one with --force"
-                         : "choose another folder: this one is no output of shardtool, which "
-                           "--force would replace");
+                         : "choose another folder: --force replaces outputs of shardtool only, and "
+                           "this is none");
 }
 
 std::string hidden_folder(const OutputPlace& place, const std::string& id) {
