@@ -169,8 +169,7 @@ TEST_CASE("devices that would add up different features are an error, not a sum"
 
 TEST_CASE("a group has the ranks that differ on its axes only") {
   CHECK(rc::check("against coordinates", [] {
-    const mesh::Mesh mesh(
-        {{"a", *gen::between(1, 4)}, {"b", *gen::between(1, 3)}, {"c", 2}});
+    const mesh::Mesh mesh({{"a", *gen::between(1, 4)}, {"b", *gen::between(1, 3)}, {"c", 2}});
     std::vector<std::string> along;
     for (const mesh::MeshAxis& axis : mesh.axes()) {
       if (*rc::gen::arbitrary<bool>()) along.push_back(axis.name);
