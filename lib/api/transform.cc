@@ -1,5 +1,7 @@
 #include "lib/api/transform.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "lib/api/dequantize/dequantize.h"
@@ -40,6 +42,17 @@ MappingChoice destination(const ReshardOptions& options, const LogicalCheckpoint
   if (!options.to_layout.empty()) to = at_layout(to, options.to_layout, source);
   to.engine_layout = options.write.layout;
   return to;
+}
+
+/// Returns a warning if the source has the files of an engine and the output gets plain ones.
+std::vector<std::string> warnings_of_form(const LogicalCheckpoint& source,
+                                          const WriteOptions& options) {
+  const auto& manifest = source.parts.front().manifest;
+  const bool is_of_engine = manifest && manifest->layout != kPlainLayout && source.is_sharded();
+  if (!is_of_engine || options.layout != kPlainLayout) return {};
+  return {fmt::format(
+      "the output has plain files, and the source those of {0}: --layout {0} writes such files",
+      manifest->layout)};
 }
 
 TransformReport reshard_by_plan(const ReshardOptions& options) {
@@ -97,7 +110,10 @@ TransformReport reshard(const ReshardOptions& options) {
       {}};
   const AppliedMapping applied = apply_mapping(destination(options, task.source), task.source);
   task.target = sharded_target(task.source, applied, options.ranks);
-  return transfer(std::move(task), options.write, options.compare_replicas);
+  const std::vector<std::string> warnings = warnings_of_form(task.source, options.write);
+  TransformReport report = transfer(std::move(task), options.write, options.compare_replicas);
+  report.warnings.insert(report.warnings.end(), warnings.begin(), warnings.end());
+  return report;
 }
 
 }  // namespace shardtool::api

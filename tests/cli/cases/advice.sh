@@ -28,3 +28,8 @@ try --color always nothing
 echo '{"version": 1, "family": "mine", "extends": "llama", "description": "d", "source": "s", "model_types": [], "requires": {"hidden_size": [1]}}' > g.json
 try validate out -r "$samples/tiny-llama" --graph g.json
 try -q plan search "$samples/tiny-llama" --profile h100-sxm --devices 1 --concurrency 1
+
+# Shards that an engine loads become plain ones unless --layout says otherwise.
+shardtool -q split "$samples/tiny-llama" -o vllm2 --tp 2 --layout vllm > /dev/null
+shardtool reshard vllm2 --tp 4 -o plain4 > /dev/null
+shardtool reshard vllm2 --tp 4 -o vllm4 --layout vllm > /dev/null
