@@ -223,6 +223,12 @@ void Validating::add_verdict(const engine::Verdict& verdict) {
   report_.native = verdict.native;
   report_.undecidable_tokens = verdict.undecidable_tokens;
   report_.odd_weights = verdict.odd_weights;
+  if (!verdict.realigned.empty()) {
+    report_.notes.push_back(fmt::format(
+        "the input of {} is cut in another way than its columns, so that it is gathered first: "
+        "engines multiply it as it is",
+        verdict.realigned));
+  }
   report_.parts = shards_bound_->parts();
   if (inputs_.reference) report_.bytes = verdict.bytes;
   report_.digest = fmt::format("{:016x}", verdict.digest);

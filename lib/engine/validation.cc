@@ -185,6 +185,7 @@ class Validation {
   void multiply_there(const MatrixProduct& product, bool of_shards, index::Interval rows,
                       std::span<const std::byte> bytes, kernels::UploadRing& ring);
   Counts predicted_counts() const;
+  std::string first_realigned() const;
   void predict(Verdict& verdict);
 
   const Side& whole_;
@@ -366,8 +367,20 @@ Counts Validation::predicted_counts() const {
   return predicted;
 }
 
+/// Returns the first weight whose input is gathered because it is cut in another way; empty if
+/// there is none.
+std::string Validation::first_realigned() const {
+  for (size_t layer = stretch_.begin; layer < stretch_.end; ++layer) {
+    for (const ops::Step& step : layers_[layer].shards.flow.steps) {
+      if (step.is_realigned) return shards_.name(step.op->weights.front().front());
+    }
+  }
+  return {};
+}
+
 /// Adds a row per collective and tier: the predicted and the counted numbers.
 void Validation::predict(Verdict& verdict) {
+  verdict.realigned = first_realigned();
   const Counts predicted = predicted_counts();
   each_tier([&](auto& tier) {
     for (const auto& [key, row] : predicted) {

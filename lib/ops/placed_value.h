@@ -65,6 +65,8 @@ struct Step {
   Work work;
   bool of_prompt = false;     ///< runs over an encoder's tokens, once per prompt
   bool reads_prompt = false;  ///< an attention to an encoder's tokens
+  /// The input of a product is cut, but not like the columns of its weight: it is gathered first.
+  bool is_realigned = false;
 };
 
 }  // namespace shardtool::ops

@@ -137,6 +137,27 @@ TEST_CASE("results that several devices hold are not summed twice, but refused")
   }
 }
 
+TEST_CASE("an input that is gathered because it is cut otherwise than its weight is told") {
+  const TempFolder folder;
+  // Gate and up in blocks, down dealt out: every number is right, but only after a gather.
+  const std::string mapping = folder.write("mapping.json", R"({"version": 1,
+    "extends": ["preset:llama"], "axes": {"dealt": {"mesh": "tp", "owners": "round_robin"}},
+    "overrides": [{"match": "model.layers.<layer>.mlp.down_proj.weight",
+                   "dims": [null, "dealt"]}]})");
+  SplitOptions options;
+  options.source = kReference;
+  options.mapping.path = mapping;
+  options.mapping.mesh = mesh::parse_mesh("tp=2");
+  options.write.output = folder / "parts";
+  split(options);
+  const ValidateReport report = proved(options.write.output);
+  CHECK(report.passes());
+  REQUIRE(!report.notes.empty());
+  CHECK(
+      report.notes.front().starts_with("the input of model.layers.0.mlp.down_proj.weight is cut"));
+  CHECK(proved(split_in(folder, "plain")).notes.empty());
+}
+
 TEST_CASE("a tensor that the model does not use is compared by its bytes, in every form") {
   const TempFolder folder;
   const auto write = [&](const std::string& name, float frequency) {

@@ -99,6 +99,9 @@ struct Verdict {
   std::vector<TierVerdict> tiers;
   std::vector<CollectiveRow> collectives;  ///< of all tiers
   std::vector<OddWeight> odd_weights;
+  /// First weight whose input is gathered because it is cut in another way than its columns; empty
+  /// if there is none.
+  std::string realigned;
   ComparedBytes bytes;
   RecordedBytes recorded;
   /// Digest of the whole model's results in the field, which the shards have if they pass: the same

@@ -151,7 +151,10 @@ Value place(const Linear& op, Walk& walk, const BoundOp& bound) {
   walk.gather(x, unmatched);
   const std::vector<AxisMap> read =
       op.groups ? features_of_groups(op, walk, weight) : walk.held(weight, 1 - out_axis);
-  if (is_cut(x) && x.features != read) walk.make_whole(x);
+  if (is_cut(x) && x.features != read) {
+    walk.step().is_realigned = true;
+    walk.make_whole(x);
+  }
   y.features = walk.held(weight, out_axis);
   if (bound.op->is_head) walk.make_whole(y);
   return y;
