@@ -12,7 +12,7 @@ struct FormatPage {
   std::string_view file;   ///< "shardtool-mapping.5"
   std::string_view scdoc;  ///< its source
 
-  /// What `shardtool help` calls it: "mapping".
+  /// Word for it after `shardtool help`: "mapping".
   std::string_view name() const;
 };
 

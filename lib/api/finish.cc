@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -105,9 +106,10 @@ FinishReport publish(const FinishOptions& options, store::OutputClaim claim, con
   if (options.verify) {
     report.bytes_verified = verify_shards(manifest, folder.working_path(), options.resources);
   } else {
-    format::Manifest filled = manifest;
-    std::erase_if(filled.tensors,
-                  [&](const auto& tensor) { return !joined.filled.contains(tensor.name); });
+    format::Manifest filled;
+    filled.files = manifest.files;
+    std::ranges::copy_if(manifest.tensors, std::back_inserter(filled.tensors),
+                         [&](const auto& tensor) { return joined.filled.contains(tensor.name); });
     verify_shards(filled, folder.working_path(), options.resources);
   }
   const std::string left = folder.publish(written);

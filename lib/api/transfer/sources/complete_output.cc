@@ -69,17 +69,6 @@ bool has_shifted(const WriteRun& run, size_t t, const format::TensorRecord& reco
   return std::ranges::equal(made.xxh3, record.shards, {}, {}, &format::ShardRecord::xxh3);
 }
 
-/// Size and hash of a file.
-struct Content {
-  i64 bytes = 0;
-  kernels::Xxh3 hash;
-
-  void add(std::string_view text) {
-    bytes += std::ssize(text);
-    hash.update(std::as_bytes(std::span(text)));
-  }
-};
-
 bool has_content(const std::string& path, i64 bytes, const kernels::Hash128& hash) {
   return store::size_of(path) == bytes &&
          exec::hash_range(exec::SourceFile(path), 0, bytes) == hash;
@@ -100,10 +89,13 @@ bool has_other_files(const WriteRun& run, const WriteOptions& options) {
     if (!has(file.name, from.size(), exec::hash_range(from, 0, from.size()))) return false;
   }
   if (run.plan.summary_name.empty()) return true;
-  Content summary;
-  write_summary(run.source, run.target, run.plan,
-                [&](std::string_view text) { summary.add(text); });
-  return has(run.plan.summary_name, summary.bytes, summary.hash.value());
+  i64 bytes = 0;
+  kernels::Xxh3 hash;
+  write_summary(run.source, run.target, run.plan, [&](std::string_view text) {
+    bytes += std::ssize(text);
+    hash.update(std::as_bytes(std::span(text)));
+  });
+  return has(run.plan.summary_name, bytes, hash.value());
 }
 
 }  // namespace
