@@ -22,6 +22,59 @@ i64 common(const index::Region& a, const index::Region& b) {
   return elements;
 }
 
+/// Returns true if the maps together have every index of `wanted`.
+bool is_covered(const index::AxisMap& wanted, const std::set<const index::AxisMap*>& maps) {
+  std::vector<index::Interval> had;  // in local indices of `wanted`
+  for (const index::AxisMap* map : maps) {
+    const index::AxisMap shared = compose(index::inverse(*map), wanted);
+    for (const index::Piece& piece : shared.pieces())
+      had.push_back({piece.local, piece.local_end()});
+  }
+  std::ranges::sort(had, {}, &index::Interval::begin);
+  i64 covered = 0, end = 0;
+  for (const index::Interval& interval : had) {
+    covered += std::max<i64>(0, interval.end - std::max(end, interval.begin));
+    end = std::max(end, interval.end);
+  }
+  return covered == wanted.image_size();
+}
+
+/// Returns true if devices that differ only along `over` store together what each of them computes
+/// with. Requires that `over` does not cut the computed layout.
+bool is_held_over(const mesh::Mesh& mesh, const mesh::Over& over, const layout::Layout& stored,
+                  const layout::Layout& computed) {
+  const index::HolderSet& holders = stored.holders();
+  const auto axes = static_cast<size_t>(holders.rank());
+  // Maps of each axis, by the coordinates of devices without those along `over`.
+  std::map<mesh::Coordinate, std::vector<std::set<const index::AxisMap*>>> groups;
+  const auto group_of = [&](i64 rank) -> auto& {
+    mesh::Coordinate coordinate = mesh.coordinate(rank);
+    for (size_t a = 0; a < coordinate.size(); ++a) {
+      const std::string& name = mesh.axes()[a].name;
+      if (std::ranges::find(over, name, &mesh::AxisRef::axis) != over.end()) coordinate[a] = 0;
+    }
+    auto& maps = groups[coordinate];
+    maps.resize(axes);
+    return maps;
+  };
+  for (int h = 0; h < holders.size(); ++h) {
+    auto& maps = group_of(stored.ranks()[static_cast<size_t>(h)]);
+    for (size_t d = 0; d < axes; ++d) {
+      const auto map = static_cast<size_t>(holders.pick(h)[d]);
+      maps[d].insert(&holders.maps(static_cast<int>(d))[map]);
+    }
+  }
+  const auto is_held = [&](i64 rank) {
+    const index::Region wanted = *computed.region(rank);
+    const auto& maps = group_of(rank);
+    for (size_t d = 0; d < axes; ++d) {
+      if (!is_covered(wanted[d], maps[d])) return false;
+    }
+    return true;
+  };
+  return std::ranges::all_of(computed.ranks(), is_held);
+}
+
 /// Smallest payload of an all_gather over n devices that sends each of them `received` bytes.
 i64 payload_for(i64 received, i64 n) {
   return received + ceil_div(received, n - 1);
@@ -65,10 +118,20 @@ const std::vector<i64>& WeightGathers::missing(const Alike& weight, i64 replicas
   return elements;
 }
 
-mesh::Over WeightGathers::gathered_over(const layout::Layout& stored) const {
-  mesh::Over over;
+const mesh::Over& WeightGathers::gathered_over(const Alike& weight) {
+  const auto [found, is_new] = gathered_over_.try_emplace(weight);
+  mesh::Over& over = found->second;
+  if (!is_new) return over;
   for (const mesh::AxisRef& axis : weights_.over) {
-    if (layout::is_cut_along(stored, axis.axis)) over.push_back(axis);
+    if (layout::is_cut_along(*weight.stored, axis.axis)) over.push_back(axis);
+  }
+  if (mesh::extent(mesh_, over) == 1) return over;
+  for (const mesh::MeshAxis& axis : mesh_.axes()) {
+    const mesh::AxisRef other{axis.name};
+    const bool is_other = std::ranges::find(over, other) == over.end();
+    if (!is_other || axis.size == 1 || !layout::is_cut_along(*weight.stored, axis.name)) continue;
+    if (is_held_over(mesh_, over, *weight.stored, *weight.computed)) break;
+    over.push_back(other);
   }
   return over;
 }
@@ -77,7 +140,7 @@ std::vector<WeightGathers::Received> WeightGathers::received(const Layer& layer,
                                                              const mesh::Over& token_axes) {
   std::map<std::string, Received> by_axes;
   for (const auto& [weight, tensors] : weights_of(layer)) {
-    const mesh::Over over = gathered_over(*weight.stored);
+    const mesh::Over& over = gathered_over(weight);
     const i64 in_mesh = mesh::extent(mesh_, layout::replica_axes(*weight.stored, token_axes));
     const i64 holders = plan::times(replicas, in_mesh);
     if (mesh::extent(mesh_, over) == 1 && holders == 1) continue;

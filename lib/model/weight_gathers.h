@@ -26,6 +26,9 @@ struct StoredWeights {
 
 /// One gather before a layer computes.
 struct WeightGather {
+  /// Axes whose devices together have what each of them needs: those that cut the weights and are
+  /// gathered, and others if the stored parts do not lie inside the computed ones. Over
+  /// ["fsdp", "tp"], fsdp first, a device's half over tp lies on all devices along both.
   mesh::Over over;
   /// Payload of the all_gather (plan::Collective). Its busiest device receives what the move from
   /// the stored layouts to the computed ones gives the device that lacks most.
@@ -40,8 +43,8 @@ class WeightGathers {
                 const mesh::Mesh& mesh)
       : tensors_(tensors), weights_(weights), mesh_(mesh) {}
 
-  /// Returns one gather for each set of axes that cut a weight of the layer, which is gathered
-  /// whole: in one call, as engines do. O(weights * devices), the first time for each layout.
+  /// Returns one gather for each set of axes over which weights of the layer are gathered: in one
+  /// call, as engines do. O(weights * devices), the first time for each layout.
   std::vector<WeightGather> of(const Layer& layer);
 
   /// Returns, by rank, the bytes that a device has beside those that it stores while it computes
@@ -60,7 +63,7 @@ class WeightGathers {
 
     auto operator<=>(const Alike&) const = default;
   };
-  /// Missing parts of a layer's weights that are cut along the same axes.
+  /// Missing parts of a layer's weights that are gathered over the same axes.
   struct Received {
     mesh::Over over;
     std::vector<i64> bits;  ///< by rank
@@ -70,7 +73,7 @@ class WeightGathers {
   std::vector<Received> received(const Layer& layer, i64 replicas = 1,
                                  const mesh::Over& token_axes = {});
   const std::vector<i64>& missing(const Alike& weight, i64 replicas);
-  mesh::Over gathered_over(const layout::Layout& stored) const;
+  const mesh::Over& gathered_over(const Alike& weight);
 
   std::span<const TensorSpec> tensors_;
   const StoredWeights& weights_;
@@ -78,6 +81,7 @@ class WeightGathers {
   std::map<const Layer*, std::map<Alike, i64>> weights_of_;
   /// Elements by rank; by layouts and number of replicas.
   std::map<std::pair<Alike, i64>, std::vector<i64>> missing_;
+  std::map<Alike, mesh::Over> gathered_over_;
 };
 
 }  // namespace shardtool::model

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "lib/api/plan.h"
 #include "lib/api/transform.h"
@@ -202,6 +203,28 @@ TEST_CASE("a forward pass gathers each layer's weights, as many bytes as the lay
     }
     CHECK(received * 8 == moved);
   }
+}
+
+TEST_CASE(
+    "parts that do not lie inside the computed ones are gathered over all axes that cut them") {
+  const test::TempFolder folder;
+  const auto axes_of_gathers = [&](const std::string& cut) {
+    MappingChoice choice;
+    choice.path = folder.write("mapping.json", R"({"version": 1, "extends": ["preset:llama"],
+      "mesh": [{"axis": "fsdp", "size": 2, "role": "fsdp"}, {"axis": "tp", "size": 2}],
+      "axes": {"heads": null, "kv_heads": null, "vocab": null, "mlp": )" +
+                                                   cut + "}}");
+    const PlanReport report = make_plan(plan_over(choice, 2));
+    REQUIRE(report.cost);
+    REQUIRE(report.cost->price);
+    std::set<std::string> axes;
+    for (const model::CommRow& row : report.cost->price->prefill.comm) {
+      if (row.collective.op == plan::CollectiveOp::kAllGather) axes.insert(row.axis);
+    }
+    return axes;
+  };
+  CHECK(axes_of_gathers(R"(["tp", "fsdp"])") == std::set<std::string>{"fsdp"});
+  CHECK(axes_of_gathers(R"(["fsdp", "tp"])") == std::set<std::string>{"fsdp*tp"});
 }
 
 TEST_CASE("beside the gathers, a device's share of the batch costs as much as without FSDP") {
