@@ -12,6 +12,7 @@
 #include "cli/size_argument.h"
 #include "lib/api/catalogue/profiles.h"
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/base/shell.h"
 #include "lib/base/text.h"
 
@@ -79,7 +80,6 @@ api::CalibrateOptions to_calibrate_options(const PlanArgs& args) {
   if (typed.ranks)
     options.ranks = static_cast<int>(parse_count("--ranks", *typed.ranks, 2, kMostRanks));
   options.engine = to_engine(typed.engine);
-  options.cancel = catch_interrupts();
   return options;
 }
 
@@ -94,6 +94,7 @@ ExitCode run_plan_profile(const PlanArgs& args, Session& session) {
   } else if (what == "calibrate" && n <= 3) {
     const api::CalibrateOptions options = to_calibrate_options(args);
     if (args.output) require_free(*args.output);
+    const Interruptible work(catch_interrupts());
     answer_calibrated(args, session, api::calibrate(options));
   } else {
     throw Error(ErrorCode::kUsage,

@@ -3,6 +3,7 @@
 #include "cli/print/progress.h"
 #include "cli/session.h"
 #include "cli/signals.h"
+#include "lib/base/interruption.h"
 #include "lib/exec/resources.h"
 
 namespace shardtool::cli {
@@ -13,9 +14,8 @@ class Watch {
  public:
   /// `verb` is what the progress says that the run does.
   Watch(const Session& session, exec::Resources& resources, std::string_view verb = "writing")
-      : printer_(stderr_progress(session.progress(), verb)) {
+      : printer_(stderr_progress(session.progress(), verb)), work_(catch_interrupts()) {
     resources.on_progress = [this](const exec::Progress& progress) { printer_.update(progress); };
-    resources.cancel = catch_interrupts();
   }
   ~Watch() { printer_.finish(); }
   Watch(const Watch&) = delete;
@@ -23,6 +23,7 @@ class Watch {
 
  private:
   ProgressPrinter printer_;
+  const Interruptible work_;
 };
 
 }  // namespace shardtool::cli

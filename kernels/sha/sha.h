@@ -28,7 +28,4 @@ class Sha {
   std::unique_ptr<State> state_;
 };
 
-/// Returns the SHA-256 of one message.
-std::string sha256_hex(std::span<const std::byte> bytes);
-
 }  // namespace shardtool::kernels

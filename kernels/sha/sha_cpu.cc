@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 // Uses the low-level functions of each hash. The generic EVP functions pull in all of libcrypto,
 // whose tables take longer to load than the rest of the program.
 #define OPENSSL_API_COMPAT 0x10100000L
@@ -10,6 +8,7 @@
 
 #include "kernels/sha/sha.h"
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::kernels {
 namespace {
@@ -60,17 +59,9 @@ std::string Sha::finish() {
       [](auto& hash) {
         std::array<unsigned char, std::decay_t<decltype(hash)>::kBytes> digest{};
         hash.finish(digest.data());
-        std::string hex;
-        for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
-        return hex;
+        return to_hex({reinterpret_cast<const char*>(digest.data()), digest.size()});
       },
       state_->hash);
-}
-
-std::string sha256_hex(std::span<const std::byte> bytes) {
-  Sha hash(ShaKind::kSha256);
-  hash.update(bytes);
-  return hash.finish();
 }
 
 }  // namespace shardtool::kernels

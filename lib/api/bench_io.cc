@@ -88,7 +88,6 @@ class Bench {
       throw Error(ErrorCode::kUsage,
                   fmt::format("{} rounds are not 1 to {}", options.rounds, kMaxRounds));
     }
-    raw_.cancel = options.resources.cancel;
     if (options.resources.threads > 0) raw_.threads = options.resources.threads;
   }
 
@@ -149,7 +148,7 @@ class Bench {
     const auto warm = [this] { make_warm(); };
     const auto nothing = [] {};
     add("copy", "copy through the page cache, sync",
-        {warm, [this] { exec::copy_buffered(source(), *scratch_ / "copied", raw_); }});
+        {warm, [this] { exec::copy_buffered(source(), *scratch_ / "copied"); }});
     add("direct_write", "write past the page cache, sync",
         {nothing, [this] { write_four_files(); }});
     add("direct_read", "read past the page cache",
@@ -157,7 +156,7 @@ class Bench {
          [this] { exec::read_file(source(), exec::ReadBy::kDirect, raw_); }});
     add("buffered_read", "read from the page cache", {warm, warm});
     add("digest", "CRC-64 and XXH3 on one core",
-        {nothing, [this] { exec::digest_memory(bytes_, raw_); }});
+        {nothing, [this] { exec::digest_memory(bytes_); }});
     add("split_warm", "split, source in the page cache", {warm, [this] { split_checkpoint(); }});
     add("split_cold", "split, source on the device",
         {[this] { make_cold(); }, [this] { split_checkpoint(); }});

@@ -11,6 +11,7 @@
 #include "lib/api/planning/machine_rates.h"
 #include "lib/api/transfer/scratch_folder.h"
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/base/text.h"
 #include "lib/comm/call_time.h"
 #include "lib/comm/engine.h"
@@ -71,8 +72,6 @@ class Calibration {
  public:
   Calibration(const CalibrateOptions& options, comm::Communicator& comm)
       : options_(options), comm_(comm), hosts_(comm.all_gather(host_name())) {
-    // No deadline: the other ranks wait while rank 0 measures the files.
-    comm.set_deadline(comm::kForever, comm::kForever);
     if (comm.rank() == 0) require_space(options.folder, 2 * options.bytes);
   }
 
@@ -88,8 +87,7 @@ class Calibration {
     comm_.barrier();
     profile.rates.bf16_tflops = measured_digits(least(product_tflops(threads, options_.rounds)));
     if (comm_.rank() == 0) {
-      profile.storage =
-          storage_times({options_.folder, options_.bytes, options_.rounds, options_.cancel});
+      profile.storage = storage_times({options_.folder, options_.bytes, options_.rounds});
     }
     comm_.barrier();
     measure_calls(profile);
@@ -113,9 +111,7 @@ class Calibration {
       const auto group = comm_.split(color, comm_.rank());
       for (const MeasuredOp& measured : kOps) {
         if (group == nullptr) continue;
-        if (options_.cancel != nullptr && options_.cancel->load()) {
-          throw Error(ErrorCode::kInterrupted, "interrupted");
-        }
+        check_interrupted();
         profile.timings.push_back(
             timing_of(*group, measured, machines(hosts_, size), options_.rounds));
       }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <string>
 
 #include "lib/comm/engine_choice.h"
@@ -15,7 +14,6 @@ struct CalibrateOptions {
   i64 rounds = 5;            ///< of every measurement, of which the median counts
   int ranks = 2;             ///< of the embedded engine; of others the processes of the launch
   comm::EngineChoice engine;
-  const std::atomic<bool>* cancel = nullptr;
 };
 
 /// Minimum of CalibrateOptions::bytes.

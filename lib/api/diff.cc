@@ -16,7 +16,7 @@
 #include "lib/base/text.h"
 #include "lib/exec/chunks/chunk_plan.h"
 #include "lib/exec/compare.h"
-#include "lib/index/join.h"
+#include "lib/index/coverage.h"
 
 namespace shardtool::api {
 namespace {

@@ -40,25 +40,6 @@ size_t plain_bytes(std::string_view text, size_t at) {
   return end - at;
 }
 
-void append_utf8(std::string& out, unsigned code_point) {
-  const auto put = [&out](unsigned byte) { out += static_cast<char>(byte); };
-  if (code_point < 0x80) {
-    put(code_point);
-  } else if (code_point < 0x800) {
-    put(0xc0u | code_point >> 6);
-    put(0x80u | (code_point & 0x3f));
-  } else if (code_point < 0x10000) {
-    put(0xe0u | code_point >> 12);
-    put(0x80u | (code_point >> 6 & 0x3f));
-    put(0x80u | (code_point & 0x3f));
-  } else {
-    put(0xf0u | code_point >> 18);
-    put(0x80u | (code_point >> 12 & 0x3f));
-    put(0x80u | (code_point >> 6 & 0x3f));
-    put(0x80u | (code_point & 0x3f));
-  }
-}
-
 std::optional<char> simple_escape(char letter) {
   constexpr std::string_view kLetters = "\"\\/bfnrt";
   constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";

@@ -68,6 +68,14 @@ void append_hex(std::string& out, std::uint64_t number) {
   out.append(digits.data(), digits.size());
 }
 
+std::string to_hex(std::string_view bytes) {
+  std::string digits;
+  for (const char byte : bytes) {
+    digits.append(kHexDigits[static_cast<unsigned char>(byte)].data(), 2);
+  }
+  return digits;
+}
+
 std::string format_bytes(i64 bytes) {
   constexpr std::array<std::string_view, 5> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB"};
   if (bytes < 1024) return fmt::format("{} B", bytes);
@@ -114,6 +122,20 @@ size_t utf8_length(std::string_view text) {
     return byte(1) >= low && byte(1) <= high && continues(2) && continues(3) ? 4 : 0;
   }
   return 0;
+}
+
+void append_utf8(std::string& out, char32_t code_point) {
+  const auto tail = [](char32_t bits) { return static_cast<char>(0x80 | (bits & 0x3f)); };
+  if (code_point < 0x80) {
+    out += static_cast<char>(code_point);
+  } else if (code_point < 0x800) {
+    out += {static_cast<char>(0xc0 | code_point >> 6), tail(code_point)};
+  } else if (code_point < 0x10000) {
+    out += {static_cast<char>(0xe0 | code_point >> 12), tail(code_point >> 6), tail(code_point)};
+  } else {
+    out += {static_cast<char>(0xf0 | code_point >> 18), tail(code_point >> 12),
+            tail(code_point >> 6), tail(code_point)};
+  }
 }
 
 size_t append_escaped_character(std::string& out, std::string_view text) {

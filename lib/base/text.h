@@ -11,6 +11,8 @@ namespace shardtool {
 
 /// Appends sixteen lowercase hexadecimal digits.
 void append_hex(std::string& out, std::uint64_t number);
+/// Formats two lowercase hexadecimal digits per byte.
+std::string to_hex(std::string_view bytes);
 /// Formats bytes in IEC units, with two decimals unless exact: "14.96 GiB", "520 KiB", "17 B".
 std::string format_bytes(i64 bytes);
 /// Formats a count as "8,030,261,248".
@@ -20,6 +22,8 @@ std::string plural(i64 count, std::string_view noun);
 /// Byte length of the UTF-8 sequence at the front of `text`, or 0 if it is invalid (Unicode 15,
 /// table 3-7: no overlong forms, no surrogates, no code points above U+10FFFF).
 size_t utf8_length(std::string_view text);
+/// Appends a code point below 0x110000 in UTF-8.
+void append_utf8(std::string& out, char32_t code_point);
 /// Appends the first character of a non-empty text and returns its length in bytes. Characters that
 /// control a terminal or reorder text become "\x1b" (below a space) or "\u202e" (from DEL on,
 /// JSON's escape). A byte that is not UTF-8 becomes "\xff".

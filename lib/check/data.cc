@@ -19,6 +19,7 @@
 #include "lib/check/record_sums.h"
 #include "lib/exec/compare.h"
 #include "lib/exec/files/range_hash.h"
+#include "lib/index/coverage.h"
 
 namespace shardtool::check {
 namespace {
@@ -349,7 +350,7 @@ class Judge {
 
   void check_digest() {
     const HolderSet& holders = *tensor_.side.holders;
-    if (!tensor_.digest || !first_gap(holders).empty() || has_partial_overlap(holders)) {
+    if (!tensor_.digest || !index::covers(holders) || has_partial_overlap(holders)) {
       return;
     }
     std::uint64_t digest = 0;
@@ -439,7 +440,7 @@ i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> fi
   RecordSums sums(files, findings);
   Reader reader(tensors, files, sums);
   reader.run(resources);
-  sums.judge(resources);
+  sums.judge();
   std::vector<std::vector<const Seen*>> seen(tensors.size());
   for (size_t t = 0; t < tensors.size(); ++t) {
     seen[t].resize(static_cast<size_t>(tensors[t].side.holders->size()));

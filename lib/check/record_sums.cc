@@ -10,6 +10,7 @@
 
 #include "kernels/crc32/crc32.h"
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/base/text.h"
 #include "lib/check/container.h"
 #include "lib/exec/files/file_blocks.h"
@@ -94,8 +95,7 @@ void RecordSums::take(int file, i64 offset, std::uint32_t crc32) {
   record.is_summed = true;
 }
 
-void RecordSums::read(int file, std::vector<Record*> unread,
-                      const exec::Resources& resources) const {
+void RecordSums::read(int file, std::vector<Record*> unread) const {
   if (unread.empty()) return;
   const exec::SourceFile source(files_[static_cast<size_t>(file)].file);
   const exec::PageBuffer buffer(exec::kBlockBufferBytes);
@@ -103,7 +103,7 @@ void RecordSums::read(int file, std::vector<Record*> unread,
     kernels::Crc32 crc;
     exec::read_blocks(source, record->zip.offset, record->zip.bytes, buffer,
                       [&](std::span<const std::byte> block) {
-                        exec::check_cancelled(resources.cancel);
+                        check_interrupted();
                         crc.update(block);
                       });
     record->found = crc.value();
@@ -111,13 +111,13 @@ void RecordSums::read(int file, std::vector<Record*> unread,
   source.check_unchanged();
 }
 
-void RecordSums::judge(const exec::Resources& resources) {
+void RecordSums::judge() {
   for (size_t f = 0; f < records_.size(); ++f) {
     std::vector<Record*> unread;
     for (Record& record : records_[f]) {
       if (record.is_touched && !record.is_summed) unread.push_back(&record);
     }
-    read(static_cast<int>(f), std::move(unread), resources);
+    read(static_cast<int>(f), std::move(unread));
     for (const Record& record : records_[f]) {
       if (!record.is_touched || record.found == record.zip.crc32) continue;
       findings_.add(

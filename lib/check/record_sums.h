@@ -25,9 +25,9 @@ class RecordSums {
   /// Takes the sum of the record that begins there. May be called from several threads for distinct
   /// records that were all touched before.
   void take(int file, i64 offset, std::uint32_t crc32);
-  /// Reads the touched records without a sum, and adds the findings. Throws kInterrupted when
-  /// cancelled, and the errors of reading.
-  void judge(const exec::Resources& resources);
+  /// Reads the touched records without a sum, and adds the findings. Throws kInterrupted, and the
+  /// errors of reading.
+  void judge();
 
  private:
   struct Record {
@@ -40,7 +40,7 @@ class RecordSums {
   };
 
   Record* find(int file, i64 offset);
-  void read(int file, std::vector<Record*> unread, const exec::Resources& resources) const;
+  void read(int file, std::vector<Record*> unread) const;
 
   std::span<const DataFile> files_;
   Findings& findings_;

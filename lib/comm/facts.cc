@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include "lib/base/sha256.h"
 #include "lib/base/text.h"
 #include "lib/comm/communicator.h"
 #include "lib/comm/packed.h"
-#include "lib/comm/tcp/secret.h"
 
 namespace shardtool::comm {
 namespace {

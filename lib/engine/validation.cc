@@ -16,6 +16,7 @@
 
 #include "kernels/device/upload_ring.h"
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/engine/diagnosis/byte_equality.h"
 #include "lib/engine/diagnosis/odd_weights.h"
 #include "lib/engine/diagnosis/verdict_merge.h"
@@ -82,7 +83,6 @@ Inputs field_inputs(std::span<const i64> tokens, const ValidationOptions& option
 
 Inputs real_inputs(std::span<const i64> tokens, const ValidationOptions& options) {
   Inputs inputs;
-  inputs.cancel = options.resources.cancel;
   inputs.length = options.length;
   inputs.tokens.assign(tokens.begin(), tokens.begin() + options.length);
   inputs.most_window = std::max<i64>(1, options.length / kWindowShare);
@@ -235,7 +235,7 @@ void Validation::multiply(const MatrixProduct& product, bool of_shards) {
   each_tier([&](auto& tier) { tier.begin(of_shards, product); });
   i64 row = 0;
   while (const auto rows = order_.rows_from(product, row)) {
-    throw_if_stopped(options_.resources.cancel);
+    check_interrupted();
     const kernels::FloatCensus census =
         multiply_rows(product, of_shards, *rows, stream_->take(), is_new);
     if (is_new) {

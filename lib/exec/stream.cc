@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/base/text.h"
 #include "lib/exec/chunks/chunk_plans.h"
 #include "lib/exec/progress_meter.h"
@@ -242,7 +243,7 @@ class Run {
 
   std::optional<Task> next_task() {
     const std::lock_guard lock(queue_mutex_);
-    check_cancelled(resources_.cancel);
+    check_interrupted();
     const std::optional<Work> work = schedule_.next(scheduled_);
     if (!work) return std::nullopt;
     if (const auto* part = std::get_if<TensorPart>(&*work)) return next_part(*part);

@@ -38,8 +38,8 @@ void check_moves(const MoveList& moves);
 
 /// Streams every tensor from its sources through memory, chunk by chunk, within the budget; small
 /// tensors that follow each other are read together. The moves are checked (check_move) before the
-/// first byte is read. The first error ends all threads and is thrown; so is kInterrupted when
-/// `cancel` is set.
+/// first byte is read. The first error ends all threads and is thrown; so is kInterrupted once the
+/// run is interrupted.
 void stream(const MoveList& moves, std::span<const SourceFile> sources, const Resources& resources,
             const ChunkSink& sink);
 

@@ -54,9 +54,9 @@ class WeightReader {
   virtual StoredWeight read(size_t tensor, i64 rank) const = 0;
 };
 
-/// One op on one device. An attention checks inputs.cancel after each token and throws
-/// kInterrupted. Bodies throw kUnsupported if a device lacks features that it needs, or for a word
-/// in the graph or config that they do not know; kConfig.
+/// One op on one device. An attention throws kInterrupted once interrupted. Bodies throw
+/// kUnsupported if a device lacks features that it needs, or for a word in the graph or config that
+/// they do not know; kConfig.
 template <class N>
 struct OpAt {
   const ModelSizes& model;

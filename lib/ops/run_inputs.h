@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <vector>
 
 #include "kernels/decode/decode.h"
@@ -26,8 +25,7 @@ struct Inputs {
   /// Multiplies in the weights' type if the accelerator's library supports it. Only for floats.
   /// Requires an accelerator with a library.
   bool uses_library = false;
-  i64 most_window = 0;                        ///< upper bound of sliding windows; 0: none
-  const std::atomic<bool>* cancel = nullptr;  ///< stops long computations; see throw_if_stopped
+  i64 most_window = 0;  ///< upper bound of sliding windows; 0: none
 
   i64 rows() const { return sequences * length; }
 };

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/base/threads.h"
 
 namespace nb = nanobind;
@@ -24,7 +25,6 @@ constexpr std::chrono::milliseconds kSignalInterval{50};
 class WatchedRun {
  public:
   WatchedRun(exec::Resources& resources, bool reports) {
-    resources.cancel = &cancel_;
     if (!reports) return;
     resources.on_progress = [this](const exec::Progress& progress) {
       const std::lock_guard lock(mutex_);
@@ -35,6 +35,7 @@ class WatchedRun {
 
   /// Body of the thread.
   void run(const std::function<void()>& work) {
+    const Interruptible scope(&cancel_);
     std::exception_ptr failure;
     try {
       work();

@@ -35,6 +35,8 @@ FileIdentity Reader::identity() const {
   FileIdentity identity;
   identity.size = object_->info().bytes;
   identity.version = object_->info().etag;
+  constexpr i64 kNsPerSecond = 1'000'000'000;
+  if (identity.version.empty()) identity.mtime_ns = object_->info().modified_s * kNsPerSecond;
   return identity;
 }
 
@@ -78,7 +80,8 @@ std::string read_source_text(const std::string& path, i64 limit) {
 }
 
 bool is_of_store(const Error& error) {
-  return error.code() == ErrorCode::kStoreRefused || error.code() == ErrorCode::kStoreUnreachable;
+  return error.code() == ErrorCode::kStoreRefused || error.code() == ErrorCode::kStoreUnreachable ||
+         error.code() == ErrorCode::kInterrupted;
 }
 
 void look_again(const std::string& path) {

@@ -60,7 +60,7 @@ inline void read_exact(const Reader& reader, std::span<std::byte> into, i64 offs
 /// Reads a whole small file or object. Throws as open_reader, and kLimit above `limit` bytes.
 std::string read_source_text(const std::string& path, i64 limit);
 
-/// True for an error that tells of a store as a whole, and not of a file in it.
+/// True for an error that tells of a store as a whole, or of an interruption, and not of a file.
 bool is_of_store(const Error& error);
 
 /// Drops what was remembered of a place on an object store; a run sees one state of it.

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "lib/api/transform.h"
+#include "lib/base/interruption.h"
 #include "lib/store/local/output_claim.h"
 #include "lib/store/local/tree.h"
 #include "tests/api/disturbed_jobs.h"
@@ -114,6 +116,13 @@ TEST_CASE("a run in which a call fails once, anywhere, is resumed to the right b
   CHECK(failed > 100);
 }
 
+/// Runs until the flag is set; returns the error.
+std::optional<Error> run_until(const std::atomic<bool>& cancel, const Jobs& jobs, Verb verb,
+                               const WriteOptions& write) {
+  const Interruptible scope(&cancel);
+  return testing::error_of([&] { return jobs.run(verb, write); });
+}
+
 TEST_CASE("a run that is interrupted at a random moment is resumed to the right bytes") {
   const Jobs jobs;
   const FaultySyscalls no_syncs;
@@ -126,13 +135,12 @@ TEST_CASE("a run that is interrupted at a random moment is resumed to the right 
     std::atomic<bool> cancel = false;
     WriteOptions write = jobs.careful(false);
     write.resources.threads = 1 + static_cast<int>(random() % 4);
-    write.resources.cancel = &cancel;
     const std::chrono::microseconds moment(random() % 30'000);
     std::jthread signal([&] {
       std::this_thread::sleep_for(moment);
       cancel = true;
     });
-    interrupted += testing::error_of([&] { return jobs.run(verb, write); }).has_value();
+    interrupted += run_until(cancel, jobs, verb, write).has_value();
     check_resumed(jobs, verb);
   }
   MESSAGE("interrupted " << interrupted << " times, lost 0");
@@ -180,13 +188,12 @@ TEST_CASE("an interruption keeps what is finished, and may come again while resu
   std::atomic<bool> cancel = false;
   WriteOptions write = jobs.careful(false);
   write.resources.threads = 1;
-  write.resources.cancel = &cancel;
   write.resources.on_progress = [&](const exec::Progress& progress) {
     if (progress.bytes_done > 0) cancel = true;
   };
   for (int i = 0; i < 3; ++i) {
     cancel = false;
-    const auto error = testing::error_of([&] { return jobs.run(Verb::kSplit, write); });
+    const auto error = run_until(cancel, jobs, Verb::kSplit, write);
     REQUIRE(error);
     CHECK(error->code() == ErrorCode::kInterrupted);
     CHECK(error->is_resumable());

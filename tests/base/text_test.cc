@@ -87,3 +87,10 @@ TEST_CASE("the suggestion reads as a question") {
   CHECK(did_you_mean("tp", {"dp", "ep", "pp"}) == "did you mean 'dp', 'ep' or 'pp'?");
   CHECK(did_you_mean("tp", {"heads"}).empty());
 }
+
+TEST_CASE("bytes become two digits each, and code points UTF-8") {
+  CHECK(to_hex(std::string_view("\x00\x7f\xff", 3)) == "007fff");
+  std::string text;
+  for (const char32_t point : {U'a', U'\u00e9', U'\u20ac', U'\U0001f600'}) append_utf8(text, point);
+  CHECK(text == "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
+}

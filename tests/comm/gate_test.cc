@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "lib/base/interruption.h"
 #include "lib/comm/tcp/tcp_communicator.h"
 #include "lib/comm/tcp/tcp_meeting.h"
 #include "tests/support/temp_folder.h"
@@ -162,10 +163,10 @@ TEST_CASE("processes that wait for the others end when they are interrupted") {
       std::this_thread::sleep_for(milliseconds(200));
       cancel = true;
     });
+    const Interruptible scope(&cancel);
     const auto start = Deadline::clock::now();
-    CHECK_ERROR(
-        kInterrupted,
-        connect_processes(MeetingPoint(folder / "meeting"), rank, 2, seconds(60), &cancel).size());
+    CHECK_ERROR(kInterrupted,
+                connect_processes(MeetingPoint(folder / "meeting"), rank, 2, seconds(60)).size());
     CHECK(Deadline::clock::now() - start < seconds(30));
   }
 }

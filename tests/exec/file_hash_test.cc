@@ -7,6 +7,8 @@
 #include <string>
 
 #include "kernels/sha/sha.h"
+#include "lib/base/interruption.h"
+#include "lib/base/sha256.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 
@@ -28,7 +30,7 @@ TEST_CASE("the hash of every file is that of its bytes, whatever the threads and
     for (int i = 0; i < count; ++i) {
       const std::string text = content(*rc::gen::inRange<size_t>(0, 3'000'000));
       files.push_back({folder.write(std::to_string(i), text), std::ssize(text)});
-      expected.push_back(kernels::sha256_hex(std::as_bytes(std::span(text))));
+      expected.push_back(sha256_hex(text));
     }
     Resources options;
     options.threads = *rc::gen::inRange(0, 5);
@@ -61,10 +63,9 @@ TEST_CASE("a file of another size, one that is gone, and a run that is cancelled
   const std::vector<FileToHash> gone = {{folder / "gone", 3}};
   CHECK_ERROR(kFileMissing, hash_files(gone, {}));
   const std::atomic<bool> cancel = true;
-  Resources options;
-  options.cancel = &cancel;
+  const Interruptible scope(&cancel);
   const std::vector<FileToHash> whole = {{folder / "f", 4}};
-  CHECK_ERROR(kInterrupted, hash_files(whole, options));
+  CHECK_ERROR(kInterrupted, hash_files(whole, {}));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "lib/store/s3/sign.h"
+#include "lib/base/sha256.h"
 
 namespace shardtool::test {
 namespace {
@@ -266,7 +266,7 @@ PlayedAnswer PlayedBucket::take(const ReceivedRequest& request) {
 }
 
 PlayedAnswer PlayedBucket::put(const std::string& key, const ReceivedRequest& request) {
-  if (request.headers.at("x-amz-content-sha256") != store::s3::sha256_hex(request.body)) {
+  if (request.headers.at("x-amz-content-sha256") != sha256_hex(request.body)) {
     return {400, "", "<Error><Code>XAmzContentSHA256Mismatch</Code></Error>"};
   }
   const auto query = query_of(request.target);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "lib/base/interruption.h"
 #include "lib/ops/body.h"
 #include "tests/support/throws.h"
 #include "tests/validate/compared.h"
@@ -30,7 +31,6 @@ TEST_CASE("attention ends where its run is to stop, and makes its value where it
   std::atomic<bool> cancel = false;
   ops::Inputs inputs;
   inputs.length = 2;
-  inputs.cancel = &cancel;
   const auto heads = [&](const ops::Dim& n, const ops::Dim& dim) {
     const i64 features = side.model->size(n) * side.model->size(dim);
     return ops::empty_part<double>(index::AxisMap::identity(features), inputs.rows());
@@ -39,6 +39,7 @@ TEST_CASE("attention ends where its run is to stop, and makes its value where it
   const ops::Part<double> k = heads(kind.kv_heads, kind.key_dim);
   const ops::Part<double> v = heads(kind.kv_heads, kind.value_dim);
   kernels::Workbench bench(nullptr, &cancel);
+  const Interruptible scope(&cancel);
   const ops::OpAt<double> at{*side.model, side, inputs, op, 0, 0, bench, {&q, &k, &v}};
   CHECK(ops::apply(kind, at).width() == q.width());
   cancel = true;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <ctime>
@@ -67,7 +68,6 @@ plan::TimeTable request_times(const StorageOptions& options, const Seconds& seco
     const i64 bytes = std::min(options.bytes / request, kMostRequests) * request;
     exec::RawOptions raw;
     raw.direct_block = request;
-    raw.cancel = options.cancel;
     std::vector<double> rounds;
     for (i64 round = 0; round < options.rounds; ++round) rounds.push_back(seconds(bytes, raw));
     const double requests = static_cast<double>(bytes / request);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <string>
 
 #include "lib/plan/collective/hardware_profile.h"
@@ -30,7 +29,6 @@ struct StorageOptions {
   std::string folder;
   i64 bytes = 0;  ///< size of the files; small requests read only a part
   i64 rounds = 1;
-  const std::atomic<bool>* cancel = nullptr;
 };
 
 /// Measures requests of 4 KiB to 4 MiB in sequence, past the page cache, as many in parallel as a

@@ -11,8 +11,8 @@ namespace shardtool::api {
 /// Identity of a run: tensors that one run has finished are finished for any run with an equal
 /// identity. Each hash has 32 hexadecimal digits.
 struct RunIdentity {
-  /// Every source file's size, modification and change times, inode and header, and the manifests'
-  /// hashes of its data.
+  /// Every source file's size, modification and change times, inode and header, or an object's
+  /// size, ETag (or time, without one) and header, and the manifests' hashes of its data.
   std::string source;
   /// Every output file with its header, the destination of each element of each tensor, and how
   /// quantised weights become floats.

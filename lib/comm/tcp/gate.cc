@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "lib/base/error.h"
+#include "lib/base/interruption.h"
 
 namespace shardtool::comm {
 namespace {
@@ -20,16 +20,10 @@ constexpr size_t kMostVisitors = 256;
 /// Visitors accepted before the present ones are served again.
 constexpr int kAtOnce = 64;
 constexpr std::chrono::milliseconds kPause{20};
-/// Interval of checks of the cancel flag.
+/// Interval of checks for an interruption.
 constexpr std::chrono::milliseconds kGlance{100};
 
 }  // namespace
-
-void check_not_cancelled(const std::atomic<bool>* cancel) {
-  if (cancel != nullptr && *cancel) {
-    throw Error(ErrorCode::kInterrupted, "interrupted while the processes of the launch met");
-  }
-}
 
 int Gate::admit(std::vector<Socket>& peers, Deadline end) {
   const auto higher = peers.begin() + rank_ + 1;
@@ -37,7 +31,7 @@ int Gate::admit(std::vector<Socket>& peers, Deadline end) {
   const auto all = std::distance(higher, peers.end());
   while (std::count_if(higher, peers.end(), is_open) < all) {
     if (milliseconds_until(end) == 0) break;
-    check_not_cancelled(cancel_);
+    check_interrupted();
     wait(std::min(end, Deadline::clock::now() + kGlance));
     for (const Socket& listening : listener_.sockets) take_in(listening);
     for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {

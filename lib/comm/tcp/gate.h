@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <list>
 #include <vector>
 
@@ -9,21 +8,17 @@
 
 namespace shardtool::comm {
 
-/// Throws kInterrupted if the flag is set; null means never.
-void check_not_cancelled(const std::atomic<bool>* cancel);
-
 /// Admits the processes of a launch to a listening one, and refuses others. All connections are
 /// served at the same time, so that slow or silent ones delay no others.
 class Gate {
  public:
-  /// Takes the rank of the listening process; `cancel` may be null.
-  Gate(const Listener& listener, const Credentials& credentials, int rank,
-       const std::atomic<bool>* cancel = nullptr)
-      : listener_(listener), credentials_(credentials), rank_(rank), cancel_(cancel) {}
+  /// Takes the rank of the listening process.
+  Gate(const Listener& listener, const Credentials& credentials, int rank)
+      : listener_(listener), credentials_(credentials), rank_(rank) {}
 
   /// Puts the connections of higher ranks into their slots until all are there, or `end`. Returns
   /// how many are there. A rank that connects again replaces its connection. Throws kInterrupted
-  /// soon after `cancel` is set.
+  /// soon after it is interrupted.
   int admit(std::vector<Socket>& peers, Deadline end);
   /// Number of connections that ended without proof of the secret.
   i64 refused() const { return refused_; }
@@ -46,7 +41,6 @@ class Gate {
   const Listener& listener_;
   const Credentials& credentials_;
   const int rank_;
-  const std::atomic<bool>* cancel_;
   std::list<Visitor> visitors_;  ///< longest waiting first
   i64 refused_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "lib/base/sha256.h"
 #include "lib/comm/tcp/secret.h"
 
 namespace shardtool::comm {
@@ -30,8 +31,8 @@ inline constexpr size_t kNonceBytes = 32;
 inline constexpr size_t kRankBytes = 8;
 inline constexpr std::string_view kGreeting = "shardtool meeting 2\n";
 inline constexpr size_t kChallengeBytes = kGreeting.size() + kNonceBytes;
-inline constexpr size_t kAnswerBytes = kNonceBytes + kRankBytes + kDigestBytes;
-inline constexpr size_t kWelcomeBytes = kDigestBytes;
+inline constexpr size_t kAnswerBytes = kNonceBytes + kRankBytes + kSha256Bytes;
+inline constexpr size_t kWelcomeBytes = kSha256Bytes;
 
 /// Listening side of one connection.
 class HostSide {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -16,7 +15,6 @@ namespace shardtool::comm {
 ///
 /// Throws the errors of connect_processes.
 std::unique_ptr<Communicator> meet(const MeetingPoint& point, int rank, int size,
-                                   std::chrono::milliseconds patience = kMeetingTime,
-                                   const std::atomic<bool>* cancel = nullptr);
+                                   std::chrono::milliseconds patience = kMeetingTime);
 
 }  // namespace shardtool::comm

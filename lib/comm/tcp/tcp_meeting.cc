@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
+#include "lib/base/text.h"
 #include "lib/comm/tcp/gate.h"
 #include "lib/comm/tcp/handshake.h"
 #include "lib/comm/tcp/meeting_file.h"
@@ -38,12 +40,10 @@ Deadline at_most(milliseconds time, Deadline end) {
 /// Connections to processes of lower rank, and from those of higher rank.
 class Meeting {
  public:
-  Meeting(const MeetingPoint& point, int rank, int size, Deadline end,
-          const std::atomic<bool>* cancel)
+  Meeting(const MeetingPoint& point, int rank, int size, Deadline end)
       : point_(point),
         rank_(rank),
         end_(end),
-        cancel_(cancel),
         credentials_{point.secret, point.launch, size},
         peers_(static_cast<size_t>(size)) {}
 
@@ -74,7 +74,6 @@ class Meeting {
   const MeetingPoint& point_;
   const int rank_;
   const Deadline end_;
-  const std::atomic<bool>* cancel_;
   Credentials credentials_;
   std::vector<Socket> peers_;
   std::string refusal_ = {};  ///< reason why the last attempt to find a process failed
@@ -83,14 +82,14 @@ class Meeting {
 void Meeting::accept_all() {
   if (point_.address) return accept_higher(listen_at(*point_.address, end_));
   const Listener listener = listen();
-  credentials_.secret = hex(random_bytes(kSecretBytes));
+  credentials_.secret = to_hex(random_bytes(kSecretBytes));
   const MeetingFile file(point_.file, {credentials_.secret, listener.addresses});
   accept_higher(listener);
 }
 
 /// Accepts the connections of higher ranks into their slots.
 void Meeting::accept_higher(const Listener& listener) {
-  Gate gate(listener, credentials_, rank_, cancel_);
+  Gate gate(listener, credentials_, rank_);
   const int came = gate.admit(peers_, end_);
   const int expected = size() - rank_ - 1;
   if (came == expected) return;
@@ -129,7 +128,7 @@ void Meeting::find(int host, const std::function<std::vector<Address>()>& addres
   while (milliseconds_until(end_) > 0) {
     try_addresses(host, addresses());
     if (peer(host).is_open()) return;
-    check_not_cancelled(cancel_);
+    check_interrupted();
     std::this_thread::sleep_until(at_most(kPause, end_));
   }
   Error error = peer_lost(fmt::format("process {} of {} could not be reached", host, size()))
@@ -216,9 +215,9 @@ void Meeting::connect_others() {
 }  // namespace
 
 std::vector<Socket> connect_processes(const MeetingPoint& point, int rank, int size,
-                                      milliseconds patience, const std::atomic<bool>* cancel) {
+                                      milliseconds patience) {
   store::allow_many_files();
-  return Meeting(point, rank, size, Deadline::clock::now() + patience, cancel).connect();
+  return Meeting(point, rank, size, Deadline::clock::now() + patience).connect();
 }
 
 }  // namespace shardtool::comm

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -37,10 +36,9 @@ struct MeetingPoint {
 /// The others listen, too; rank 0 sends their addresses to all, and each process connects to those
 /// of lower ranks.
 ///
-/// Throws kPeerLost when not all have come in time, kInterrupted soon after `cancel` is set, and
+/// Throws kPeerLost when not all have come in time, kInterrupted soon after it is interrupted, and
 /// the errors of writing the file.
 std::vector<Socket> connect_processes(const MeetingPoint& point, int rank, int size,
-                                      std::chrono::milliseconds patience,
-                                      const std::atomic<bool>* cancel = nullptr);
+                                      std::chrono::milliseconds patience);
 
 }  // namespace shardtool::comm

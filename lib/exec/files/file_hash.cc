@@ -7,6 +7,7 @@
 
 #include "kernels/sha/sha.h"
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/exec/files/data_file.h"
 #include "lib/exec/files/file_blocks.h"
 #include "lib/exec/progress_meter.h"
@@ -69,9 +70,8 @@ class Run {
     kernels::Sha hash = begin_hash(file);
     const std::string name = std::filesystem::path(file.path).filename().string();
     read_blocks(source, 0, file.bytes, buffer, [&](std::span<const std::byte> block) {
-      if (stop || (resources_.cancel != nullptr && resources_.cancel->load())) {
-        throw Error(ErrorCode::kInterrupted, "interrupted");
-      }
+      check_interrupted();
+      if (stop) throw Error(ErrorCode::kInterrupted, "another file could not be hashed");
       hash.update(block);
       progress_.add(std::ssize(block), name);
     });

@@ -23,7 +23,7 @@ struct FileToHash {
 
 /// The hash of every file in lower-case hex, in the order given. Reads each once, several at a time
 /// (one thread a file, resources.threads in all), within resources.max_memory; progress counts
-/// bytes. Throws kInterrupted when cancelled, kInputChanged when a size is another, and what
+/// bytes. Throws kInterrupted once interrupted, kInputChanged when a size is another, and what
 /// reading throws. One file is as fast as one core hashes.
 std::vector<std::string> hash_files(std::span<const FileToHash> files, const Resources& resources);
 

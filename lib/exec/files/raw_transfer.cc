@@ -1,6 +1,7 @@
 #include "lib/exec/files/raw_transfer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -10,6 +11,7 @@
 #include "kernels/crc64/crc64.h"
 #include "kernels/xxh3/xxh3.h"
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/exec/files/page_buffer.h"
 #include "lib/exec/resources.h"
 #include "lib/exec/workers.h"
@@ -24,18 +26,17 @@ constexpr i64 kBufferedBlock = 256 << 10;
 
 /// Calls `move(offset, bytes)` for the blocks of [0, bytes) taken from the shared counter `next`.
 void each_block(i64 bytes, i64 block, std::atomic<i64>& next, const std::atomic<bool>& stop,
-                const RawOptions& options, const std::function<void(i64, i64)>& move) {
+                const std::function<void(i64, i64)>& move) {
   for (i64 at = next.fetch_add(block); at < bytes && !stop; at = next.fetch_add(block)) {
-    check_cancelled(options.cancel);
+    check_interrupted();
     move(at, std::min(block, bytes - at));
   }
 }
 
-void each_block(i64 bytes, i64 block, const RawOptions& options,
-                const std::function<void(i64, i64)>& move) {
+void each_block(i64 bytes, i64 block, const std::function<void(i64, i64)>& move) {
   std::atomic<i64> next = 0;
   const std::atomic<bool> stop = false;
-  each_block(bytes, block, next, stop, options, move);
+  each_block(bytes, block, next, stop, move);
 }
 
 /// Fills the block with `content`, repeated.
@@ -48,7 +49,7 @@ void fill(std::span<std::byte> block, std::string_view content) {
 void write_whole(const store::File& file, i64 bytes, const PageBuffer& block,
                  const RawOptions& options) {
   const store::File direct = store::open_write_direct(file.path());
-  each_block(bytes, options.direct_block, options, [&](i64 at, i64 size) {
+  each_block(bytes, options.direct_block, [&](i64 at, i64 size) {
     const i64 pages =
         direct.is_open() ? size / store::kDirectAlignment * store::kDirectAlignment : 0;
     const i64 done = pages > 0 ? store::write_direct(direct, block.first(pages), at) : 0;
@@ -60,11 +61,11 @@ void write_whole(const store::File& file, i64 bytes, const PageBuffer& block,
 
 }  // namespace
 
-void copy_buffered(const std::string& from, const std::string& to, const RawOptions& options) {
+void copy_buffered(const std::string& from, const std::string& to) {
   const store::File source = store::open_read(from);
   store::File target = store::create_new(to);
   const PageBuffer block(kBufferedBlock);
-  each_block(identity(source).size, kBufferedBlock, options, [&](i64 at, i64 size) {
+  each_block(identity(source).size, kBufferedBlock, [&](i64 at, i64 size) {
     store::read_exact(source, block.first(size), at);
     store::write_exact(target, block.first(size), at);
   });
@@ -99,7 +100,7 @@ void read_file(const std::string& path, ReadBy way, const RawOptions& options) {
   std::atomic<i64> next = 0;
   run_workers(options.threads, [&](const std::atomic<bool>& stop) {
     const PageBuffer block(options.direct_block);
-    each_block(bytes, options.direct_block, next, stop, options, [&](i64 at, i64 size) {
+    each_block(bytes, options.direct_block, next, stop, [&](i64 at, i64 size) {
       const i64 pages =
           direct.is_open() ? size / store::kDirectAlignment * store::kDirectAlignment : 0;
       const i64 done = pages > 0 ? store::read_direct(direct, block.first(pages), at) : 0;
@@ -108,12 +109,12 @@ void read_file(const std::string& path, ReadBy way, const RawOptions& options) {
   });
 }
 
-void digest_memory(i64 bytes, const RawOptions& options) {
+void digest_memory(i64 bytes) {
   const PageBuffer block(kBufferedBlock);
   fill(block.first(kBufferedBlock), "digest");
   kernels::Xxh3 hash;
   std::uint64_t crc = 0;
-  each_block(bytes, kBufferedBlock, options, [&](i64, i64 size) {
+  each_block(bytes, kBufferedBlock, [&](i64, i64 size) {
     hash.update(block.first(size));
     crc = kernels::Crc64::extend(crc, block.first(size));
   });

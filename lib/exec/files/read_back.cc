@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/exec/files/file_blocks.h"
 #include "lib/exec/files/range_hash.h"
 #include "lib/exec/progress_meter.h"
@@ -38,7 +39,7 @@ class Reading {
   void work(const std::atomic<bool>& stop) {
     const PageBuffer buffer(kBlockBufferBytes);
     for (size_t i = next_++; i < ranges_.size() && !stop; i = next_++) {
-      check_cancelled(resources_.cancel);
+      check_interrupted();
       const WrittenRange& range = ranges_[i];
       const SourceFile& file = files_[static_cast<size_t>(range.file)];
       same_[i] = hash_range(file, range.offset, range.bytes, buffer) == range.xxh3;

@@ -19,8 +19,7 @@ struct WrittenRange {
 };
 
 /// Reads every range of the files again, several at a time within max_memory, and returns for each
-/// whether it still has its hash. Throws what reading throws, and kInterrupted when `cancel` is
-/// set.
+/// whether it still has its hash. Throws what reading throws, and kInterrupted once interrupted.
 std::vector<bool> read_back(std::span<const WrittenRange> ranges, std::span<const SourceFile> files,
                             const Resources& resources);
 

@@ -10,7 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/format/names.h"
-#include "lib/index/join.h"
+#include "lib/index/coverage.h"
 
 namespace shardtool::format {
 namespace {

@@ -2,13 +2,13 @@
 #include <cmath>
 
 #include "kernels/ops/works.h"
+#include "lib/base/interruption.h"
 #include "lib/ops/attention/attention.h"
 #include "lib/ops/attention/buckets.h"
 #include "lib/ops/attention/position_choice.h"
 #include "lib/ops/attention/window.h"
 #include "lib/ops/body.h"
 #include "lib/ops/rope/rope_frequencies.h"
-#include "lib/ops/stop.h"
 
 namespace shardtool::ops {
 namespace {
@@ -53,7 +53,7 @@ class AttentionAt {
       }
     }
     bench.finish();
-    throw_if_stopped(at_.inputs.cancel);
+    check_interrupted();
     return y;
   }
 

@@ -3,9 +3,9 @@
 
 #include "kernels/ops/pool.h"
 #include "kernels/ops/works.h"
+#include "lib/base/interruption.h"
 #include "lib/ops/body.h"
 #include "lib/ops/recurrence/recurrence.h"
-#include "lib/ops/stop.h"
 
 namespace shardtool::ops {
 namespace {
@@ -74,7 +74,7 @@ class CompressedKvAt {
   Part<N> run() const {
     Part<N> y = empty_part<N>(AxisMap::identity(size_), at_.inputs.rows());
     for (i64 row = 0; row < at_.inputs.rows(); ++row) {
-      throw_if_stopped(at_.inputs.cancel);
+      check_interrupted();
       for (i64 f = 0; f < size_; ++f) y.row(row)[f] = mean(row, f);
     }
     return y;
@@ -153,7 +153,7 @@ class RecurrenceAt {
     work.states_stride = bench.is_parallel() ? key_dim_ : 0;
     bench.run(work);
     bench.finish();
-    throw_if_stopped(at_.inputs.cancel);
+    check_interrupted();
     return y;
   }
 

@@ -41,7 +41,8 @@ struct FileIdentity {
   i64 ctime_ns = 0;
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
-  std::string version = {};  ///< ETag of an object, whose times and numbers are 0; else empty
+  /// ETag of an object; its numbers are 0, and so are its times, unless it has no ETag.
+  std::string version = {};
   std::uint32_t mode = 0;
   std::uint32_t owner = 0;
   std::uint32_t group = 0;
@@ -56,6 +57,8 @@ struct FileIdentity {
     return size == other.size && mtime_ns == other.mtime_ns && version == other.version &&
            is_of_same_file(other) && (ctime_ns == other.ctime_ns || has_new_attributes);
   }
+  /// False for an object of which a store tells neither ETag nor time: a change could not be seen.
+  bool is_known() const { return !version.empty() || mtime_ns != 0 || ctime_ns != 0; }
   /// True if both describe the same file, even if it was written in between.
   bool is_of_same_file(const FileIdentity& other) const {
     return device == other.device && inode == other.inode;

@@ -12,6 +12,7 @@
 
 #include "lib/store/local/file.h"
 #include "lib/store/local/syscalls.h"
+#include "lib/store/local/tree.h"
 
 namespace shardtool::store {
 namespace {
@@ -23,11 +24,6 @@ constexpr std::array<std::string_view, 2> kObjectMounts = {"mountpoint-s3", "gcs
 std::vector<std::string> words_of(const std::string& line) {
   std::istringstream in(line);
   return {std::istream_iterator<std::string>(in), {}};
-}
-
-bool is_within(std::string_view folder, std::string_view mount) {
-  return mount == "/" || folder == mount ||
-         (folder.starts_with(mount) && folder.substr(mount.size()).starts_with('/'));
 }
 
 /// Name of a known program in the type ("fuse.gcsfuse") or the source ("mountpoint-s3").

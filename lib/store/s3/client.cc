@@ -11,7 +11,10 @@
 #include <thread>
 
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
+#include "lib/base/sha256.h"
 #include "lib/base/text.h"
+#include "lib/store/s3/curl_library.h"
 #include "lib/store/s3/refusal.h"
 #include "lib/store/s3/xml.h"
 
@@ -38,6 +41,17 @@ std::string utc_time(const char* format) {
   return {text, strftime(text, sizeof text, format, &utc)};
 }
 
+/// The ETag if it is strong: a weak one, W/"...", does not name the bytes (RFC 9110, 8.8.1).
+std::string strong(std::string etag) {
+  return etag.starts_with("W/") ? std::string() : etag;
+}
+
+/// Describes an object by an answer that has it. `bytes` is its size.
+ObjectInfo info_in(const HttpAnswer& answer, i64 bytes) {
+  const i64 modified_s = curl_library().getdate(answer.header("last-modified").c_str(), nullptr);
+  return {bytes, strong(answer.header("etag")), std::max<i64>(modified_s, 0)};
+}
+
 /// Total size in "bytes 0-9/1234"; -1 if the header does not begin at `offset`.
 i64 total_of(std::string_view range, i64 offset) {
   const std::string begin = fmt::format("bytes {}-", offset);
@@ -59,11 +73,36 @@ milliseconds pause_before(int tries, const HttpAnswer& answer) {
   return milliseconds(asked + random_below(most) + 1);
 }
 
+/// Sleeps for so long. Throws kInterrupted soon after this thread is interrupted.
+void pause_for(milliseconds time) {
+  constexpr milliseconds kTick{100};
+  for (milliseconds passed{0}; passed < time; passed += kTick) {
+    check_interrupted(passed);
+    std::this_thread::sleep_for(std::min(kTick, time - passed));
+  }
+}
+
 Error changed(const Url& url, std::string found) {
   return Error(ErrorCode::kInputChanged, "the object is not the one whose header was read")
       .at({url.text(), 0, 0, ""})
       .note("found", std::move(found))
       .help("run again once nothing writes to the input");
+}
+
+/// Throws kInputChanged if a range that begins at `offset` is of another version than `pinned`.
+/// Some stores tell the ETag in some answers only.
+void require_version(const Url& url, const ObjectInfo& pinned, const HttpAnswer& answer,
+                     i64 offset) {
+  const std::string range = answer.header("content-range");
+  ObjectInfo now = info_in(answer, total_of(range, offset));
+  if (now.etag.empty() || pinned.etag.empty()) now.etag = pinned.etag;
+  if (now.is_same_version(pinned)) return;
+  if (now.bytes != pinned.bytes)
+    throw changed(url,
+                  fmt::format("range '{}' of {} bytes", quote_for_message(range), pinned.bytes));
+  throw changed(url, pinned.etag.empty()
+                         ? "Last-Modified " + quote_for_message(answer.header("last-modified"))
+                         : "ETag " + quote_for_message(now.etag));
 }
 
 Error too_short(const Url& url, i64 got, i64 bytes) {
@@ -251,15 +290,8 @@ void Client::settle(Call& call) {
   const HttpAnswer& answer = call.answer;
   const bool is_part = call.is_range() && answer.status == 206;
   if (is_part) {
-    const i64 total = total_of(answer.header("content-range"), call.offset + call.got);
-    const std::string etag = answer.header("etag");
-    if (call.pinned != nullptr && total != call.pinned->bytes)
-      throw changed(call.url, fmt::format("range '{}' of {} bytes",
-                                          quote_for_message(answer.header("content-range")),
-                                          call.pinned->bytes));
-    if (call.pinned != nullptr && !etag.empty() && !call.pinned->etag.empty() &&
-        etag != call.pinned->etag)
-      throw changed(call.url, "ETag " + quote_for_message(etag));
+    if (call.pinned != nullptr)
+      require_version(call.url, *call.pinned, answer, call.offset + call.got);
     call.got += answer.received;
     if (answer.received > 0) call.tries = 0;
   }
@@ -289,6 +321,7 @@ void Client::settle(Call& call) {
 }
 
 void Client::send_once(std::span<Call*> open) {
+  check_interrupted();
   const Keys signing_keys = keys();
   std::vector<Exchange> exchanges(open.size());
   std::vector<Exchange*> pointers;
@@ -326,7 +359,7 @@ void Client::send_together(std::span<Call> calls) {
       call->deadline.pass(own);
       pause = std::max(pause, own);
     }
-    std::this_thread::sleep_for(pause);
+    pause_for(pause);
   }
 }
 
@@ -352,7 +385,7 @@ std::optional<ObjectInfo> Client::head(const Url& url) {
     throw;
   }
   if (call.answer.status == 404) return std::nullopt;
-  return ObjectInfo{number_of(call.answer.header("content-length")), call.answer.header("etag")};
+  return info_in(call.answer, number_of(call.answer.header("content-length")));
 }
 
 std::vector<HttpAnswer> Client::ask(std::span<const PlainRequest> requests) {
@@ -407,7 +440,10 @@ Listed Client::list(const Url& url) {
       }
       const i64 bytes = number_of(entry.value("Size"));
       if (bytes < 0) throw bad_listing(url, "no size of " + quote_for_message(name));
-      if (!name.empty()) listed.objects.push_back({std::move(name), {bytes, entry.value("ETag")}});
+      if (name.empty()) continue;
+      listed.objects.push_back(
+          {std::move(name),
+           {bytes, strong(entry.value("ETag")), unix_time(entry.value("LastModified"))}});
     }
     if (root.value("IsTruncated") != "true") {
       check_names(url, listed);

@@ -19,9 +19,16 @@ namespace shardtool::store::s3 {
 /// Description of an object in a listing or a HEAD.
 struct ObjectInfo {
   i64 bytes = 0;
-  std::string etag;
+  std::string etag;    ///< a strong one, which names the version; else empty
+  i64 modified_s = 0;  ///< Unix time of the last change, whole seconds; 0: not told
 
   bool operator==(const ObjectInfo&) const = default;
+  /// True unless another size or ETag, or without an ETag another time, tells of another version.
+  bool is_same_version(const ObjectInfo& other) const {
+    const bool has_other_time =
+        modified_s != 0 && other.modified_s != 0 && modified_s != other.modified_s;
+    return bytes == other.bytes && etag == other.etag && !(etag.empty() && has_other_time);
+  }
 };
 
 struct ListedObject {
@@ -56,7 +63,8 @@ struct PlainRequest {
 /// whose answer ends early, is sent again after a pause of random length, which doubles. It goes on
 /// behind the bytes that came. It fails once it has been slow for a minute (Deadline and
 /// Limits::give_up_ms; pauses count, the time of other requests does not). Slow requests for ranges
-/// are sent a second time (Hedging). Every error names the object.
+/// are sent a second time (Hedging). Every error names the object. Requests end with kInterrupted
+/// soon after their thread is interrupted (lib/base/interruption.h).
 class Client {
  public:
   explicit Client(Settings settings, Environment environment = process_environment);

@@ -19,6 +19,7 @@ CurlLibrary opened_library() {
   find(curl.easy_setopt, "curl_easy_setopt");
   find(curl.easy_getinfo, "curl_easy_getinfo");
   find(curl.easy_strerror, "curl_easy_strerror");
+  find(curl.getdate, "curl_getdate");
   find(curl.slist_append, "curl_slist_append");
   find(curl.slist_free_all, "curl_slist_free_all");
   find(curl.multi_init, "curl_multi_init");

@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/store/s3/refusal.h"
 #include "lib/store/s3/transfer.h"
 
@@ -20,6 +21,8 @@ constexpr int kTickMs = 100;
 constexpr long kBufferBytes = 512 << 10;
 /// Handles that are kept for later requests, with what curl has allocated for them.
 constexpr size_t kKeptHandles = 64;
+/// CURLOPT_QUICK_EXIT of libcurl 7.87: not to wait for a resolver that does not answer.
+constexpr auto kQuickExit = static_cast<CURLoption>(CURLOPTTYPE_LONG + 322);
 
 HttpFailure failure_of(CURLcode code) {
   switch (code) {
@@ -138,6 +141,7 @@ struct Connections::Impl {
     set(easy, CURLOPT_PATH_AS_IS, 1L);
     set(easy, CURLOPT_FOLLOWLOCATION, 0L);
     set(easy, CURLOPT_NOSIGNAL, 1L);
+    set(easy, kQuickExit, 1L);
     set(easy, CURLOPT_BUFFERSIZE, kBufferBytes);
     set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
     set(easy, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(limits.connect_ms));
@@ -195,6 +199,10 @@ struct Connections::Impl {
     const HttpRequest& request = transfer.exchange->request;
     const i64 patience = std::max(request.patience_ms, limits.stall_ms);
     const auto still = Clock::now() - transfer.last_progress;
+    // A write that has just begun may end: what it makes once it is cut off, nobody would delete.
+    const bool writes = request.method != "GET" && request.method != "HEAD";
+    const bool may_end = writes && Clock::now() - transfer.begun < kLastPatience;
+    if (!may_end) check_interrupted(still);
     if (still > std::chrono::milliseconds(patience)) {
       return end(transfer, HttpFailure::kStalled, "no byte came in time");
     }

@@ -86,7 +86,8 @@ class Connections {
 
   /// Sends all requests at once and waits for their answers. Redirects are not followed. Failures
   /// are answers, too, but for a lack of memory: then it throws kLimit or std::bad_alloc, and
-  /// all requests of this call are cut off.
+  /// all requests of this call are cut off. So they are when this thread is interrupted, within
+  /// 100 ms, or a second after a write began: then it throws kInterrupted.
   ///
   /// With `hedging`, a slow request for a range of one version (If-Match) is sent a second time.
   /// The first answer with all bytes counts, and the other request is cut off. Both write to

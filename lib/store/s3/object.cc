@@ -67,7 +67,7 @@ void Object::read(std::span<const RangeRead> ranges) const {
 
 void Object::check_unchanged() const {
   const std::optional<ObjectInfo> now = shared_client().head(url_);
-  if (now == info_) return;
+  if (now && now->is_same_version(info_)) return;
   if (now && now->bytes == info_.bytes && now->etag.empty() != info_.etag.empty()) {
     throw Error(ErrorCode::kUnsupported,
                 "the object store tells the ETag of an object in some answers only, so that a "

@@ -10,7 +10,8 @@
 
 namespace shardtool::store::s3 {
 
-/// An object under the ETag with which it was first seen. Threads may share it.
+/// An object in the version that was first seen: under its ETag or, on a store without ETags, the
+/// time of its last change. Threads may share it.
 class Object {
  public:
   /// Throws kFileMissing if there is no such object, and the errors of Client.

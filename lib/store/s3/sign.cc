@@ -1,38 +1,16 @@
 #include "lib/store/s3/sign.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #include <algorithm>
-#include <array>
 
-#include "lib/base/error.h"
+#include "lib/base/sha256.h"
+#include "lib/base/text.h"
 
 namespace shardtool::store::s3 {
 namespace {
 
 constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
-
-std::string to_hex(std::string_view bytes) {
-  std::string hex;
-  for (const char byte : bytes) fmt::format_to(std::back_inserter(hex), "{:02x}", byte & 0xff);
-  return hex;
-}
-
-const unsigned char* octets(std::string_view text) {
-  return reinterpret_cast<const unsigned char*>(text.data());
-}
-
-std::string hmac_sha256(std::string_view key, std::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
-  unsigned size = 0;
-  if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), octets(text), text.size(),
-           out.data(), &size) == nullptr) {
-    throw Error(ErrorCode::kInternal, "OpenSSL computed no HMAC");
-  }
-  return {reinterpret_cast<const char*>(out.data()), size};
-}
 
 bool is_unreserved(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
@@ -89,15 +67,6 @@ std::string encoded_query(const Query& query) {
     text += (text.empty() ? "" : "&") + name + "=" + value;
   }
   return text;
-}
-
-std::string sha256_hex(std::string_view bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> out{};
-  unsigned size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), out.data(), &size, EVP_sha256(), nullptr) != 1) {
-    throw Error(ErrorCode::kInternal, "OpenSSL computed no SHA-256");
-  }
-  return to_hex({reinterpret_cast<const char*>(out.data()), size});
 }
 
 std::string authorization(const SignedParts& request, const Keys& keys, const SigningScope& scope) {

@@ -43,8 +43,6 @@ inline constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
 std::string uri_encoded(std::string_view text, bool encodes_slash = true);
 /// Encodes and sorts a query: "a=1&b=".
 std::string encoded_query(const Query& query);
-/// SHA-256 in lower-case hex.
-std::string sha256_hex(std::string_view bytes);
 
 /// Value of the header Authorization: AWS Signature Version 4 in one chunk
 /// (docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html).

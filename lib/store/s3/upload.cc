@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/base/text.h"
 #include "lib/store/local/file.h"
 #include "lib/store/s3/refusal.h"
@@ -100,6 +101,7 @@ Upload::Upload(Client& client, Url url, i64 bytes)
 
 Upload::~Upload() {
   if (is_finished_) return;
+  const Interruptible scope(interruption(), kLastPatience);
   try {
     abort_upload(client_, url_, id_);
   } catch (const Error&) {

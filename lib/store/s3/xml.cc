@@ -18,19 +18,6 @@ constexpr std::string_view kSpace = " \t\r\n";
       .note("found", quote_for_message(at.substr(0, 40)));
 }
 
-void append_utf8(std::string& out, std::uint32_t c) {
-  const auto tail = [](std::uint32_t bits) { return static_cast<char>(0x80 | (bits & 0x3f)); };
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += {static_cast<char>(0xc0 | (c >> 6)), tail(c)};
-  } else if (c < 0x10000) {
-    out += {static_cast<char>(0xe0 | (c >> 12)), tail(c >> 6), tail(c)};
-  } else {
-    out += {static_cast<char>(0xf0 | (c >> 18)), tail(c >> 12), tail(c >> 6), tail(c)};
-  }
-}
-
 class XmlParser {
  public:
   explicit XmlParser(std::string_view text) : rest_(text) {}

@@ -4,6 +4,9 @@
 
 #include <string>
 
+#include "lib/base/sha256.h"
+
+using namespace shardtool;
 using namespace shardtool::store::s3;
 
 namespace {

@@ -7,7 +7,7 @@
 
 #include "lib/api/planning/emit/emit.h"
 #include "lib/base/dtype.h"
-#include "lib/store/s3/sign.h"
+#include "lib/base/sha256.h"
 
 namespace shardtool::api {
 namespace {
@@ -21,7 +21,7 @@ constexpr auto kMooncakeAxes = std::to_array<std::string_view>({"dp", "pp", "ep"
 /// Identity of a document: of its canonical text, which has sorted keys, no blanks and no
 /// characters beyond ASCII.
 std::string identity_of(const json& content) {
-  return "sha256:" + store::s3::sha256_hex(content.dump(-1, ' ', true));
+  return "sha256:" + sha256_hex(content.dump(-1, ' ', true));
 }
 
 /// The mesh axis of each of kMooncakeAxes; nullopt: there is none.

@@ -4,7 +4,6 @@
 #include <set>
 #include <string_view>
 
-#include "lib/store/reader.h"
 #include "lib/store/s3/part_plan.h"
 
 namespace shardtool::api {
@@ -39,12 +38,12 @@ std::vector<SameBytes> joined(const Stretches& stretches) {
   return all;
 }
 
-/// True if the tensor has only values that are stored, in objects.
+/// True if the tensor has only values that are stored, in objects whose versions have ETags.
 bool is_from_store(const WriteRun& run, size_t t) {
   const exec::TensorMove& move = run.moves[t];
   if (is_shifted(run.source, run.target.tensors[t])) return false;
   return std::ranges::all_of(move.from.slots, [&](const exec::Slot& slot) {
-    return store::is_remote(run.source.files[static_cast<size_t>(slot.file)].path);
+    return !run.source.files[static_cast<size_t>(slot.file)].identity.version.empty();
   });
 }
 

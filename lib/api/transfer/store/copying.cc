@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "lib/base/interruption.h"
 #include "lib/base/text.h"
 #include "lib/exec/workers.h"
 
@@ -97,7 +98,7 @@ std::vector<exec::SameBytes> StoreCopying::copy_parts(store::s3::PartedOutput& o
   std::vector<exec::SameBytes> refused;
   std::string words;
   for (size_t begin = 0; begin < parts.size(); begin += kCopiesAtOnce) {
-    exec::check_cancelled(resources_.cancel);
+    check_interrupted();
     const auto now = std::span(parts).subspan(begin, std::min(kCopiesAtOnce, parts.size() - begin));
     std::vector<store::s3::PartCopy> requests;
     for (const StoreCopies::Part* part : now) requests.push_back(request_of(*part));
@@ -154,7 +155,7 @@ void StoreCopying::send(store::s3::PartedOutput& output,
   exec::run_workers(threads, [&](const std::atomic<bool>& stop) {
     std::vector<std::byte> buffer(kBlockBytes);
     for (size_t b = next++; b < blocks.size() && !stop; b = next++) {
-      exec::check_cancelled(resources_.cancel);
+      check_interrupted();
       const exec::SameBytes& block = blocks[b];
       const auto bytes = std::span(buffer).first(static_cast<size_t>(block.bytes));
       sources_[static_cast<size_t>(block.from.file)].read_exact(bytes, block.from.offset);

@@ -8,6 +8,7 @@
 #include "lib/api/transfer/scratch_folder.h"
 #include "lib/api/transfer/store/owned_prefix.h"
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/format/manifest/manifest.h"
 #include "lib/store/local/tree.h"
 #include "lib/store/s3/upload.h"
@@ -39,6 +40,7 @@ class SentOutput {
   /// Deletes what was sent of an output that is not complete, and ends its uploads.
   ~SentOutput() {
     if (is_published_ || !prefix_.is_marked()) return;
+    const Interruptible scope(interruption(), kLastPatience);
     try {
       prefix_.require();
       place_.remove(place_.look().names);
@@ -58,8 +60,7 @@ class SentOutput {
     prefix_.clear(now.names);
     if (found_.is_marked()) place_.abort_all_uploads();
     for (const std::string& name : names_in_order(folder)) {
-      prefix_.put_file(folder + "/" + name, name, options_.resources.store_memory,
-                       [this] { exec::check_cancelled(options_.resources.cancel); });
+      prefix_.put_file(folder + "/" + name, name, options_.resources.store_memory);
     }
     prefix_.publish();  // also ends an upload of which the answer to its beginning was lost
     is_published_ = true;
