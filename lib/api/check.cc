@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/mapping/foreign_check.h"
 #include "lib/api/mapping/mapping_choice.h"
-#include "lib/api/transfer/sources/foreign_source.h"
 #include "lib/api/transfer/sources/open_source.h"
 #include "lib/api/transfer/sources/recorded_names.h"
 #include "lib/api/transfer/sources/replicas.h"
@@ -19,6 +19,7 @@
 #include "lib/api/transfer/sources/whole_model.h"
 #include "lib/api/transfer/survey.h"
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/check/baseline.h"
 #include "lib/check/container.h"
 #include "lib/check/copied_files.h"
@@ -30,8 +31,8 @@
 #include "lib/format/folder_listing.h"
 #include "lib/format/gguf/model.h"
 #include "lib/format/read_headers.h"
+#include "lib/format/typed_location.h"
 #include "lib/layouts/recognise.h"
-#include "lib/mapping/resolve/resolve.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::api {
@@ -96,6 +97,7 @@ class Check {
   }
 
   void check_sources() {
+    format::require_locations(options_.sources);
     std::vector<std::string> others;
     for (const std::string& source : options_.sources) {
       const format::TypedLocation typed = parse_source(source);
@@ -139,19 +141,17 @@ class Check {
       check_names(part);
     }
     // A single file need not have all ranks.
-    if (logical.parts.front().manifest && !is_single_file(logical.parts.front()))
-      check_shards(logical);
+    const bool is_output = logical.parts.front().manifest && !is_single_file(logical.parts.front());
+    const bool has_all_ranks = !is_output || check_shards(logical);
     if (surveyed.unclear) add_unclear(surveyed);
     const auto config = load_config(logical, config_);
     const std::vector<TensorSpec> specs = logical.specs();
     std::optional<check::Findings::Muted> muted;
-    if (!is_all_read(logical)) muted.emplace(findings_, check::kAbsenceRules);
+    if (!has_all_ranks || !is_all_read(logical)) muted.emplace(findings_, check::kAbsenceRules);
     // Skipped if it is unclear which files belong together, and for shards of unknown tensors.
     if (config && !surveyed.unclear && !is_part_of_more(logical.parts.front()) &&
         !is_of_ranks(logical)) {
-      const check::CheckedModel model{specs, *config, config_path(logical)};
-      check::check_model(model, findings_);
-      check::check_quantised(model, findings_);
+      check_model({specs, *config, config_path(logical)});
     }
     if (mapping_) check_mapping(logical);
     read_data(surveyed, readable(surveyed));
@@ -224,9 +224,9 @@ class Check {
     return names;
   }
 
-  void check_shards(const LogicalCheckpoint& logical) {
-    const bool complete = check::check_ranks(logical.parts, findings_);
-    if (!complete) return;  // tensors of missing ranks would be reported again
+  /// Returns true if no rank is missing, whose tensors would be reported again.
+  bool check_shards(const LogicalCheckpoint& logical) {
+    if (!check::check_ranks(logical.parts, findings_)) return false;
     std::optional<std::set<std::string>> meant = std::set<std::string>();
     if (logical.is_sharded()) meant = check_recorded_mapping(logical);
     std::vector<check::HeldTensor> held;
@@ -237,60 +237,40 @@ class Check {
     }
     check::check_coverage(
         held, check::path_in(logical.parts.front().folder(), format::kManifestName), findings_);
+    return true;
   }
 
-  /// Names of the tensors that match no rule, where the mapping refuses such tensors.
-  static std::set<std::string> unruled_of(const check::ForeignShards& shards,
-                                          const mapping::Mapping& mapping,
-                                          const mapping::ModelConfig* model,
-                                          mapping::ResolveOptions options) {
-    std::vector<TensorSpec> specs;
-    for (const check::RankTensor& tensor : shards.tensors) specs.push_back(tensor.spec);
-    const auto by_name = [](const TensorSpec& spec) -> const std::string& { return spec.name; };
-    std::ranges::sort(specs, {}, by_name);
-    const auto repeated = std::ranges::unique(specs, {}, by_name);
-    specs.erase(repeated.begin(), repeated.end());
-    bool is_refused = false;
-    options.report = [&](const Error& error) { is_refused |= error.code() == ErrorCode::kNoRule; };
-    std::set<std::string> names;
-    for (const auto& resolved : mapping::resolve(mapping, specs, model, options).tensors) {
-      if (is_refused && resolved.by->rule == "unknown") names.insert(specs[resolved.tensor].name);
-    }
-    return names;
+  void check_model(const check::CheckedModel& model) {
+    check::check_model(model, findings_);
+    check::check_quantised(model, findings_);
   }
 
-  /// Checks shards without a manifest against the mapping.
+  i64 errors_so_far() const {
+    i64 errors = 0;
+    for (const check::RuleCount& rule : findings_.counts())
+      errors += rule.severity == check::Severity::kError ? rule.count : 0;
+    return errors;
+  }
+
+  /// Checks shards without a manifest against the mapping, and what they are shards of against
+  /// config.json if the shapes of all tensors are known.
   void check_foreign(const Surveyed& surveyed) {
-    const LogicalCheckpoint& logical = surveyed.logical;
-    const auto config = load_config(logical, *mapping_);
-    const mapping::ModelConfig* const model = config ? &*config : nullptr;
-    try {
-      const mapping::Mapping mapping =
-          with_typed_documents(choose_mapping(*mapping_, logical), *mapping_);
-      refuse_fused(*surveyed.foreign, mapping);
-      mapping::ResolveOptions options = resolve_options(*mapping_);
-      options.report = [](const Error&) {};
-      const auto resolve = [&](std::span<const TensorSpec> specs) {
-        return mapping::resolve(mapping, specs, model, options);
-      };
-      check::ForeignShards shards = *surveyed.foreign;
-      if (config) shards.extents = check::extents_of_model(*config);
-      shards.unruled = unruled_of(shards, mapping, model, options);
-      const auto data = check::check_foreign_shards(shards, resolve, findings_);
-      options.report = [&](const Error& error) { add_rule_error(error, logical); };
+    const auto config = load_config(surveyed.logical, *mapping_);
+    const i64 errors = errors_so_far();
+    const auto data =
+        api::check_foreign(surveyed, *mapping_, config ? &*config : nullptr, findings_);
+    const bool is_proved = errors_so_far() == errors && is_all_read(surveyed.logical);
+    if (data && config && is_proved) {
       std::vector<TensorSpec> specs;
+      for (const check::DataTensor& tensor : *data) specs.push_back(tensor.spec);
+      check_model({specs, *config, config_path(surveyed.logical)});
+    }
+    if (data) {
       check::StoredBytes bytes;
-      for (const check::DataTensor& tensor : data) {
-        bytes.add(tensor);
-        if (specs.empty() || specs.back().name != tensor.spec.name) specs.push_back(tensor.spec);
-      }
+      for (const check::DataTensor& tensor : *data) bytes.add(tensor);
       report_.bytes += bytes.total();
-      resolve(specs);
-      add_copied_file(surveyed, data);
-      read_data(surveyed, data);
-    } catch (const Error& error) {
-      if (!is_mapping_error(error)) throw;
-      add_mapping_error(error, logical);
+      add_copied_file(surveyed, *data);
+      read_data(surveyed, *data);
     }
     report_.files += std::ssize(surveyed.shown_files);
     report_.tensors += std::ssize(surveyed.foreign->tensors);
@@ -310,21 +290,6 @@ class Check {
                    .fix = "copy the file of this rank again"});
   }
 
-  void add_mapping_error(const Error& error, const LogicalCheckpoint& logical) {
-    const std::string& path = mapping_->path;
-    const auto parent = std::filesystem::path(path).parent_path().string();
-    findings_.add(
-        check::mapping_finding(error, parent, path.empty() ? logical.parts.front().path : path));
-  }
-
-  /// For shards without a manifest, keeps the errors that do not depend on whole shapes.
-  void add_rule_error(const Error& error, const LogicalCheckpoint& logical) {
-    const ErrorCode code = error.code();
-    const bool of_names = code == ErrorCode::kNoRule || code == ErrorCode::kAmbiguousRule ||
-                          code == ErrorCode::kUnusedRule;
-    if (of_names) add_mapping_error(error, logical);
-  }
-
   std::optional<mapping::ModelConfig> load_config(const LogicalCheckpoint& logical,
                                                   const MappingChoice& choice) {
     try {
@@ -341,7 +306,9 @@ class Check {
 
   void check_mapping(const LogicalCheckpoint& logical) {
     const MappingChoice& choice = *mapping_;
-    const auto add = [&](const Error& error) { add_mapping_error(error, logical); };
+    const auto add = [&](const Error& error) {
+      add_mapping_error(error, choice, logical, findings_);
+    };
     try {
       std::optional<LogicalCheckpoint> read;
       if (takes_apart(choice)) read = read_as_chosen(logical, choice);
@@ -466,7 +433,9 @@ class Check {
 }  // namespace
 
 CheckReport check(const CheckOptions& options) {
-  return Check(options).run();
+  CheckReport report = Check(options).run();
+  check_interrupted();  // a finding may be of a request that this has cut off
+  return report;
 }
 
 std::string baseline_text(const CheckReport& report, const std::string& path) {

@@ -3,19 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "lib/api/transfer/joined_shares.h"
 #include "lib/api/transfer/output_checks.h"
 #include "lib/api/transfer/run_identity.h"
 #include "lib/api/transfer/share_record.h"
-#include "lib/api/transfer/store/finish.h"
+#include "lib/api/transfer/store/owned_prefix.h"
 #include "lib/api/transfer/write_files.h"
 #include "lib/base/error.h"
-#include "lib/base/text.h"
+#include "lib/base/shell.h"
+#include "lib/exec/files/range_hash.h"
 #include "lib/format/checkpoint.h"
 #include "lib/store/local/output_folder.h"
 #include "lib/store/reader.h"
@@ -23,27 +24,160 @@
 namespace shardtool::api {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr i64 kAnyBytes = std::numeric_limits<i64>::max();
+
+/// Records of a manifest that outlives the result.
+RecordOf recorded_tensors(const format::Manifest& manifest) {
+  return [&manifest](size_t tensor) { return manifest.tensors[tensor]; };
+}
+
+/// Output of shares in a folder.
+class FolderOutput {
+ public:
+  explicit FolderOutput(std::string output)
+      : path_(std::move(output)), place_(store::look_at_output(path_)) {}
+
+  const std::string& path() const { return path_; }
+  /// Looks at what is there, and keeps other processes from publishing it.
+  void claim() {
+    claim_.emplace(path_, store::Existing::kReplace);
+    place_ = claim_->place();
+  }
+  /// Ids of the runs that have begun to write the output.
+  std::vector<std::string> runs() const {
+    std::vector<std::string> ids = store::hidden_ids(place_);
+    std::erase_if(ids, [&](const std::string& id) { return !store::identity_at(folder(id)); });
+    for (const std::string& id : ids) store::check_own_folder(folder(id));
+    return ids;
+  }
+  /// True if a run has begun, and there is no output that readers take.
+  bool is_unfinished() const { return !has_content() && !runs().empty(); }
+  /// True if the output is there, and nothing of this run is left.
+  bool is_published(const std::string& id) const {
+    const bool has_manifest = store::exists(path_ + "/" + format::kManifestName);
+    return has_manifest && !store::identity_at(folder(id));
+  }
+  std::vector<Share> ended(const std::string& id) const { return ended_shares(place_, id); }
+  std::string record_path(const std::string& id, const Share& share) const {
+    return store::hidden_record(place_, id, share.number, share.of);
+  }
+  /// Folder with the files of a run until they are published.
+  std::string folder(const std::string& id) const { return store::hidden_folder(place_, id); }
+
+  /// Completes the files of the manifest, and adds the hashes that no share could take. Throws
+  /// kFileMissing for a file that is not whole, and kOutputExists if the output may not be
+  /// replaced.
+  void complete(const std::string& id, JoinedShares& joined, const FinishOptions& options) {
+    if (has_content()) {
+      if (!options.force) throw store::output_exists(place_.path());
+      check_replaceable(path_);
+    }
+    files_ = joined.others;
+    for (const format::FileRecord& file : joined.manifest.files) {
+      files_.push_back({file.name, file.bytes});
+    }
+    folder_.emplace(*std::exchange(claim_, std::nullopt), id, store::Leftover::kContinue);
+    for (const store::WrittenFile& file : files_) {
+      require_written(file, folder(id));
+      folder_->create_or_open(file.name);
+    }
+  }
+  /// Publishes the output. Returns the path of one that was replaced and could not be deleted, or
+  /// "".
+  std::string publish(const std::string&, const format::Manifest& manifest) {
+    files_.push_back(write_manifest(manifest, manifest.tensors.size(), recorded_tensors(manifest),
+                                    folder_->create(format::kManifestName),
+                                    exec::IoMode::kBuffered));
+    return folder_->publish(files_);
+  }
+
+ private:
+  bool has_content() const { return place_.found == store::OutputPlace::Found::kContent; }
+
+  std::string path_;
+  store::OutputPlace place_;
+  std::optional<store::OutputClaim> claim_;    ///< until the files are complete
+  std::optional<store::OutputFolder> folder_;  ///< since then
+  std::vector<store::WrittenFile> files_;
+};
+
+/// Same below a prefix of an object store, which has no locks.
+class PrefixOutput {
+ public:
+  explicit PrefixOutput(const std::string& output) : place_(output) {}
+
+  const std::string& path() const { return place_.prefix(); }
+  void claim() { found_ = place_.look(); }
+  std::vector<std::string> runs() const {
+    // A share that ran twice may have told of itself after the other had published.
+    return found_.is_published() ? std::vector<std::string>() : found_.runs;
+  }
+  bool is_unfinished() const { return found_.is_unfinished; }
+  bool is_published(const std::string&) const { return place_.look().is_published(); }
+
+  std::vector<Share> ended(const std::string& id) const { return place_.ended_shares(id); }
+  std::string record_path(const std::string& id, const Share& share) const {
+    return place_.record(id, share).text();
+  }
+  std::string folder(const std::string&) const { return path(); }
+
+  void complete(const std::string& id, JoinedShares& joined, const FinishOptions& options) {
+    const auto table = place_.uploads(id);
+    if (!table) throw no_uploads(place_);
+    store::s3::PartedOutput objects(store::s3::shared_client(), table->objects,
+                                    place_.fragments(id), options.resources.store_memory / 2);
+    take_up_parts(objects, place_);
+    OwnedPrefix(place_, id).require();
+    if (!objects.gather()) {
+      throw Error(ErrorCode::kFileMissing, "bytes that the shares have written are gone")
+          .at({path(), 0, 0, {}})
+          .help("run all shares again: each of them writes what is missing of its own");
+    }
+    objects.complete();
+    store::look_again(path());
+    for (format::TensorRecord& tensor : joined.manifest.tensors) {
+      if (!tensor.is_unread) add_hashes(tensor, joined.manifest);
+    }
+  }
+  std::string publish(const std::string& id, const format::Manifest& manifest) {
+    const OwnedPrefix prefix(place_, id);
+    prefix.put_manifest(manifest, manifest.tensors.size(), recorded_tensors(manifest));
+    prefix.publish(id);
+    return "";
+  }
+
+ private:
+  /// Hashes the shards of which a share could not read the bytes back: it has recorded zeros.
+  void add_hashes(format::TensorRecord& tensor, const format::Manifest& manifest) const {
+    for (format::ShardRecord& shard : tensor.shards) {
+      if (shard.xxh3 && *shard.xxh3 != kernels::Hash128()) continue;
+      const std::string& name = manifest.files[static_cast<size_t>(shard.file)].name;
+      shard.xxh3 = exec::hash_range(path() + "/" + name, shard.offset, shard.bytes);
+    }
+  }
+
+  StorePlace place_;
+  StorePlace::Found found_;
+};
 
 /// Id of the run that has records of shares; nullopt if none has. Throws kShareMissing if shares
 /// have begun and none has ended.
-std::optional<std::string> run_with_records(const store::OutputClaim& claim) {
-  std::optional<std::string> begun;
-  for (const std::string& id : claim.leftovers()) {
-    const std::string folder = store::hidden_folder(claim.place(), id);
-    if (!store::identity_at(folder)) continue;
-    store::check_own_folder(folder);
-    if (!ended_shares(claim.place(), id).empty()) return id;
-    begun = folder;
+template <class Output>
+std::optional<std::string> run_with_records(const Output& output) {
+  const std::vector<std::string> runs = output.runs();
+  for (const std::string& id : runs) {
+    if (!output.ended(id).empty()) return id;
   }
-  if (!begun || claim.place().found == store::OutputPlace::Found::kContent) return std::nullopt;
-  throw Error(ErrorCode::kShareMissing, "no share of this output has ended").at({*begun, 0, 0, {}});
+  if (!output.is_unfinished()) return std::nullopt;
+  throw Error(ErrorCode::kShareMissing, "no share of this output has ended")
+      .at({runs.empty() ? output.path() : output.folder(runs.back()), 0, 0, {}});
 }
 
-ShareRecord read_record(const store::OutputPlace& place, const std::string& id,
-                        const Share& share) {
-  const std::string path = store::hidden_record(place, id, share.number, share.of);
-  const auto text = store::read_text(store::open_own(path), std::numeric_limits<i64>::max());
+ShareRecord read_record(const std::string& path, const std::string& id, const Share& share) {
+  store::look_again(path);
+  const std::string text = store::is_remote(path)
+                               ? store::read_source_text(path, kAnyBytes)
+                               : store::read_text(store::open_own(path), kAnyBytes);
   ShareRecord record = parse_share_record(text, path);
   if (record.share == share && parse_run_identity(record.run).id() == id) return record;
   throw Error(ErrorCode::kOtherRun, "the record of a share is of another run")
@@ -51,10 +185,36 @@ ShareRecord read_record(const store::OutputPlace& place, const std::string& id,
       .help(fmt::format("run share {} again", format_share(share)));
 }
 
-/// Opens a file that shares have written. Throws kFileMissing unless it has its size.
-void take_over(const store::WrittenFile& file, store::OutputFolder& folder) {
-  require_written(file, folder.working_path());
-  folder.create_or_open(file.name);
+/// Throws kFileMissing unless the files beside the weights are there, each with its size. On a
+/// store, a process that looked before the output was marked deletes what it takes for an earlier
+/// output.
+void require_others(const std::vector<store::WrittenFile>& others, const std::string& folder,
+                    int shares) {
+  store::look_again(folder);
+  for (const store::WrittenFile& file : others) {
+    const std::string path = folder + "/" + file.name;
+    if (store::size_of(path) == file.bytes) continue;
+    throw Error(ErrorCode::kFileMissing, "a file that a share has written is gone or cut off")
+        .at({path, 0, 0, {}})
+        .help(fmt::format("run share {} again", format_share(Share{0, shares})));
+  }
+}
+
+/// Compares the headers of all files, and the index, with the manifest.
+void check_headers(const JoinedShares& joined, const std::string& folder) {
+  std::vector<std::string> names;
+  for (const store::WrittenFile& file : joined.others) names.push_back(file.name);
+  std::ranges::sort(names);
+  format::open_unpublished(folder, to_json(joined.manifest), names);
+}
+
+/// The manifest with the tensors only that are read back in any case.
+format::Manifest filled_part(const JoinedShares& joined) {
+  format::Manifest filled;
+  filled.files = joined.manifest.files;
+  std::ranges::copy_if(joined.manifest.tensors, std::back_inserter(filled.tensors),
+                       [&](const auto& tensor) { return joined.filled.contains(tensor.name); });
+  return filled;
 }
 
 FinishReport report_of(const format::Manifest& manifest, const std::string& output) {
@@ -66,93 +226,95 @@ FinishReport report_of(const format::Manifest& manifest, const std::string& outp
   return report;
 }
 
-FinishReport look_at_published(const FinishOptions& options) {
-  const auto text =
-      fs::exists(options.output) ? format::manifest_text(options.output) : std::nullopt;
+FinishReport look_at_published(const FinishOptions& options, const std::string& output) {
+  const auto text = format::manifest_text(output);
   if (!text) {
     throw Error(ErrorCode::kFileMissing, "there is neither an output nor a share of one")
-        .at({options.output, 0, 0, {}})
-        .help("write the shares first: shardtool split SRC -o FOLDER ... --share 0/8, and so on");
+        .at({output, 0, 0, {}})
+        .help(fmt::format(
+            "write the shares first: shardtool split SRC -o {} ... --share 0/8, and so on",
+            path_argument(output)));
   }
-  const auto manifest = format::parse_manifest(*text, options.output + "/" + format::kManifestName);
-  FinishReport report = report_of(manifest, options.output);
+  const auto manifest = format::parse_manifest(*text, output + "/" + format::kManifestName);
+  FinishReport report = report_of(manifest, output);
   report.was_complete = true;
-  require_files(manifest, options.output);
-  if (options.verify) {
-    report.bytes_verified = verify_shards(manifest, options.output, options.resources);
-  }
+  require_files(manifest, output);
+  if (options.verify) report.bytes_verified = verify_shards(manifest, output, options.resources);
   return report;
 }
 
-FinishReport publish(const FinishOptions& options, store::OutputClaim claim, const std::string& id,
+template <class Output>
+FinishReport publish(const FinishOptions& options, Output& output, const std::string& id,
                      int shares) {
-  const store::OutputPlace place = claim.place();
-  JoinedShares joined =
-      join_shares(shares, [&](const Share& share) { return read_record(place, id, share); });
+  const std::string folder = output.folder(id);
+  JoinedShares joined = join_shares(shares, [&](const Share& share) {
+    return read_record(output.record_path(id, share), id, share);
+  });
   format::Manifest& manifest = joined.manifest;
-  store::OutputFolder folder(std::move(claim), id, store::Leftover::kContinue);
-  std::vector<store::WrittenFile> written = joined.others;
-  for (const format::FileRecord& file : manifest.files) written.push_back({file.name, file.bytes});
-  for (const store::WrittenFile& file : written) take_over(file, folder);
-  FinishReport report = report_of(manifest, options.output);
-  report.shares = shares;
+  require_others(joined.others, folder, shares);
+  output.complete(id, joined, options);
+  check_headers(joined, folder);
   if (!manifest.files.empty() && !manifest.files.front().sha256.empty()) {
-    add_file_hashes(manifest, folder.working_path(), options.resources);
+    add_file_hashes(manifest, folder, options.resources);
   }
-  const auto record = [&](size_t t) { return manifest.tensors[t]; };
-  written.push_back(write_manifest(manifest, manifest.tensors.size(), record,
-                                   folder.create(format::kManifestName), exec::IoMode::kBuffered));
-  format::open_checkpoint(folder.working_path());  // compares the headers with the manifest
+  FinishReport report = report_of(manifest, output.path());
+  report.shares = shares;
   if (options.verify) {
-    report.bytes_verified = verify_shards(manifest, folder.working_path(), options.resources);
+    report.bytes_verified = verify_shards(manifest, folder, options.resources);
   } else {
-    format::Manifest filled;
-    filled.files = manifest.files;
-    std::ranges::copy_if(manifest.tensors, std::back_inserter(filled.tensors),
-                         [&](const auto& tensor) { return joined.filled.contains(tensor.name); });
-    verify_shards(filled, folder.working_path(), options.resources);
+    verify_shards(filled_part(joined), folder, options.resources);
   }
-  const std::string left = folder.publish(written);
+  const std::string left = output.publish(id, manifest);
   if (!left.empty()) report.warnings.push_back(undeleted_text(left));
   return report;
 }
 
 /// Publishes from the records of so many shares; nullopt: of as many as there are records of.
-FinishReport finish_shares(const FinishOptions& options, std::optional<int> shares) {
-  store::OutputClaim claim(options.output, store::Existing::kReplace);
-  const auto id = run_with_records(claim);
-  if (!id) return look_at_published(options);
-  const std::vector<Share> ended = ended_shares(claim.place(), *id);
+template <class Output>
+FinishReport finish_shares(const FinishOptions& options, Output&& output,
+                           std::optional<int> shares) {
+  output.claim();
+  const auto id = run_with_records(output);
+  if (!id) return look_at_published(options, output.path());
+  const std::vector<Share> ended = output.ended(*id);
   if (!shares) shares = shares_of_records(ended);
-  check_ended(ended, *shares, store::hidden_folder(claim.place(), *id));
-  if (claim.place().found == store::OutputPlace::Found::kContent) {
-    if (!options.force) throw store::output_exists(claim.place().path());
-    check_replaceable(options.output);
+  check_ended(ended, *shares, output.folder(*id));
+  return publish(options, output, *id, *shares);
+}
+
+/// Does it if no share is missing.
+template <class Output>
+LastShare finish_if_none_missing(const FinishOptions& options, Output&& output,
+                                 const std::string& id, int shares) {
+  LastShare last;
+  try {
+    last.missing = missing_of(output.ended(id), shares);
+    if (last.missing.empty()) {
+      last.bytes_verified = finish_shares(options, output, shares).bytes_verified;
+      last.published = true;
+      return last;
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kOutputLocked && !output.is_published(id)) throw;
   }
-  return publish(options, std::move(claim), *id, *shares);
+  // Another process may have published the output meanwhile, and deleted the records.
+  if (output.is_published(id)) return {.published = true, .missing = {}};
+  return last;
 }
 
 }  // namespace
 
 FinishReport finish(const FinishOptions& options) {
-  return store::is_remote(options.output) ? finish_on_store(options)
-                                          : finish_shares(options, std::nullopt);
+  const std::string& output = options.output;
+  return store::is_remote(output) ? finish_shares(options, PrefixOutput(output), std::nullopt)
+                                  : finish_shares(options, FolderOutput(output), std::nullopt);
 }
 
 LastShare finish_if_last(const FinishOptions& options, const std::string& id, int shares) {
-  const store::OutputPlace place = store::look_at_output(options.output);
-  const std::string folder = store::hidden_folder(place, id);
-  LastShare last;
-  try {
-    last.missing = missing_of(ended_shares(place, id), shares);
-    if (last.missing.empty()) last.bytes_verified = finish_shares(options, shares).bytes_verified;
-    last.published = last.missing.empty();
-  } catch (const Error& error) {
-    const bool is_gone = !store::identity_at(folder);  // another process has published it
-    if (!is_gone && error.code() != ErrorCode::kOutputLocked) throw;
-    last.published = is_gone;
-  }
-  return last;
+  const std::string& output = options.output;
+  return store::is_remote(output)
+             ? finish_if_none_missing(options, PrefixOutput(output), id, shares)
+             : finish_if_none_missing(options, FolderOutput(output), id, shares);
 }
 
 }  // namespace shardtool::api

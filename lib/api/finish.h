@@ -37,7 +37,7 @@ FinishReport finish(const FinishOptions& options);
 
 /// State of the shares when one of them has ended.
 struct LastShare {
-  bool published = false;
+  bool published = false;    ///< by this process or another one
   std::vector<int> missing;  ///< empty although not published: another process is publishing
   std::optional<i64> bytes_verified = {};  ///< of the whole output, if the options request it
 };

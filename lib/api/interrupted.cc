@@ -8,6 +8,7 @@
 #include <set>
 
 #include "lib/api/transfer/joined_shares.h"
+#include "lib/api/transfer/output_checks.h"
 #include "lib/api/transfer/run_note.h"
 #include "lib/api/transfer/share_record.h"
 #include "lib/api/transfer/store/leftovers.h"
@@ -96,12 +97,6 @@ store::OutputPlace output_place(const std::string& path) {
     }
   }
   return place;
-}
-
-/// Absolute path without links, "." and "..", and without a slash at the end.
-fs::path canonical_path(const std::string& path) {
-  const fs::path found = fs::weakly_canonical(fs::absolute(path));
-  return found.has_filename() ? found : found.parent_path();
 }
 
 }  // namespace

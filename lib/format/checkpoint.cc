@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/shell.h"
@@ -100,6 +101,18 @@ std::optional<std::string> manifest_text(const std::string& folder) {
 
 Checkpoint open_checkpoint(const std::string& location) {
   return survey_checkpoint(location, throw_problem);
+}
+
+Checkpoint open_unpublished(const std::string& folder, std::string manifest,
+                            const std::vector<std::string>& others) {
+  Checkpoint checkpoint;
+  checkpoint.path = folder;
+  Location found;
+  found.folder = folder;
+  found.listing = sort_by_purpose(others);
+  found.manifest = std::move(manifest);
+  reader_of(found).open(checkpoint, found, throw_problem);
+  return checkpoint;
 }
 
 Checkpoint survey_checkpoint(const std::string& location, const ProblemSink& report) {

@@ -121,9 +121,15 @@ std::optional<std::string> manifest_text(const std::string& folder);
 /// kManifestInvalid, kLimit).
 Checkpoint open_checkpoint(const std::string& location);
 
-/// Same, but reports problems to `report` and continues with the readable part: the tensors of the
-/// files that can be opened, without K1's tiling and without K2. Throws only if no part can be
-/// read.
+/// Opens an output that its run has not published: the files of this manifest in a folder, in which
+/// the manifest need not be. `others` are the names of the files beside the weights, sorted. Throws
+/// as open_checkpoint.
+Checkpoint open_unpublished(const std::string& folder, std::string manifest,
+                            const std::vector<std::string>& others);
+
+/// Same as open_checkpoint, but reports problems to `report` and continues with the readable part:
+/// the tensors of the files that can be opened, without K1's tiling and without K2. Throws only if
+/// no part can be read.
 Checkpoint survey_checkpoint(const std::string& location, const ProblemSink& report);
 
 }  // namespace shardtool::format

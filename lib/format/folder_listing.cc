@@ -64,17 +64,11 @@ void require_still_there(const std::string& path) {
   if (mark.find(store::kStillThere) == mark.npos) throw unfinished(path);
 }
 
-/// Lists a prefix of an object store. Names that are no plain file names are not files beside the
-/// weights.
+/// Lists a prefix of an object store.
 FolderListing list_prefix(const std::string& path) {
-  FolderListing listing;
-  for (const std::string& name : store::names_below(path)) {
-    if (name == store::kUnfinishedName) {
-      require_still_there(path);
-      continue;
-    }
-    if (is_plain_file_name(name) && !add_weights(listing, name)) listing.others.push_back(name);
-  }
+  std::vector<std::string> names = store::names_below(path);
+  if (std::erase(names, store::kUnfinishedName) > 0) require_still_there(path);
+  FolderListing listing = sort_by_purpose(names);
   add_rank_folders(listing, store::folders_in(path));
   return listing;
 }
@@ -88,6 +82,14 @@ bool is_bad_link(const fs::directory_entry& entry, const fs::path& folder, bool 
 }
 
 }  // namespace
+
+FolderListing sort_by_purpose(const std::vector<std::string>& names) {
+  FolderListing listing;
+  for (const std::string& name : names) {
+    if (is_plain_file_name(name) && !add_weights(listing, name)) listing.others.push_back(name);
+  }
+  return listing;
+}
 
 FolderListing list_folder(const std::string& path) {
   if (store::is_remote(path)) return list_prefix(path);

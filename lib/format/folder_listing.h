@@ -20,6 +20,10 @@ struct FolderListing {
       outside_links;  ///< links to nothing, or out of a folder that is no snapshot
 };
 
+/// Sorts the names of files, which keep their order. Names that are no plain file names are left
+/// out.
+FolderListing sort_by_purpose(const std::vector<std::string>& names);
+
 /// Throws kUnreadable if the folder cannot be listed.
 FolderListing list_folder(const std::string& path);
 

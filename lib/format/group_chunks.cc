@@ -10,8 +10,8 @@
 #include "lib/base/text.h"
 #include "lib/format/chunks.h"
 #include "lib/format/names.h"
+#include "lib/index/coverage.h"
 #include "lib/index/holder_set_pool.h"
-#include "lib/index/join.h"
 
 namespace shardtool::format {
 namespace {

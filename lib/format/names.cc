@@ -87,6 +87,13 @@ bool is_foreign_weights_name(std::string_view name) {
   return ends_with_any(name, kEnds);
 }
 
+bool is_side_file_name(std::string_view name) {
+  constexpr auto kEnds =
+      std::to_array<std::string_view>({".json", ".jsonl", ".yaml", ".yml", ".txt", ".md", ".py",
+                                       ".jinja", "tokenizer.model", "LICENSE", "NOTICE"});
+  return ends_with_any(name, kEnds);
+}
+
 std::vector<const std::string*> find_duplicates(std::vector<const std::string*> names) {
   std::vector<HashedName> hashed;
   hashed.reserve(names.size());

@@ -4,11 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 
 #include "lib/base/error.h"
+#include "lib/base/shell.h"
 #include "lib/base/text.h"
 #include "lib/format/hugging_face/hf_cache.h"
+#include "lib/format/names.h"
 #include "lib/format/reader.h"
 #include "lib/store/reader.h"
 
@@ -44,6 +48,11 @@ void take_prefix(TypedLocation& typed) {
   typed.place.resize(hash);
 }
 
+bool holds_no_weights(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  return is_side_file_name(name) && !is_entry_of_folder(name) && store::is_file(path);
+}
+
 }  // namespace
 
 TypedLocation parse_location(const std::string& location, std::span<const std::string> forms) {
@@ -56,9 +65,17 @@ TypedLocation parse_location(const std::string& location, std::span<const std::s
 }
 
 void require_locations(const std::vector<std::string>& locations) {
-  if (!locations.empty()) return;
-  throw Error(ErrorCode::kUsage, "no checkpoint is named: the list of paths is empty")
-      .help("name a file or a folder; if a pattern made the list, nothing matches the pattern");
+  if (locations.empty()) {
+    throw Error(ErrorCode::kUsage, "no checkpoint is named: the list of paths is empty")
+        .help("name a file or a folder; if a pattern made the list, nothing matches the pattern");
+  }
+  std::vector<std::string> without;
+  std::ranges::copy_if(locations, std::back_inserter(without), holds_no_weights);
+  if (without.empty()) return;
+  const std::string folder = std::filesystem::path(without.front()).parent_path().string();
+  throw Error(ErrorCode::kUsage, "there are no weights in " + list_for_message(without))
+      .help(fmt::format("name the folder, not the files in it: {}",
+                        path_argument(folder.empty() ? "." : folder)));
 }
 
 }  // namespace shardtool::format

@@ -20,7 +20,8 @@ struct TypedLocation {
 /// resolve_hf_location.
 TypedLocation parse_location(const std::string& location, std::span<const std::string> forms = {});
 
-/// Throws kUsage for an empty list of locations, which is what a pattern without a match gives.
+/// Throws kUsage for an empty list of locations, which is what a pattern without a match gives, and
+/// for files without weights, which a pattern for all files of a folder gives.
 void require_locations(const std::vector<std::string>& locations);
 
 }  // namespace shardtool::format

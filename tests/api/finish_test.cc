@@ -379,6 +379,20 @@ TEST_CASE("a record that is damaged and a file that is gone are named") {
   CHECK_FALSE(jobs.is_published());
 }
 
+TEST_CASE("a share that ran twice misses no share after the other has published") {
+  const Jobs jobs;
+  const FaultySyscalls no_syncs;
+  const std::string id(32, '0');  // the records of a run are gone once it is published
+  FinishOptions options;
+  options.output = jobs.folder / "out";
+  CHECK(finish_if_last(options, id, 2).missing == std::vector{0, 1});
+  CHECK_FALSE(finish_if_last(options, id, 2).published);
+  for (const int number : {0, 1}) run_one(jobs, Verb::kSplit, {number, 2});
+  const LastShare last = finish_if_last(options, id, 2);
+  CHECK(last.published);
+  CHECK(last.missing.empty());
+}
+
 TEST_CASE("a share of a published output has nothing to do, and a second finish neither") {
   const Jobs jobs;
   const FaultySyscalls no_syncs;

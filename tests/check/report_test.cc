@@ -410,6 +410,33 @@ TEST_CASE("a path that holds nothing to check is an error, not a finding") {
   CHECK_ERROR(kFileMissing, api::check(options_for(folder.path())));
 }
 
+TEST_CASE("all files of a folder one by one are refused, and the folder is named") {
+  const TempFolder folder;
+  const std::string output = split_sample(folder);
+  folder.write(output.substr(folder.path().size()) + "/README.md", "# A model");
+  api::CheckOptions options;
+  for (const auto& entry : fs::directory_iterator(output)) {
+    options.sources.push_back(entry.path().string());
+  }
+  const auto error = testing::error_of([&] { return api::check(options); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kUsage);
+  for (const char* name : {"/config.json", "/tokenizer_config.json", "/README.md"}) {
+    CAPTURE(name);
+    CHECK(error->message().find(output + name) != std::string::npos);
+  }
+  for (const char* name : {"manifest.json", ".safetensors"}) {
+    CAPTURE(name);
+    CHECK(error->message().find(name) == std::string::npos);
+  }
+  CHECK(error->help_lines().front().ends_with(output));
+  CHECK_ERROR(kUsage, api::check(options_for(output + "/config.json")));
+  std::erase_if(options.sources, [](const std::string& path) {
+    return path.find("rank-") == std::string::npos && !path.ends_with("manifest.json");
+  });
+  CHECK(api::check(options).errors == 0);
+}
+
 TEST_CASE("among several paths one that cannot be checked hides nothing of the others") {
   const TempFolder folder;
   const std::string output = split_sample(folder);

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "lib/api/transfer/output_manifest.h"
+#include "lib/api/transfer/store/place.h"
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/base/shell.h"
@@ -46,15 +47,6 @@ Error not_replaceable(const std::string& output, const std::string& why) {
       .help(
           "--force only replaces earlier outputs; choose another folder, or delete this one "
           "yourself");
-}
-
-/// Absolute path without a slash at the end and, if its folders can be looked at, without links.
-fs::path canonical_path(const std::string& path) {
-  std::error_code closed;
-  const fs::path whole = fs::absolute(path, closed);
-  fs::path found = closed ? fs::path(path) : fs::weakly_canonical(whole, closed);
-  if (closed) found = whole.lexically_normal();
-  return found.has_filename() ? found : found.parent_path();
 }
 
 /// Space of a folder that another user may have closed.
@@ -108,6 +100,14 @@ std::optional<RunIdentity> identity_of(const store::OutputPlace& place, const st
 }
 
 }  // namespace
+
+fs::path canonical_path(const std::string& path) {
+  std::error_code closed;
+  const fs::path whole = fs::absolute(path, closed);
+  fs::path found = closed ? fs::path(path) : fs::weakly_canonical(whole, closed);
+  if (closed) found = whole.lexically_normal();
+  return found.has_filename() ? found : found.parent_path();
+}
 
 void check_apart(const LogicalCheckpoint& source, const std::string& output) {
   if (output.empty()) throw Error(ErrorCode::kUsage, "the path of the output is empty");
@@ -186,6 +186,7 @@ std::string folder_above(const std::string& output) {
 namespace {
 
 std::optional<Error> shortage(const WriteRun& run, const WriteOptions& options) {
+  if (store::is_remote(options.output)) return std::nullopt;
   const std::string folder = folder_above(options.output);
   const store::OutputPlace place{.parent = folder,
                                  .name = canonical_path(options.output).filename()};
@@ -202,6 +203,11 @@ std::optional<Error> shortage(const WriteRun& run, const WriteOptions& options) 
 
 /// Throws as a run does for what is in the place of its output.
 void check_place(const WriteRun& run, const WriteOptions& options) {
+  if (store::is_remote(options.output)) {
+    check_apart_on_store(run.source, options.output);
+    const StorePlace place(options.output);
+    return place.require_writable(place.look(), options.force);
+  }
   check_apart(run.source, options.output);
   if (options.force) check_replaceable(options.output);
   const store::OutputPlace place = store::look_at_output(options.output);
@@ -218,7 +224,10 @@ std::optional<std::string> refusal_text(const WriteRun& run, const WriteOptions&
     if (auto error = shortage(run, options)) throw *std::move(error);
     return std::nullopt;
   } catch (const Error& error) {
-    return "the run would be refused: " + error.message();
+    if (error.code() == ErrorCode::kInterrupted) throw;
+    std::string text = "the run would be refused: " + error.message();
+    for (const std::string& help : error.help_lines()) text += "; " + help;
+    return text;
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,9 @@
 #include "lib/store/local/output_claim.h"
 
 namespace shardtool::api {
+
+/// Absolute path without a slash at the end and, if its folders can be looked at, without links.
+std::filesystem::path canonical_path(const std::string& path);
 
 /// Throws kOutputAliasesInput if one of the output and a folder of the source contains the other,
 /// or a file of the source is a link into the output.
@@ -31,9 +35,9 @@ void check_space(const WriteRun& run, const std::string& folder, const std::stri
 /// Nearest folder above an output that exists.
 std::string folder_above(const std::string& output);
 
-/// Returns a warning for a dry run if the run would be refused: by check_apart(), by what is in the
-/// output's place, or by check_space(). What an interrupted run has left is taken for deleted, or
-/// for the space of the files if the run would go on with it.
+/// Returns a warning for a dry run if the run would be refused, with what to do: by check_apart(),
+/// by what is in the output's place, or by check_space(). What an interrupted run has left is taken
+/// for deleted, or for the space of the files if the run would go on with it.
 std::optional<std::string> refusal_text(const WriteRun& run, const WriteOptions& options);
 
 /// Warning of a replaced output that could not be deleted and is a hidden folder now.

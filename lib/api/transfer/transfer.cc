@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,13 +31,33 @@
 #include "lib/base/peak_memory.h"
 #include "lib/base/text.h"
 #include "lib/exec/files/sampled_hash.h"
-#include "lib/index/join.h"
+#include "lib/index/coverage.h"
 #include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Options for a source of which a change between two runs could not be seen: nobody continues such
+/// a run. Those given for others. Throws kUnsupported for a run that would continue one.
+WriteOptions options_for(const LogicalCheckpoint& source, const WriteOptions& options) {
+  const auto unknown = std::ranges::find_if(source.files, [](const exec::SurveyedFile& file) {
+    return store::is_remote(file.path) && !file.identity.is_known();
+  });
+  if (unknown == source.files.end()) return options;
+  if (options.resume || options.share) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{} needs an input of which a change can be seen",
+                            options.share ? "--share" : "--resume"))
+        .at({unknown->path, 0, 0, {}})
+        .note("found", "the object store tells neither an ETag nor the time of the last change")
+        .help("write the whole output in one run without it, or copy the input to this machine");
+  }
+  WriteOptions chosen = options;
+  chosen.worth_keeping = std::numeric_limits<i64>::max();
+  return chosen;
+}
 
 /// kShared if the file system of the output's folder can share extents with every source file.
 Extents possible_extents(const LogicalCheckpoint& source, const std::string& folder) {
@@ -266,8 +287,9 @@ SourceRequests count_requests(const LogicalCheckpoint& source,
   return {reads.requests, reads.bytes, static_cast<double>(reads.bytes) / needed};
 }
 
-TransformReport transfer(Task task, const WriteOptions& options, bool compare_replicas) {
+TransformReport transfer(Task task, const WriteOptions& asked, bool compare_replicas) {
   const Stopwatch watch;
+  const WriteOptions options = options_for(task.source, asked);
   const bool writes_store = store::is_remote(options.output) && !options.dry_run;
   if (writes_store && !can_stream(task.target)) {
     refuse_options(options);
@@ -285,10 +307,8 @@ TransformReport transfer(Task task, const WriteOptions& options, bool compare_re
   if (options.dry_run) {
     report.plan.requests = source_requests(planned, is_mine, options);
     const bool is_there = may_be_complete && complete_output(run, options);
-    if (!store::is_remote(options.output) && !is_there) {
-      auto refusal = refusal_text(run, options);
-      if (refusal) report.warnings.push_back(*std::move(refusal));
-    }
+    auto refusal = is_there ? std::nullopt : refusal_text(run, options);
+    if (refusal) report.warnings.push_back(*std::move(refusal));
     return report;
   }
   if (may_be_complete && was_complete(run, options, is_mine, report)) {
@@ -303,9 +323,10 @@ TransformReport transfer(Task task, const WriteOptions& options, bool compare_re
   if (writes_store) {
     try {
       run_to_store(run, options, is_mine, compare_replicas, report);
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (!options.share || error.code() == ErrorCode::kInterrupted) throw;
       // Another process may have moved the same share and published the output meanwhile.
-      if (!options.share || !was_complete(run, options, is_mine, report)) throw;
+      if (!was_complete(run, options, is_mine, report)) throw;
       tidy_up(run, options);
     }
   } else if (options.share) {

@@ -79,6 +79,24 @@ TEST_CASE("a share does not give a file that was cut off its size again") {
   CHECK_FALSE(shares.jobs.is_published());
 }
 
+TEST_CASE("a file beside the weights that is gone is named, and written by the first share again") {
+  const Jobs jobs;
+  const FaultySyscalls no_syncs;
+  jobs.folder.write("whole/config.json", "{}");
+  for (const int number : {0, 1}) run_share(jobs, number);
+  for (const std::string& name : store::names_in(jobs.folder.path())) {
+    if (name.ends_with(".tmp")) CHECK(fs::remove(jobs.folder / (name + "/config.json")));
+  }
+  const auto error = testing::error_of([&] { return run_share(jobs, 2); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kFileMissing);
+  CHECK(error->place()->file.ends_with("/config.json"));
+  CHECK(error->help_lines() == std::vector<std::string>{"run share 0/3 again"});
+  CHECK_FALSE(jobs.is_published());
+  CHECK(run_share(jobs, 0).share->published);
+  CHECK(fs::exists(jobs.folder / "out/config.json"));
+}
+
 TEST_CASE("with --verify the share that publishes reads back what all have written") {
   TwoShares shares;
   const TransformReport last = shares.run(1, true);

@@ -30,6 +30,17 @@ struct SharedRun {
     options.write.resume = true;
     return split(options);
   }
+  /// Runs a share; the store refuses what follows its record.
+  void end_unpublished(int number, int of) {
+    std::atomic<bool> is_recorded = false;
+    model.store().disturb([&](int, PlayedAnswer& answer) {
+      if (is_recorded) answer = {403, "", "<Error><Code>AccessDenied</Code></Error>"};
+      const std::string record = std::to_string(number) + "-of-" + std::to_string(of) + ".share";
+      is_recorded = is_recorded || model.store().has_hidden("out", record);
+    });
+    CHECK_ERROR(kStoreRefused, share(number, of));
+    model.store().disturb(nullptr);
+  }
   bool is_published() { return model.store().below("out") == expected; }
   void check_published() {
     CHECK(is_published());
@@ -156,20 +167,76 @@ TEST_CASE("finish names the shares that are missing and publishes when none is")
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kShareMissing);
   CHECK(error->message().find("have not ended: 1") != std::string::npos);
-  // The share ends, and the store refuses what follows its record.
-  std::atomic<bool> is_recorded = false;
-  run.model.store().disturb([&](int, PlayedAnswer& answer) {
-    if (is_recorded) answer = {403, "", "<Error><Code>AccessDenied</Code></Error>"};
-    is_recorded = is_recorded || run.model.store().has_hidden("out", "1-of-3.share");
-  });
-  CHECK_ERROR(kStoreRefused, run.share(1, 3));
-  run.model.store().disturb(nullptr);
+  run.end_unpublished(1, 3);
   options.verify = true;
   const FinishReport report = finish(options);
   CHECK(report.shares == 3);
   CHECK(*report.bytes_verified > 0);
   run.check_published();
   CHECK(finish(options).was_complete);
+}
+
+TEST_CASE("an output whose header is not the one that was written is not published") {
+  SharedRun run;
+  run.share(1, 2);
+  run.end_unpublished(0, 2);
+  FinishOptions options;
+  options.output = kOutput;
+  run.model.store().change([](const test::ReceivedRequest& request, PlayedAnswer& answer) {
+    const bool is_read = request.method == "GET" && request.headers.contains("range");
+    const size_t framework = answer.body.find(R"("pt")");
+    if (is_read && framework != std::string::npos) answer.body[framework + 1] = 'q';
+  });
+  const auto error = testing::error_of([&] { return finish(options); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kDataMismatch);
+  CHECK(error->message() == "the header is not the one that was written");
+  CHECK(run.model.store().below("out").contains(".shardtool-unfinished"));
+  CHECK_FALSE(run.model.store().below("out").contains("manifest.json"));
+  run.model.store().change(nullptr);
+  finish(options);
+  run.check_published();
+}
+
+TEST_CASE(
+    "a finish believes the mark of an unfinished output, and no record beside a complete one") {
+  SharedRun run;
+  for (const int number : {0, 1}) run.share(number, 2);
+  FinishOptions options;
+  options.output = kOutput;
+  // As a share leaves it that is told of its end after another one has published.
+  run.model.store().put("out/.shardtool-0123456789abcdef0123456789abcdef/0-of-2.share", "");
+  CHECK(finish(options).was_complete);
+  // As a process leaves it that dies before its last request.
+  run.model.store().put("out/.shardtool-unfinished", "");
+  CHECK_ERROR(kShareMissing, finish(options));
+}
+
+TEST_CASE("shares that go on with a run that replaces an output leave nothing of the old one") {
+  SharedRun run;
+  SplitOptions old = run.model.options(kOutput);
+  old.write.max_file_size = 6 << 20;  // more files than the new one
+  SplitOptions lone = run.model.options(kOutput);
+  lone.write.force = true;
+  int replaced = 0;
+  for (int at = 12; at < 40; at += 9) {
+    CAPTURE(at);
+    run.model.store().clear();
+    split(old);
+    die_at(run.model.store(), at);
+    CHECK(testing::error_of([&] { return split(lone); }));
+    run.model.store().disturb(nullptr);
+    const auto left = run.model.store().below("out");
+    const auto mark = left.find(".shardtool-unfinished");
+    replaced += mark != left.end() && mark->second.find("still there") != std::string::npos;
+    for (const int number : {0, 1}) {
+      SplitOptions share = lone;
+      share.write.share = Share{number, 2};
+      split(share);
+    }
+    run.check_published();
+  }
+  CHECK(replaced > 1);
 }
 
 TEST_CASE("a share or a resumed run of another plan is refused, and what is there can be deleted") {

@@ -45,6 +45,23 @@ TEST_CASE("a streamed output needs no room for its weights on this machine") {
   CHECK(most < 1 << 20);
 }
 
+TEST_CASE("a dry run warns of an output on a store that the run would not replace") {
+  LargeModel model;
+  SplitOptions options = model.options(kOutput);
+  options.write.dry_run = true;
+  CHECK(api::split(options).warnings.empty());
+  model.store().put("out/notes", "of somebody else");
+  const auto refused = api::split(options).warnings;
+  REQUIRE(refused.size() == 1);
+  CHECK(refused.front().starts_with("the run would be refused: the output exists"));
+  CHECK(refused.front().find("replace this one with --force") != std::string::npos);
+  options.write.force = true;
+  const auto strange = api::split(options).warnings;
+  REQUIRE(strange.size() == 1);
+  CHECK(strange.front().find("not an output of shardtool") != std::string::npos);
+  CHECK(model.store().below("out").size() == 1);
+}
+
 TEST_CASE("a role that may not delete is told so before anything is sent") {
   LargeModel model;
   model.store().clear();

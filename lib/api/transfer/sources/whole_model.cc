@@ -4,8 +4,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/model/bind.h"
 #include "lib/model/graph/graph_list.h"
-#include "lib/model/missing_tensors.h"
 
 namespace shardtool::api {
 
@@ -19,8 +19,8 @@ void require_whole_model(LogicalCheckpoint& read, const mapping::ModelConfig& co
          "", format::Oddity::kOtherEntry});
     return;
   }
-  const model::Model bound = model::bind_model(graph, config, specs, model::Misfits::kLeaveOut);
-  const model::MissingTensors missing = model::missing_tensors(bound, specs);
+  model::MissingTensors missing;
+  model::bind_model(graph, config, specs, model::Misfits::kLeaveOut, &missing);
   if (missing.count == 0) return;
   throw Error(ErrorCode::kCoverage, "the files lack tensors of the model")
       .at({config.file(), 0, 0, {}})

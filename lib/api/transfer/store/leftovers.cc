@@ -6,7 +6,6 @@
 
 #include "lib/api/transfer/joined_shares.h"
 #include "lib/api/transfer/run_note.h"
-#include "lib/api/transfer/store/finish.h"
 #include "lib/api/transfer/store/journal.h"
 #include "lib/api/transfer/store/owned_prefix.h"
 #include "lib/base/error.h"
@@ -45,7 +44,7 @@ InterruptedRun look_at(const StorePlace& place, const std::string& id) {
   found.started_in = note.started_in;
   found.tensors = note.tensors;
   found.shares = note.shares;
-  if (found.shares > 0) found.missing = missing_of(ended_on_store(place, id), found.shares);
+  if (found.shares > 0) found.missing = missing_of(place.ended_shares(id), found.shares);
   look_at_uploads(*table, found);
   return found;
 }

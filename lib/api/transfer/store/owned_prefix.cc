@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 
-#include "lib/format/manifest/manifest.h"
+#include "lib/api/transfer/scratch_folder.h"
+#include "lib/format/checkpoint.h"
 #include "lib/store/local/output_claim.h"
+#include "lib/store/local/output_files.h"
 #include "lib/store/reader.h"
 #include "lib/store/s3/upload.h"
 
@@ -159,15 +162,19 @@ void OwnedPrefix::remove_listed(std::span<const store::s3::ListedObject> objects
   }
 }
 
-void OwnedPrefix::put_file(const std::string& path, std::string_view name, i64 memory,
-                           const std::function<void()>& between) const {
+void OwnedPrefix::put_file(const std::string& path, std::string_view name, i64 memory) const {
   require();
   if (store::s3::put_new_file(client_, path, place_.url(name))) return;
   // The file is large, or an object is there: this run's, or that of another one.
-  store::s3::put_file(client_, path, place_.url(name), memory, [&] {
-    between();
-    require();
-  });
+  store::s3::put_file(client_, path, place_.url(name), memory, [this] { require(); });
+}
+
+void OwnedPrefix::put_manifest(const format::Manifest& head, size_t count,
+                               const RecordOf& record) const {
+  const ScratchFolder scratch(std::filesystem::temp_directory_path().string(), "upload");
+  store::OutputFiles files(scratch / ".");
+  write_manifest(head, count, record, files.create(format::kManifestName), exec::IoMode::kBuffered);
+  put_file(scratch / format::kManifestName, format::kManifestName, store::s3::kLeastPartBytes);
 }
 
 void OwnedPrefix::unmark() const {

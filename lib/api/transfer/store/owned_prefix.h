@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "lib/api/transfer/store/place.h"
+#include "lib/api/transfer/write_files.h"
 
 namespace shardtool::api {
 
@@ -51,8 +51,9 @@ class OwnedPrefix {
   void clear(const std::vector<std::string>& names);
   /// Sends a local file to the object `name` with so much memory. Throws the errors of
   /// store::s3::put_file.
-  void put_file(const std::string& path, std::string_view name, i64 memory,
-                const std::function<void()>& between) const;
+  void put_file(const std::string& path, std::string_view name, i64 memory) const;
+  /// Sends manifest.json with `count` tensors.
+  void put_manifest(const format::Manifest& head, size_t count, const RecordOf& record) const;
   /// Deletes the mark.
   void unmark() const;
   /// Publishes the output, whose manifest is there: ends forgotten uploads of its objects, deletes

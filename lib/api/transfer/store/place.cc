@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/api/transfer/output_checks.h"
+#include "lib/api/transfer/share_record.h"
 #include "lib/base/shell.h"
 #include "lib/format/manifest/manifest.h"
 #include "lib/store/local/output_claim.h"
@@ -56,6 +57,18 @@ Url StorePlace::hidden(const std::string& id, std::string_view name) const {
 
 Url StorePlace::fragments(const std::string& id) const {
   return hidden(id, kFragmentsName);
+}
+
+Url StorePlace::record(const std::string& id, const Share& share) const {
+  return hidden(id, fmt::format("{}-of-{}.share", share.number, share.of));
+}
+
+std::vector<Share> StorePlace::ended_shares(const std::string& id) const {
+  std::vector<Share> ended;
+  for (const std::string& name : hidden_names(id)) {
+    if (const auto share = share_of_name(name)) ended.push_back(*share);
+  }
+  return ended;
 }
 
 StorePlace::Found StorePlace::look() const {

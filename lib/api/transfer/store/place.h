@@ -11,6 +11,7 @@
 #include "lib/api/transfer/run_identity.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/api/transfer/store/upload_table.h"
+#include "lib/api/transform.h"
 #include "lib/base/error.h"
 #include "lib/store/s3/parted_output.h"
 
@@ -46,6 +47,7 @@ class StorePlace {
     bool has_others = false;     ///< there are other folders
     bool has_manifest() const;
     bool is_marked() const { return is_unfinished || is_replaced; }
+    bool is_published() const { return has_manifest() && !is_marked(); }
     bool is_empty() const { return names.empty() && runs.empty() && !has_others; }
   };
   Found look() const;
@@ -63,6 +65,10 @@ class StorePlace {
                             const std::function<void(UploadTable& own)>& settle) const;
   /// Prefix of the fragments of a run.
   store::s3::Url fragments(const std::string& id) const;
+  /// Record of a share.
+  store::s3::Url record(const std::string& id, const Share& share) const;
+  /// Shares of a run that have a record.
+  std::vector<Share> ended_shares(const std::string& id) const;
   /// Deletes the objects of `names` that are there.
   void remove(const std::vector<std::string>& names) const;
   /// Ends the uploads of a run and deletes its hidden objects.

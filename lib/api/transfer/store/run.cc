@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/api/finish.h"
 #include "lib/api/transfer/lone_run.h"
 #include "lib/api/transfer/output_checks.h"
 #include "lib/api/transfer/output_manifest.h"
@@ -16,11 +17,11 @@
 #include "lib/api/transfer/shares.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/transfer/store/budget.h"
-#include "lib/api/transfer/store/finish.h"
 #include "lib/api/transfer/store/owned_prefix.h"
 #include "lib/api/transfer/store/sent_tensors.h"
 #include "lib/api/verify.h"
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/base/shell.h"
 #include "lib/base/text.h"
 #include "lib/store/local/output_files.h"
@@ -62,6 +63,7 @@ class StoreRun {
       sent_.move(report);
       options_.share ? end_share(report) : complete(report);
     } catch (Error& error) {
+      const Interruptible scope(interruption(), kLastPatience);
       const auto next = prefix_.next_owner();
       leave(error, next);
       // The store would tell of uploads, and not that another run has ended them.
@@ -93,8 +95,9 @@ class StoreRun {
     if (continues() && found.is_marked()) {
       if (const auto table = place_.uploads(identity_.id())) {
         prefix_.mark(found.is_replaced);
+        if (options_.share && found.is_replaced) prefix_.clear(found.names);
         sent_.open(*table);
-        return sent_.take_up(found.is_replaced);
+        return sent_.take_up(prefix_.is_replaced());
       }
     }
     if (options_.share) {
@@ -137,7 +140,7 @@ class StoreRun {
     const auto record = [&](size_t t) {
       return tensor_record(run_.source, run_.target, run_.plan, t, copied[t]);
     };
-    put_manifest(prefix_, manifest, copied.size(), record);
+    prefix_.put_manifest(manifest, copied.size(), record);
     is_whole_ = true;
     prefix_.publish(identity_.id());
     report.written.emplace().files =
@@ -151,8 +154,7 @@ class StoreRun {
     const ScratchFolder scratch(std::filesystem::temp_directory_path().string(), "upload");
     auto others = write_other_files(run_, options_, scratch / ".");
     for (const store::WrittenFile& file : others) {
-      prefix_.put_file(scratch / file.name, file.name, memory_of_parts(options_.resources),
-                       [this] { exec::check_cancelled(options_.resources.cancel); });
+      prefix_.put_file(scratch / file.name, file.name, memory_of_parts(options_.resources));
     }
     return others;
   }
@@ -179,7 +181,8 @@ class StoreRun {
       for (const format::ShardRecord& shard : tensor.shards) moved.bytes += shard.bytes;
     }
     sent_.commit();
-    put_share_record(place_, identity_.id(), record);
+    store::s3::put_object(store::s3::shared_client(), place_.record(identity_.id(), record.share),
+                          to_text(record));
     report.output = place_.prefix();
   }
 
@@ -274,7 +277,7 @@ namespace {
 LastShare finish_if_last_share(const WriteOptions& options, const std::string& id) {
   const FinishOptions finish{options.output, options.force, options.verify, options.resources};
   try {
-    return finish_on_store_if_last(finish, id, options.share->of);
+    return finish_if_last(finish, id, options.share->of);
   } catch (Error& error) {
     if (leaves_data_alone(error.code())) error.resumable();
     throw;
