@@ -16,7 +16,9 @@ namespace {
 std::string pack(const Error& error) {
   Packer packer;
   packer.add(error.id()).add(error.message()).add(error.tensor_name());
-  packer.add(error.place() ? error.place()->file : "");
+  const Place place = error.place().value_or(Place{});
+  packer.add(place.file).add(std::to_string(place.line)).add(std::to_string(place.column));
+  packer.add(place.pointer);
   packer.add(std::to_string(error.notes().size()));
   for (const auto& [label, text] : error.notes()) packer.add(label).add(text);
   for (const std::string& line : error.help_lines()) packer.add(line);
@@ -28,13 +30,26 @@ Error error_in(const std::string& packed) {
   const ErrorInfo* info = find_error(fields.next());
   Error error(info == nullptr ? ErrorCode::kInternal : info->code, fields.next());
   error.tensor(fields.next());
-  if (const std::string file = fields.next(); !file.empty()) error.at({file, 0, 0, {}});
+  Place place;
+  place.file = fields.next();
+  place.line = std::stoi(fields.next());
+  place.column = std::stoi(fields.next());
+  place.pointer = fields.next();
+  if (!place.file.empty()) error.at(std::move(place));
   for (size_t notes = std::stoul(fields.next()); notes > 0; --notes) {
     const std::string label = fields.next();
     error.note(label, fields.next());
   }
   while (!fields.is_at_end()) error.help(fields.next());
   return error;
+}
+
+/// An error in one line, with its tensor and its file.
+std::string told(const Error& error) {
+  std::string text = error.message();
+  if (!error.tensor_name().empty()) text += fmt::format(", tensor {}", error.tensor_name());
+  if (error.place()) text += fmt::format(", in {}", error.place()->file);
+  return text;
 }
 
 /// Packed error of `part`, or an empty string.
@@ -71,7 +86,7 @@ void run_or_abort(Communicator& comm, const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& error) {
-    comm.abort(error.message());
+    comm.abort(told(error));
     throw;
   } catch (const std::exception& error) {
     comm.abort(error.what());

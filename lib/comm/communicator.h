@@ -103,9 +103,10 @@ class Communicator {
   /// Throws kPeerLost when any process aborted the run, as waiting would. Does not wait.
   virtual void require_others() = 0;
 
-  /// Sets how long an operation waits for a silent process that it needs: in the first operation of
-  /// this communicator, and later; half as long again when that process itself waits for others.
-  /// Earlier splits keep their deadlines.
+  /// Sets how long an operation waits for a process that it needs and that gives no sign of itself:
+  /// in the first operation of this communicator, and later; half as long again when that process
+  /// itself waits for others. Processes that compute are waited for as long as they do, except in
+  /// operations of NCCL. Earlier splits keep their deadlines.
   void set_deadline(std::chrono::milliseconds first, std::chrono::milliseconds later);
   const Counters& counters() const { return counters_; }
 

@@ -174,6 +174,7 @@ void run_embedded(int ranks, const std::function<void(Communicator&)>& body) {
   std::vector<std::unique_ptr<Communicator>> comms;
   for (int rank = 0; rank < ranks; ++rank) {
     comms.push_back(std::make_unique<EmbeddedCommunicator>(hub, rank, ranks));
+    comms.back()->set_deadline(kForever, kForever);  // a thread ends, or it computes
   }
   std::vector<Failure> failures(comms.size());
   const auto run = [&](size_t rank) {

@@ -10,6 +10,9 @@
 namespace shardtool::comm {
 namespace {
 
+/// Longest time until a process that computes answers another one.
+constexpr std::chrono::milliseconds kAnswerTime{100};
+
 Error loss_of(int peer, const std::string& reason) {
   Error error(ErrorCode::kPeerLost, reason);
   return peer == 0 ? std::move(error.leaderless()) : error;
@@ -30,7 +33,26 @@ class Flag {
 }  // namespace
 
 MessageCommunicator::MessageCommunicator(int rank, int size, Links links)
-    : Communicator(rank, size), links_(std::move(links)) {}
+    : Communicator(rank, size), links_(std::move(links)) {
+  try {
+    answers_ = std::jthread([this](const std::stop_token& stop) { answer(stop); });
+  } catch (const std::system_error&) {
+    throw Error(ErrorCode::kLimit, "the system refused a thread");
+  }
+}
+
+/// Takes in messages as often as others ask, while no operation does.
+void MessageCommunicator::answer(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (!ended_.wait_for(lock, stop, kAnswerTime, [&] { return stop.stop_requested(); })) {
+    if (is_waiting_) continue;
+    try {
+      pump();
+    } catch (const Error&) {
+      // The next operation reports the failing link.
+    }
+  }
+}
 
 void MessageCommunicator::require_others() {
   const std::lock_guard lock(mutex_);
@@ -92,13 +114,14 @@ void MessageCommunicator::do_abort(const std::string& reason) noexcept {
 }
 
 /// Sends and receives until `done`, which is called under the mutex; throws if `peer` has ended or
-/// is silent for too long.
+/// has not answered for too long.
 template <class Done>
 void MessageCommunicator::wait_for(int peer, const Done& done) {
   std::unique_lock lock(mutex_);
   MessageLink& link = link_to(peer);
   auto end = wait_end();
   auto activity = link.activity();
+  auto busy = busy_;
   bool has_asked = false;
   const Flag waiting(is_waiting_);
   for (int looks = 0;; ++looks) {
@@ -107,6 +130,7 @@ void MessageCommunicator::wait_for(int peer, const Done& done) {
     if (done()) return;
     if (link.has_ended()) lost(peer);
     if (link.activity() != activity) end = wait_end();
+    if (std::exchange(busy, busy_) != busy_) has_asked = false;
     if (end && !has_asked && Clock::now() >= *end - half_patience()) {
       // The answer counts as activity.
       has_asked = link.queue(FrameKind::kAsk, 0, {}) > 0;
@@ -145,9 +169,13 @@ void MessageCommunicator::accept(int from, Frame frame) {
     case FrameKind::kAbort:
       return spread_abort(frame.bytes);
     case FrameKind::kAsk:
-      if (is_waiting_) links_[static_cast<size_t>(from)]->queue(FrameKind::kAlive, 0, {});
+      links_[static_cast<size_t>(from)]->queue(is_waiting_ ? FrameKind::kAlive : FrameKind::kBusy,
+                                               0, {});
       return;
     case FrameKind::kAlive:
+      return;
+    case FrameKind::kBusy:
+      ++busy_;
       return;
     case FrameKind::kEnd:
       break;  // only for links that cannot detect the end otherwise

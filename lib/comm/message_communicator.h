@@ -1,11 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lib/comm/communicator.h"
@@ -51,7 +53,8 @@ class MessageLink {
 inline constexpr std::chrono::milliseconds kLastWords{500};
 
 /// Communicator over links. One thread waits, outside the mutex; other threads may check for or
-/// raise a stop at the same time.
+/// raise a stop at the same time. While none waits, a thread of its own answers processes that ask
+/// whether this one lives: it may compute for minutes between two operations.
 class MessageCommunicator : public Communicator {
  public:
   void require_others() override;
@@ -72,6 +75,9 @@ class MessageCommunicator : public Communicator {
   std::string do_receive(int from, Channel channel) override;
   void do_abort(const std::string& reason) noexcept override;
 
+  /// Ends the answers. Called before the links can no longer be used.
+  void end_answers() { answers_ = {}; }
+
   const Links& links() const { return links_; }
   bool was_aborted() const { return aborted_.has_value(); }
   std::mutex& mutex() { return mutex_; }
@@ -88,6 +94,7 @@ class MessageCommunicator : public Communicator {
   void wait_for(int peer, const Done& done);
   MessageLink& link_to(int peer);
   void accept(int from, Frame frame);
+  void answer(const std::stop_token& stop);
   void throw_abort() const;
   void spread_stop() noexcept;
   [[noreturn]] void lost(int peer);
@@ -98,6 +105,9 @@ class MessageCommunicator : public Communicator {
   std::optional<std::string> aborted_;
   bool stopped_ = false;
   bool is_waiting_ = false;
+  std::uint64_t busy_ = 0;  ///< answers so far of processes that compute
+  std::condition_variable_any ended_;
+  std::jthread answers_;  ///< last member: it uses those above
 };
 
 }  // namespace shardtool::comm

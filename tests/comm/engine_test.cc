@@ -90,12 +90,20 @@ TEST_CASE_TEMPLATE("a process that ends early is named", Processes, Tcp, Mpi) {
   CHECK(launched.seconds < 20);
 }
 
-TEST_CASE_TEMPLATE("a process that hangs is named after the deadline, and ends too under mpirun",
+TEST_CASE_TEMPLATE("a process that computes longer than the deadline is waited for", Processes, Tcp,
+                   Mpi) {
+  if (!can_run<Processes>()) return;
+  const Launched launched = launch(Processes::kName, 3, "computes", 5);
+  for (const std::string& said : launched.said) CHECK(said == "went on");
+  CHECK(launched.status == 0);
+}
+
+TEST_CASE_TEMPLATE("a frozen process is named after the deadline, and ends too under mpirun",
                    Processes, Tcp, Mpi) {
   if (!can_run<Processes>()) return;
   const std::string engine = Processes::kName;
-  // Over TCP no launcher ends the hanging process.
-  const Launched launched = launch(engine, 3, "hangs", engine == "mpi" ? 50 : 2);
+  // Over TCP no launcher ends the frozen process.
+  const Launched launched = launch(engine, 3, "freezes", engine == "mpi" ? 50 : 2);
   CHECK(names_the_last(launched.said[0], "gave no sign of itself for 0.5 s in all_gather"));
   CHECK(names_the_last(launched.said[1], "gave no sign of itself for 0.5 s in all_gather"));
   CHECK(launched.status == 6);

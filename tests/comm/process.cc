@@ -2,7 +2,10 @@
 // FOLDER/out.RANK. Exits with 0, or with the status of the error.
 //   comm_process ENGINE FOLDER PART [SEED]
 
+#include <unistd.h>
+
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -25,21 +28,36 @@ std::optional<std::string> variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+/// Stops all threads of this process for some seconds.
+void freeze(std::uint64_t time) {
+  const pid_t own = ::getpid();
+  if (::fork() == 0) {
+    for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(file);
+    ::sleep(static_cast<unsigned>(time));
+    ::kill(own, SIGCONT);
+    ::_exit(0);
+  }
+  ::raise(SIGSTOP);
+}
+
 /// Actions of the last rank while the others wait for each other. The number is the seed.
 const std::map<std::string, std::function<void(Communicator&, std::uint64_t)>> kParts{
     {"exits", [](Communicator&, std::uint64_t) { std::_Exit(3); }},
     {"throws", [](Communicator&, std::uint64_t) { throw Error(ErrorCode::kConfig, "no heads"); }},
-    {"hangs",
-     [](Communicator&, std::uint64_t time) { std::this_thread::sleep_for(seconds(time)); }},
-    {"stalls",
-     [](Communicator&, std::uint64_t time) { std::this_thread::sleep_for(seconds(time)); }},
+    {"freezes", [](Communicator&, std::uint64_t time) { freeze(time); }},
+    {"stalls", [](Communicator&, std::uint64_t time) { freeze(time); }},
+    {"computes",
+     [](Communicator& comm, std::uint64_t time) {
+       std::this_thread::sleep_for(seconds(time));
+       comm.all_gather("x");
+     }},
     {"aborts", [](Communicator& comm, std::uint64_t) { comm.abort("enough"); }},
     {"ends", [](Communicator&, std::uint64_t) {}},
 };
 
 std::string play(Communicator& comm, const std::string& part, std::uint64_t seed) {
   if (part == "laws") return keep_laws(comm, seed);
-  comm.set_deadline(seconds(60), std::chrono::milliseconds(500));
+  comm.set_deadline(seconds(60), std::chrono::milliseconds(part == "computes" ? 2000 : 500));
   comm.barrier();
   if (comm.rank() == comm.size() - 1) {
     kParts.at(part)(comm, seed);

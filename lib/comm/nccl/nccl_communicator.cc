@@ -79,6 +79,7 @@ class NcclCommunicator final : public GroupCommunicator {
         received_(*libraries_) {
     try {
       begin_nccl();
+      set_deadline(kForever, kForever);  // others may compute; their end is seen without a deadline
     } catch (const Error&) {
       end_nccl();
       throw;

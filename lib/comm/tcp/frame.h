@@ -17,6 +17,7 @@ enum class FrameKind : char {
   kEnd = 'E',
   kAsk = '?',    ///< asks for a sign of life after a long wait
   kAlive = '!',  ///< the answer: it is waiting, too
+  kBusy = '+',   ///< the answer: it computes
 };
 
 struct Frame {

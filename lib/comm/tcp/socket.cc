@@ -92,6 +92,16 @@ int port_of(const Socket& socket) {
   return ntohs(reinterpret_cast<sockaddr_in*>(&own)->sin_port);
 }
 
+/// True for a connection whose ends are one socket. The system makes one of an attempt to reach a
+/// port of this machine where nobody listens, if it takes that port for the own end.
+bool is_joined_to_itself(const Socket& socket) {
+  sockaddr_storage own{}, other{};
+  socklen_t own_size = sizeof own, other_size = sizeof other;
+  ::getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&own), &own_size);
+  ::getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&other), &other_size);
+  return own_size == other_size && std::memcmp(&own, &other, own_size) == 0;
+}
+
 std::string numeric(const sockaddr* address) {
   const int family = address == nullptr ? AF_UNSPEC : address->sa_family;
   if (family != AF_INET && family != AF_INET6) return {};
@@ -279,7 +289,7 @@ Socket connect(const Address& address, Deadline end) {
   int failure = 0;
   socklen_t size = sizeof failure;
   ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &failure, &size);
-  if (failure != 0) return {};
+  if (failure != 0 || is_joined_to_itself(socket)) return {};
   ::fcntl(socket.fd(), F_SETFL, ::fcntl(socket.fd(), F_GETFL) & ~O_NONBLOCK);
   tune(socket.fd());
   return socket;

@@ -24,6 +24,7 @@ class TcpCommunicator final : public MessageCommunicator {
   /// Shuts down sending and drains incoming data: closing a socket with unread bytes discards sent
   /// ones.
   ~TcpCommunicator() override {
+    end_answers();
     for (const auto& link : links()) {
       if (link) tcp(*link).finish_sending();
     }
@@ -68,10 +69,10 @@ class TcpCommunicator final : public MessageCommunicator {
 }  // namespace
 
 std::unique_ptr<Communicator> meet(const MeetingPoint& point, int rank, int size,
-                                   milliseconds patience, const std::atomic<bool>* cancel) {
+                                   milliseconds patience) {
   if (size == 1) return std::make_unique<SoloCommunicator>();
   return std::make_unique<TcpCommunicator>(rank, size,
-                                           connect_processes(point, rank, size, patience, cancel));
+                                           connect_processes(point, rank, size, patience));
 }
 
 }  // namespace shardtool::comm
