@@ -22,6 +22,12 @@ namespace {
 
 constexpr i64 kDefaultTokens = 8;
 
+/// Leaves a negative verdict to the first process of a launch, which prints it. A launcher ends all
+/// once one has failed, maybe before that.
+ExitCode said_by_first(ExitCode verdict) {
+  return follows() ? ExitCode::kSuccess : verdict;
+}
+
 ExitCode run_demo(const ValidateArgs& args, Session& session) {
   const auto report = api::run_demo(to_demo_options(args));
   const bool passed = report.demo.passed;
@@ -33,7 +39,7 @@ ExitCode run_demo(const ValidateArgs& args, Session& session) {
   } else {
     print_text(session, report);
   }
-  return passed ? ExitCode::kSuccess : ExitCode::kNegative;
+  return said_by_first(passed ? ExitCode::kSuccess : ExitCode::kNegative);
 }
 
 api::ValidateReport validated(api::ValidateOptions& options, Session& session) {
@@ -48,7 +54,8 @@ ExitCode run_validate(const ValidateArgs& args, Session& session) {
   const auto report = validated(options, session);
   write_page(args.html, "validate", status_of(report),
              [&report](JsonWriter& json) { write_fields(json, report); });
-  return give_verdict(session, report, args.format.value_or("text"));
+  const ExitCode verdict = give_verdict(session, report, args.format.value_or("text"));
+  return report.share ? verdict : said_by_first(verdict);
 }
 
 /// Flags of the inputs to compare.

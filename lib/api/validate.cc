@@ -92,12 +92,14 @@ class Validating {
   void compare_with_golden();
   void begin_share();
   void run_model();
+  bool attempt(void (Validating::*part)());
+  void require_all(bool can_run);
   void open_and_run();
   void note_not_run(const Error& reason);
   void decide();
 
   const ValidateOptions& options_;
-  std::optional<ValidateEngine> engine_;  ///< open before the inputs if it has GPUs
+  std::optional<ValidateEngine> engine_;
   ValidateInputs inputs_;
   std::unique_ptr<BoundSide> whole_bound_, shards_bound_;
   engine::RecordedHashes recorded_;  ///< without a reference
@@ -378,6 +380,36 @@ void Validating::decide() {
   }
 }
 
+/// Returns false if a part fails for what the findings name.
+bool Validating::attempt(void (Validating::*part)()) {
+  try {
+    (this->*part)();
+    return true;
+  } catch (const Error& error) {
+    const bool is_explained = is_mapping_error(error) || is_input_error(error);
+    if (report_.findings.empty() || !is_explained) throw;
+    note_not_run(error);
+    return false;
+  }
+}
+
+/// Throws kPeerLost if this process can run the model and another one, whose files may be others,
+/// cannot.
+void Validating::require_all(bool can_run) {
+  comm::Communicator& comm = *engine_->comm;
+  std::string why;
+  if (!can_run) {
+    const check::Finding& first = report_.findings.front();
+    why = first.file.empty() ? first.message : fmt::format("{}: {}", first.file, first.message);
+  }
+  const std::vector<std::string> all = comm.all_gather(why);
+  for (size_t rank = 0; can_run && rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    throw Error(ErrorCode::kPeerLost,
+                fmt::format("process {} of {} failed: {}", rank, all.size(), all[rank]));
+  }
+}
+
 /// Names the run that this share is of.
 void Validating::begin_share() {
   if (!options_.share) return;
@@ -387,9 +419,7 @@ void Validating::begin_share() {
 }
 
 void Validating::run_model() {
-  bind_sides();
   begin_share();
-  if (!engine_) engine_.emplace(open_engine(options_));
   const ValidateEngine& engine = *engine_;
   report_.backend = engine.backend;
   report_.accelerators = engine.accelerators;
@@ -397,42 +427,36 @@ void Validating::run_model() {
   engine::ValidationOptions options = engine_options();
   options.accelerators = engine.used;
   options.uses_library = engine.has_library;
-  comm::run_or_abort(*engine.comm, [&] {
-    const engine::Verdict verdict =
-        engine::validate(whole_bound_->side(), shards_bound_->side(), engine.comm.get(), options);
-    add_verdict(verdict);
-    if (inputs_.reference) {
-      compare_unread_bytes(verdict, *engine.comm);
-    } else {
-      hold_bytes(verdict, *engine.comm);
-    }
-    if (engine.comm->rank() == 0) diagnose(verdict);
-  });
+  const engine::Verdict verdict =
+      engine::validate(whole_bound_->side(), shards_bound_->side(), engine.comm.get(), options);
+  add_verdict(verdict);
+  if (inputs_.reference) {
+    compare_unread_bytes(verdict, *engine.comm);
+  } else {
+    hold_bytes(verdict, *engine.comm);
+  }
+  if (engine.comm->rank() == 0) diagnose(verdict);
+  engine.comm->barrier();  // a launcher may end all processes once one has ended
   compare_configs();
   compare_with_golden();
 }
 
 void Validating::open_and_run() {
   open();
-  if (!report_.tiers.empty()) return;
-  check_headers();
-  try {
-    run_model();
-  } catch (const Error& error) {
-    const bool is_explained = is_mapping_error(error) || is_input_error(error);
-    if (report_.findings.empty() || !is_explained) throw;
-    note_not_run(error);
+  bool can_run = report_.tiers.empty();
+  if (can_run) {
+    check_headers();
+    can_run = attempt(&Validating::bind_sides);
   }
+  require_all(can_run);
+  if (can_run) attempt(&Validating::run_model);
 }
 
 ValidateReport Validating::run() {
   const auto start = std::chrono::steady_clock::now();
-  if (computes_on_gpus(options_)) {
-    engine_.emplace(open_engine(options_));
-    comm::run_or_abort(*engine_->comm, [this] { open_and_run(); });
-  } else {
-    open_and_run();
-  }
+  // The processes meet before they open the inputs, so that all know the error of one.
+  engine_.emplace(open_engine(options_));
+  comm::run_or_abort(*engine_->comm, [this] { open_and_run(); });
   decide();
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!run_.empty() && !report_.digest.empty()) {

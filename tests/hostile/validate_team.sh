@@ -53,9 +53,27 @@ cp parts/model-rank-3-part-0.safetensors kept
 size=$(stat -c %s kept)
 printf '\125' | dd of=parts/model-rank-3-part-0.safetensors bs=1 seek=$((size - 3001)) conv=notrunc status=none
 launch 2 --quick
-[[ $statuses == ' 1 1' ]] && grep -q '^fault .* rank' out.0 || fail "a fault on the last device:$statuses"
+[[ $statuses == ' 1 0' ]] && grep -q '^fault .* rank' out.0 || fail "a fault on the last device:$statuses"
 grep -q 'rank 3' out.0 || fail "the device is not named"
 cp kept parts/model-rank-3-part-0.safetensors
+
+# An infinity is a fault for two processes and for a share, as for one.
+printf '\200\177' | dd of=parts/model-rank-3-part-0.safetensors bs=1 seek=$((size - 3000)) conv=notrunc status=none
+launch 2
+[[ $statuses == ' 1 0' ]] && grep -q '^fault .* rank' out.0 || fail "an infinity in two processes:$statuses"
+status=0
+"$shardtool" validate parts -r "$model" --share 0/1 -o verdicts >out.0 2>err.0 || status=$?
+((status == 1)) && grep -q '^fault .* rank' out.0 || fail "an infinity in a share: $status"
+cp kept parts/model-rank-3-part-0.safetensors
+
+# The first process tells what only another one finds wrong with its files.
+mkdir other
+cp -r parts other/
+rm other/parts/model-rank-2-part-0.safetensors
+before[1]="env -C other"
+launch 2 --quick --meeting "$work"
+[[ $statuses == ' 6 '* ]] && grep -q 'process 1 of 2 failed: .*model-rank-2' err.0 || fail "a file that one lacks:$statuses"
+before=()
 
 # A process that is killed in the middle of a run of many seconds.
 before[1]="timeout -s KILL 1.5"

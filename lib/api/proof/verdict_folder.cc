@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -44,6 +45,14 @@ json to_list(const std::optional<T>& value) {
   return value ? json::array({*value}) : json::array();
 }
 
+/// JSON has no infinities: null stands for them.
+json number_json(double number) {
+  return std::isinf(number) ? json() : json(number);
+}
+double number_in(const json& from) {
+  return from.is_null() ? std::numeric_limits<double>::infinity() : from.get<double>();
+}
+
 template <class T>
 void take_list(const json& from, std::optional<T>& into) {
   into.reset();
@@ -55,10 +64,14 @@ void take_list(const json& from, std::optional<T>& into) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Share, number, of)
 
 void to_json(json& to, const ValidateTier& tier) {
-  to = json{{"kind", tier.kind},           {"outcome", tier.outcome},
-            {"checked", tier.checked},     {"mismatches", tier.mismatches},
-            {"worst", tier.worst},         {"rounding", tier.rounding},
-            {"reordered", tier.reordered}, {"first", to_list(tier.first)}};
+  to = json{{"kind", tier.kind},
+            {"outcome", tier.outcome},
+            {"checked", tier.checked},
+            {"mismatches", tier.mismatches},
+            {"worst", number_json(tier.worst)},
+            {"rounding", number_json(tier.rounding)},
+            {"reordered", tier.reordered},
+            {"first", to_list(tier.first)}};
 }
 
 void from_json(const json& from, ValidateTier& tier) {
@@ -66,8 +79,8 @@ void from_json(const json& from, ValidateTier& tier) {
   from.at("outcome").get_to(tier.outcome);
   from.at("checked").get_to(tier.checked);
   from.at("mismatches").get_to(tier.mismatches);
-  from.at("worst").get_to(tier.worst);
-  from.at("rounding").get_to(tier.rounding);
+  tier.worst = number_in(from.at("worst"));
+  tier.rounding = number_in(from.at("rounding"));
   from.at("reordered").get_to(tier.reordered);
   take_list(from.at("first"), tier.first);
 }
