@@ -62,6 +62,7 @@ using AnyWork = std::variant<
     AttendHeads<double>, AttendHeads<float>, IndexRows<Field>, IndexRows<double>, IndexRows<float>,
     ConvolveRows<Field>, ConvolveRows<double>, ConvolveRows<float>, RecurHeads<Field>,
     RecurHeads<double>, RecurHeads<float>, ActivateAll<Field>, ActivateAll<double>,
-    ActivateAll<float>, RouteRows<double>, RouteRows<float>>;
+    ActivateAll<float>, WeighRows<Field>, WeighRows<double>, WeighRows<float>, RouteToAll,
+    RouteRows<double>, RouteRows<float>>;
 
 }  // namespace shardtool::kernels

@@ -43,7 +43,11 @@ template void run(const ScaleRows<Field>&, Stream);
 template void run(const ScaleRows<double>&, Stream);
 template void run(const ScaleRows<float>&, Stream);
 
-// No router in the field: all experts run, with surrogates as gates.
+template void run(const WeighRows<Field>&, Stream);
+template void run(const WeighRows<double>&, Stream);
+template void run(const WeighRows<float>&, Stream);
+
+template void run(const RouteToAll&, Stream);
 template void run(const RouteRows<double>&, Stream);
 template void run(const RouteRows<float>&, Stream);
 

@@ -263,11 +263,19 @@ struct ActivateAll {
   const T* up = nullptr;
   i64 n = 0;
   T* y = nullptr;
+  bool is_pair = false;     ///< activated_pair(x[i], up[i]) in place of f(x[i]) up[i]
+  bool is_limited = false;  ///< x[i] counts as at most `limit`, and up[i] as limited to it
+  T limit{};
 
   SHARDTOOL_BOTH i64 count() const { return n; }
   SHARDTOOL_BOTH void operator()(i64 i) const {
-    const T value = activated(kind, x[i]);
-    y[i] = up == nullptr ? value : value * up[i];
+    const T gate = is_limited ? at_most(limit, x[i]) : x[i];
+    if (up == nullptr) {
+      y[i] = activated(kind, gate);
+      return;
+    }
+    const T other = is_limited ? limited(limit, up[i]) : up[i];
+    y[i] = is_pair ? activated_pair(gate, other) : activated(kind, gate) * other;
   }
 };
 
@@ -314,7 +322,28 @@ struct ScaleRows {
   }
 };
 
-/// One item per row: route() into chosen[row * top_k] and gaps[row].
+/// y[t][k] = x[t][k] weight[t * stride], or y[t][k] plus that. y may alias x.
+template <class T>
+struct WeighRows {
+  RowView<const T> x;
+  i64 n = 0;                  ///< numbers per row
+  const T* weight = nullptr;  ///< null: 1
+  i64 stride = 1;
+  RowView<T> y;
+  bool adds = false;
+
+  SHARDTOOL_BOTH i64 count() const { return x.count * n; }
+  SHARDTOOL_BOTH void operator()(i64 i) const {
+    const auto [t, k] = divided(i, n);
+    const T number = x.row(t)[k];
+    const T weighed = weight == nullptr ? number : weight[t * stride] * number;
+    T& sum = y.row(t)[k];
+    sum = adds ? sum + weighed : weighed;
+  }
+};
+
+/// One item per row: route() into chosen[row * top_k] and gaps[row], or the weights of a choice
+/// that is given, as many experts as counts[row] of the row's top_k.
 template <class T>
 struct RouteRows {
   RouterSpec spec;
@@ -323,10 +352,45 @@ struct RouteRows {
   RowView<T> gates;
   i64* chosen = nullptr;
   T* gaps = nullptr;
+  const i64* given = nullptr;   ///< in place of chosen and gaps
+  const i64* counts = nullptr;  ///< null: top_k
 
   SHARDTOOL_BOTH i64 count() const { return scores.count; }
   SHARDTOOL_BOTH void operator()(i64 i) const {
-    gaps[i] = route(spec, scores.row(i), correction, gates.row(i), chosen + i * spec.top_k);
+    const i64 begin = i * spec.top_k;
+    if (given == nullptr) {
+      gaps[i] = route(spec, scores.row(i), correction, gates.row(i), chosen + begin);
+      return;
+    }
+    RouterSpec of_row = spec;
+    if (counts != nullptr) of_row.top_k = counts[i];
+    gates_of_choice(of_row, scores.row(i), given + begin, gates.row(i));
+  }
+};
+
+/// The router of the field, one item per row: every expert is chosen. Its weight is two functions
+/// of its score times one of the sum of all, so that a device that is wrong about the experts of
+/// others has wrong weights, too. more[row] is added to the sum; it and `correction` may be null.
+struct RouteToAll {
+  RowView<const Field> scores;
+  i64 experts = 0;
+  const Field* correction = nullptr;
+  const Field* more = nullptr;
+  RowView<Field> gates;
+
+  SHARDTOOL_BOTH i64 count() const { return scores.count; }
+  SHARDTOOL_BOTH void operator()(i64 i) const {
+    const Field* const score = scores.row(i);
+    Field* const gate = gates.row(i);
+    Field sum = more == nullptr ? Field{} : more[i];
+    for (i64 e = 0; e < experts; ++e) {
+      const Field corrected = correction == nullptr ? score[e] : score[e] + correction[e];
+      gate[e] =
+          surrogate(Surrogate::kGate, score[e]) + surrogate(Surrogate::kCorrectedGate, corrected);
+      sum += gate[e];
+    }
+    const Field factor = surrogate(Surrogate::kNormaliser, sum);
+    for (i64 e = 0; e < experts; ++e) gate[e] = gate[e] * factor;
   }
 };
 

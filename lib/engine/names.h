@@ -3,23 +3,18 @@
 #include "lib/ops/body.h"
 #include "lib/ops/numbers.h"
 #include "lib/ops/op_table.h"
-#include "lib/ops/stop.h"
 
 /// Names of ops that the engine uses throughout.
 namespace shardtool::engine {
 
-using ops::activated;
-using ops::activated_pair;
 using ops::activation_of;
 using ops::add_columns;
 using ops::aligned;
-using ops::at_most;
 using ops::Choice;
 using ops::Choosing;
 using ops::Field;
 using ops::is_field;
 using ops::kUndecidableGap;
-using ops::limited;
 using ops::load_small;
 using ops::load_vector;
 using ops::multiply_rows;
@@ -28,7 +23,6 @@ using ops::OpAt;
 using ops::Part;
 using ops::SmallWeight;
 using ops::StoredWeight;
-using ops::throw_if_stopped;
 using ops::to_numbers;
 
 }  // namespace shardtool::engine

@@ -71,16 +71,6 @@ void add_columns(const kernels::StoredMatrix& w, kernels::NumberMap map,
 
 using kernels::activated;
 
-/// gpt-oss' function of gate and up.
-template <class N>
-N activated_pair(N gate, N up) {
-  if constexpr (is_field<N>) {
-    return kernels::surrogate(kernels::Surrogate::kPairedGate, gate) * (up + Field{1});
-  } else {
-    return kernels::gpt_oss_glu(gate, up);
-  }
-}
-
 /// cap * tanh(x / cap).
 template <class N>
 N capped(double cap, N x) {
@@ -94,21 +84,13 @@ N capped(double cap, N x) {
 /// Clamps x to [-limit, limit].
 template <class N>
 N limited(double limit, N x) {
-  if constexpr (is_field<N>) {
-    return kernels::surrogate(kernels::Surrogate::kClamp, x + kernels::residue_of(limit));
-  } else {
-    return kernels::clamp(x, static_cast<N>(-limit), static_cast<N>(limit));
-  }
+  return kernels::limited(number_of<N>(limit), x);
 }
 
 /// Returns the smaller of x and the limit.
 template <class N>
 N at_most(double limit, N x) {
-  if constexpr (is_field<N>) {
-    return limited(limit, x);
-  } else {
-    return x > static_cast<N>(limit) ? static_cast<N>(limit) : x;
-  }
+  return kernels::at_most(number_of<N>(limit), x);
 }
 
 }  // namespace shardtool::ops

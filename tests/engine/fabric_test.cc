@@ -9,7 +9,6 @@
 
 #include "kernels/field/field.h"
 #include "lib/comm/embedded.h"
-#include "lib/engine/run/rank_groups.h"
 #include "tests/support/generators.h"
 
 namespace shardtool::engine {
@@ -165,32 +164,6 @@ TEST_CASE("devices that would add up different features are an error, not a sum"
   CHECK_THROWS_AS(fabric.exchange(over_tp(plan::Move::kAllReduce, 4), kTokens, value, bench),
                   Error);
   CHECK_THROWS_AS(fabric.exchange(over_tp(plan::Move::kAllToAll, 4), kTokens, value, bench), Error);
-}
-
-TEST_CASE("a group has the ranks that differ on its axes only") {
-  CHECK(rc::check("against coordinates", [] {
-    const mesh::Mesh mesh({{"a", *gen::between(1, 4)}, {"b", *gen::between(1, 3)}, {"c", 2}});
-    std::vector<std::string> along;
-    for (const mesh::MeshAxis& axis : mesh.axes()) {
-      if (*rc::gen::arbitrary<bool>()) along.push_back(axis.name);
-    }
-    std::vector<i64> ranks;
-    for (i64 rank = 0; rank < mesh.size(); ++rank) {
-      if (*rc::gen::arbitrary<bool>()) ranks.push_back(rank);
-    }
-    const RankGroups groups(mesh, ranks, along);
-    for (i64 rank = 0; rank < mesh.size(); ++rank) {
-      std::vector<i64> expected;
-      for (const i64 other : ranks) {
-        const bool is_member = std::ranges::all_of(mesh.axes(), [&](const mesh::MeshAxis& axis) {
-          return mesh.index_on(axis.name, rank) == mesh.index_on(axis.name, other) ||
-                 std::ranges::find(along, axis.name) != along.end();
-        });
-        if (is_member) expected.push_back(other);
-      }
-      RC_ASSERT(groups.of(rank) == expected);
-    }
-  }));
 }
 
 }  // namespace

@@ -190,6 +190,8 @@ class Bench {
     time("compare, " + number, 2 * tokens * kHidden * size,
          Comparison<T>{{x, {array<T>(1), tokens, kHidden}, kHidden, nullptr, 0, kHidden, 0},
                        array<Disagreement>(2)});
+    time("weighed sum of experts, " + number, 3 * tokens * kHidden * size,
+         WeighRows<T>{x, kHidden, array<T>(1), 1, {array<T>(2), tokens, kHidden}, true});
     time("scale of columns, " + number, 2 * tokens * kHidden * size,
          ScaleRows<T>{x, kHidden, array<T>(1), {array<T>(2), tokens, kHidden}});
   }

@@ -310,7 +310,7 @@ TEST_CASE("the table of what works cost runs every kind of them, within its memo
   std::string table;
   accelerator_table(accelerator, 1, 1, [&](const std::string& line) { table += line; });
   CAPTURE(table);
-  CHECK(std::ranges::count(table, '\n') == 37);
+  CHECK(std::ranges::count(table, '\n') == 39);
   CHECK(table.find("| rms norm, residues | ") != std::string::npos);
   CHECK(table.find("nan") == std::string::npos);
   CHECK(accelerator.allocations() == 0);

@@ -55,7 +55,10 @@ void check_ops() {
   CHECK(rc::check("scales of columns", scale_law<Machine, T>));
   CHECK(rc::check("sums and products of arrays", combine_law<Machine, T>));
   CHECK(rc::check("sums with one row", add_to_rows_law<Machine, T>));
-  if constexpr (!std::is_same_v<T, Field>) {
+  CHECK(rc::check("rows times weights", weigh_law<Machine, T>));
+  if constexpr (std::is_same_v<T, Field>) {
+    CHECK(rc::check("routers to all experts", route_to_all_law<Machine>));
+  } else {
     CHECK(rc::check("routers", route_law<Machine, T>));
     CHECK(rc::check("root mean squares", square_law<Machine, T>));
   }

@@ -148,6 +148,12 @@ void print_rows(const char* name) {
     run("activation", ActivateAll<T>{static_cast<ActivationKind>(kind), x.data(), nullptr,
                                      kRows * kWidth, y.data()});
   }
+  const auto up = random_numbers<T>(kRows * kWidth, 7);
+  for (const bool is_pair : {false, true}) {
+    run("gate and up", ActivateAll<T>{ActivationKind::kSilu, x.data(), up.data(), kRows * kWidth,
+                                      y.data(), is_pair, true, w[0]});
+  }
+  run("rows times weights", WeighRows<T>{in, kWidth, up.data(), 3, out, true});
 }
 
 template <class T>

@@ -258,17 +258,53 @@ void activate_law() {
       *rc::gen::inRange(0, static_cast<int>(ActivationKind::kTanh) + 1));
   const auto n = *rc::gen::inRange<size_t>(0, 600);
   const bool is_gated = *rc::gen::arbitrary<bool>();
+  const bool is_pair = is_gated && *rc::gen::arbitrary<bool>();
+  const bool is_limited = *rc::gen::arbitrary<bool>();
   const auto x = random_numbers<T>(n, 1);
   const auto up = random_numbers<T>(n, 2);
+  const T limit = random_numbers<T>(1, 3)[0];
   std::vector<T> expected;
   for (size_t i = 0; i < n; ++i) {
-    const T y = activated(kind, x[i]);
-    expected.push_back(is_gated ? y * up[i] : y);
+    const T gate = is_limited ? at_most(limit, x[i]) : x[i];
+    const T other = is_limited ? limited(limit, up[i]) : up[i];
+    const T y = activated(kind, gate);
+    expected.push_back(is_pair ? activated_pair(gate, other) : is_gated ? y * other : y);
   }
-  T* y = machine.template poisoned<T>(n);
-  machine.run(ActivateAll<T>{kind, machine.put(x), is_gated ? machine.put(up) : nullptr,
-                             static_cast<i64>(n), y});
+  T* y = machine.put(x);
+  machine.run(ActivateAll<T>{kind, y, is_gated ? machine.put(up) : nullptr, static_cast<i64>(n), y,
+                             is_pair, is_limited, limit});
   RC_ASSERT(near_numbers(machine.get(y, n), expected, Machine::kRoundings));
+}
+
+template <class Machine, class T>
+void weigh_law() {
+  Machine machine;
+  const i64 rows = *rc::gen::inRange<i64>(1, 9);
+  const i64 n = *rc::gen::inRange<i64>(1, 90);
+  const i64 x_stride = n + *rc::gen::inRange<i64>(0, 3);
+  const i64 y_stride = n + *rc::gen::inRange<i64>(0, 3);
+  const i64 stride = *rc::gen::inRange<i64>(1, 4);
+  const bool has_weights = *rc::gen::arbitrary<bool>();
+  const bool adds = *rc::gen::arbitrary<bool>();
+  const auto x = random_numbers<T>(static_cast<size_t>(rows * x_stride), 1);
+  const auto weights = random_numbers<T>(static_cast<size_t>(rows * stride), 2);
+  std::vector<T> expected = random_numbers<T>(static_cast<size_t>(rows * y_stride), 3);
+  T* y = machine.put(expected);
+  for (i64 t = 0; t < rows; ++t) {
+    for (i64 k = 0; k < n; ++k) {
+      const T number = x[static_cast<size_t>(t * x_stride + k)];
+      const T weighed = has_weights ? weights[static_cast<size_t>(t * stride)] * number : number;
+      T& sum = expected[static_cast<size_t>(t * y_stride + k)];
+      sum = adds ? sum + weighed : weighed;
+    }
+  }
+  machine.run(WeighRows<T>{{machine.put(x), rows, x_stride},
+                           n,
+                           has_weights ? machine.put(weights) : nullptr,
+                           stride,
+                           {y, rows, y_stride},
+                           adds});
+  RC_ASSERT(machine.get(y, expected.size()) == expected);
 }
 
 template <class Machine, class T>
@@ -367,6 +403,55 @@ void route_law() {
   RC_ASSERT(machine.get(work.chosen, chosen.size()) == chosen);
   RC_ASSERT(near_numbers(machine.get(work.gates.data, gates.size()), gates, Machine::kRoundings));
   RC_ASSERT(near_numbers(machine.get(work.gaps, gaps.size()), gaps, Machine::kRoundings));
+  // A given choice, of which some rows use fewer experts.
+  std::vector<i64> counts;
+  for (i64 t = 0; t < rows; ++t) {
+    counts.push_back(*rc::gen::inRange<i64>(1, spec.top_k + 1));
+    RouterSpec fewer = spec;
+    fewer.top_k = counts.back();
+    gates_of_choice(fewer, scores.data() + t * spec.experts, chosen.data() + t * spec.top_k,
+                    gates.data() + t * spec.experts);
+  }
+  work.gates.data = machine.template poisoned<T>(gates.size());
+  work.given = machine.put(chosen);
+  work.counts = machine.put(counts);
+  work.chosen = nullptr;
+  work.gaps = nullptr;
+  machine.run(work);
+  RC_ASSERT(near_numbers(machine.get(work.gates.data, gates.size()), gates, Machine::kRoundings));
+}
+
+template <class Machine>
+void route_to_all_law() {
+  Machine machine;
+  const i64 rows = *rc::gen::inRange<i64>(0, 20);
+  const i64 experts = *rc::gen::inRange<i64>(1, 40);
+  const bool is_corrected = *rc::gen::arbitrary<bool>();
+  const bool has_more = *rc::gen::arbitrary<bool>();
+  const auto scores = random_numbers<Field>(static_cast<size_t>(rows * experts), 1);
+  const auto correction = random_numbers<Field>(static_cast<size_t>(experts), 2);
+  const auto more = random_numbers<Field>(static_cast<size_t>(rows), 3);
+  std::vector<Field> expected;
+  for (i64 t = 0; t < rows; ++t) {
+    Field sum = has_more ? more[static_cast<size_t>(t)] : Field{};
+    std::vector<Field> of_row;
+    for (i64 e = 0; e < experts; ++e) {
+      const Field score = scores[static_cast<size_t>(t * experts + e)];
+      const Field added = is_corrected ? correction[static_cast<size_t>(e)] : Field{};
+      of_row.push_back(surrogate(Surrogate::kGate, score) +
+                       surrogate(Surrogate::kCorrectedGate, score + added));
+      sum += of_row.back();
+    }
+    for (const Field gate : of_row)
+      expected.push_back(gate * surrogate(Surrogate::kNormaliser, sum));
+  }
+  Field* const gates = machine.template poisoned<Field>(expected.size());
+  machine.run(RouteToAll{{machine.put(scores), rows, experts},
+                         experts,
+                         is_corrected ? machine.put(correction) : nullptr,
+                         has_more ? machine.put(more) : nullptr,
+                         {gates, rows, experts}});
+  RC_ASSERT(machine.get(gates, expected.size()) == expected);
 }
 
 }  // namespace shardtool::kernels

@@ -122,7 +122,15 @@ Operands operands(const kernels::ActivateAll<T>& work) {
 }
 template <class T>
 Operands operands(const kernels::RouteRows<T>& work) {
-  return {work.scores.data, work.correction, work.gates.data, work.chosen, work.gaps};
+  return {work.scores.data, work.correction, work.gates.data, work.chosen,
+          work.gaps,        work.given,      work.counts};
+}
+template <class T>
+Operands operands(const kernels::WeighRows<T>& work) {
+  return {work.x.data, work.weight, work.y.data};
+}
+inline Operands operands(const kernels::RouteToAll& work) {
+  return {work.scores.data, work.correction, work.more, work.gates.data};
 }
 
 inline Operands operands(const kernels::AnyWork& work) {

@@ -10,8 +10,8 @@
 #include "kernels/fold/fold.h"
 #include "lib/base/error.h"
 #include "lib/comm/reduce.h"
-#include "lib/engine/run/rank_groups.h"
 #include "lib/engine/weights/part_bytes.h"
+#include "lib/mesh/rank_groups.h"
 
 namespace shardtool::engine {
 namespace {
@@ -116,7 +116,7 @@ template <class N>
 i64 Fabric::sum_over(const std::vector<std::string>& along, Placed<N>& value,
                      kernels::Workbench& bench) {
   const Placed<N> all = with_others(value);
-  const RankGroups groups(mesh_, ranks_of(all), along);
+  const mesh::RankGroups groups(mesh_, ranks_of(all), along);
   // By the first rank of a group, because its members share the sum.
   std::map<i64, kernels::Array<N>> sums;
   for (auto& [rank, part] : value) {
@@ -143,7 +143,7 @@ template <class N>
 i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Placed<N>& value,
                         kernels::Workbench& bench) {
   const Placed<N> all = with_others(value);
-  const RankGroups groups(mesh_, ranks_of(all), along);
+  const mesh::RankGroups groups(mesh_, ranks_of(all), along);
   std::map<i64, Part<N>> wholes;  // by the first rank of a group
   for (auto& [rank, part] : value) {
     const std::vector<i64>& members = groups.of(rank);
@@ -160,7 +160,7 @@ i64 Fabric::gather_over(const std::vector<std::string>& along, i64 tokens, Place
 
 std::vector<ExchangeGroup> Fabric::groups_of(const std::vector<i64>& all,
                                              const std::vector<std::string>& along) const {
-  const RankGroups members(mesh_, all, along);
+  const mesh::RankGroups members(mesh_, all, along);
   std::vector<ExchangeGroup> groups;
   for (const i64 rank : all) {
     if (members.of(rank).front() != rank) continue;
@@ -235,7 +235,7 @@ int Fabric::process_of(i64 rank) const {
 template <class N>
 Placed<N> Fabric::hand_over(const ops::Exchange& handoff, std::span<const i64> senders,
                             std::span<const i64> receivers, const Placed<N>& sent) {
-  const RankGroups groups(mesh_, {senders.begin(), senders.end()}, names_of(handoff.over));
+  const mesh::RankGroups groups(mesh_, {senders.begin(), senders.end()}, names_of(handoff.over));
   const int here = comm_ == nullptr ? 0 : comm_->rank();
   std::vector<std::pair<i64, i64>> routes;  // same order in every process
   for (const i64 receiver : receivers) {

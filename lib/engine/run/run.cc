@@ -4,10 +4,8 @@
 #include <iterator>
 
 #include "kernels/encode/encode.h"
-#include "kernels/ops/router.h"
 #include "kernels/ops/works.h"
 #include "lib/engine/names.h"
-#include "lib/engine/run/word_experts.h"
 #include "lib/ops/part_moves.h"
 
 namespace shardtool::engine {
@@ -92,7 +90,9 @@ void Run<N>::begin_step(const ops::Step& step) {
   if (experts == nullptr) return;
   const AxisMap features = AxisMap::identity(side_.model->size(experts->embed));
   for (const i64 rank : devices_) {
-    make(step.op->op->out[0], rank, empty_part<N>(features, inputs_.rows()));
+    Part<N> sum = empty_part<N>(features, inputs_.rows());
+    bench_of(rank).zeros(sum.data);
+    make(step.op->op->out[0], rank, std::move(sum));
   }
 }
 
@@ -171,10 +171,7 @@ void Run<N>::add_bias(const ops::BoundWeight& weight, i64 rank, Part<N>& part) {
   const N share = here.is_summed ? share_of_bias(weight, rank) : number_of<N>(1);
   std::vector<N> bias = load_vector(here, tensor, part.features);
   for (N& b : bias) b *= share;
-  kernels::Workbench& bench = bench_of(rank);
-  bench.run(kernels::AddToRows<N>{
-      {bench.in_out(part.data), inputs_.rows(), part.width()}, part.width(), bench.in(bias)});
-  bench.finish();
+  add_to_rows(bias, rank, part);
 }
 
 /// Runs the op's body, or adds the bias of a product.
@@ -194,8 +191,10 @@ void Run<N>::run_op(i64 rank) {
   }
 }
 
+/// Turns the scores of a router's output into the experts' weights.
 template <class N>
 void Run<N>::route(const ops::Router& op, i64 rank) {
+  kernels::Workbench& bench = bench_of(rank);
   Part<N>& scores = values_.at(step_->op->op->out[0]).at(rank);
   const auto& weights = step_->op->weights;
   std::vector<N> correction;
@@ -205,51 +204,60 @@ void Run<N>::route(const ops::Router& op, i64 rank) {
   } else if (op.is_corrected() && weights.size() > 1 && !weights[1].empty()) {
     correction = load_vector(at(rank), weights[1].front(), scores.features);
   }
+  const i64 rows = inputs_.rows();
+  Part<N> gates = empty_part<N>(scores.features, rows);
+  const kernels::RowView<const N> from{bench.in(scores.data), rows, scores.width()};
+  const kernels::RowView<N> to{bench.out(gates.data), rows, gates.width()};
+  const N* const corrections = correction.empty() ? nullptr : bench.in(correction);
   if constexpr (is_field<N>) {
-    // Gives every token all experts, with weights from two functions of each score and one of the
-    // sum. If a device is wrong about experts that others have, its own weights change. The sum
-    // includes all entries of the word table, so an error in any entry changes them, too.
-    for (i64 t = 0; t < inputs_.rows(); ++t) {
-      N sum =
-          of_words
-              ? of_words->probe(kernels::hashed(inputs_.seed, 3000 + static_cast<std::uint64_t>(t)))
-              : N{};
-      for (i64 e = 0; e < scores.width(); ++e) {
-        N& score = scores.row(t)[e];
-        const N corrected = correction.empty() ? score : score + correction[static_cast<size_t>(e)];
-        score = kernels::surrogate(kernels::Surrogate::kGate, score) +
-                kernels::surrogate(kernels::Surrogate::kCorrectedGate, corrected);
-        sum += score;
-      }
-      const N factor = kernels::surrogate(kernels::Surrogate::kNormaliser, sum);
-      for (i64 e = 0; e < scores.width(); ++e) scores.row(t)[e] *= factor;
+    // All entries of a table of words count, so that an error in any changes the weights.
+    std::vector<N> probes;
+    for (i64 t = 0; t < rows && of_words; ++t) {
+      probes.push_back(
+          of_words->probe(kernels::hashed(inputs_.seed, 3000 + static_cast<std::uint64_t>(t))));
     }
+    bench.run(kernels::RouteToAll{from, scores.width(), corrections,
+                                  probes.empty() ? nullptr : bench.in(probes), to});
+    bench.finish();
   } else {
-    kernels::RouterSpec spec = spec_of(op, side_);
+    kernels::RouteRows<N> work{spec_of(op, side_), from, corrections, to};
     const Choosing here = choosing();
     Choice& choice = *here.chosen;
-    const i64 top_k = spec.top_k;
-    choice.resize(static_cast<size_t>(inputs_.rows() * top_k));
-    const bool is_replayed = here.replayed != nullptr && !of_words;
-    if (is_replayed) choice = *here.replayed;
-    std::vector<N> gates(static_cast<size_t>(spec.experts));
-    for (i64 t = 0; t < inputs_.rows(); ++t) {
-      i64* chosen = choice.data() + t * top_k;
-      if (of_words) {
-        of_words->copy(inputs_.tokens.at(static_cast<size_t>(t)), chosen);
-        // Numbers that are not an expert's get no weight.
-        const auto is_expert = [&spec](i64 e) { return e >= 0 && e < spec.experts; };
-        spec.top_k = std::partition(chosen, chosen + top_k, is_expert) - chosen;
-      } else if (!is_replayed) {
-        const N gap =
-            choose_experts(spec, scores.row(t), correction.empty() ? nullptr : correction.data(),
-                           gates.data(), chosen);
-        *here.undecidable += static_cast<double>(gap) < kUndecidableGap ? 1 : 0;
-      }
-      gates_of_choice(spec, scores.row(t), chosen, gates.data());
-      std::copy(gates.begin(), gates.end(), scores.row(t));
+    choice.resize(static_cast<size_t>(rows * work.spec.top_k));
+    std::vector<i64> counts;
+    std::vector<N> gaps;
+    if (of_words) {
+      counts = experts_of_words(*of_words, work.spec, choice);
+      work.counts = bench.in(counts);
+    } else if (here.replayed != nullptr) {
+      choice = *here.replayed;
+    } else {
+      gaps.resize(static_cast<size_t>(rows));
+      work.chosen = bench.out(choice);
+      work.gaps = bench.out(gaps);
     }
+    if (gaps.empty()) work.given = bench.in(choice);
+    bench.run(work);
+    bench.finish();
+    *here.undecidable += std::ranges::count_if(
+        gaps, [](N gap) { return static_cast<double>(gap) < kUndecidableGap; });
   }
+  scores = std::move(gates);
+}
+
+/// Fills in every token's experts, of its word. Returns how many they are: numbers that are not an
+/// expert's get no weight, and come last.
+template <class N>
+std::vector<i64> Run<N>::experts_of_words(const WordExperts& of_words,
+                                          const kernels::RouterSpec& spec, Choice& choice) const {
+  std::vector<i64> counts;
+  for (i64 t = 0; t < inputs_.rows(); ++t) {
+    i64* const chosen = choice.data() + t * spec.top_k;
+    of_words.copy(inputs_.tokens.at(static_cast<size_t>(t)), chosen);
+    const auto is_expert = [&spec](i64 e) { return e >= 0 && e < spec.experts; };
+    counts.push_back(std::partition(chosen, chosen + spec.top_k, is_expert) - chosen);
+  }
+  return counts;
 }
 
 template <class N>

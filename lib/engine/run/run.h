@@ -12,12 +12,15 @@
 #include <vector>
 
 #include "kernels/device/workbench.h"
+#include "kernels/ops/router.h"
+#include "lib/base/interruption.h"
 #include "lib/engine/names.h"
 #include "lib/engine/run/computed_by.h"
 #include "lib/engine/run/fabric.h"
 #include "lib/engine/run/memories.h"
 #include "lib/engine/run/part.h"
 #include "lib/engine/run/product_list.h"
+#include "lib/engine/run/word_experts.h"
 #include "lib/engine/side.h"
 #include "lib/engine/weights/block_scales.h"
 #include "lib/engine/weights/block_zeros.h"
@@ -43,8 +46,8 @@ class Run {
  public:
   Run(const Side& side, Fabric& fabric, const Inputs& inputs, const Memories& memories)
       : side_(side), fabric_(fabric), inputs_(inputs) {
-    for (const auto& memory : memories) benches_.emplace_back(memory, inputs.cancel);
-    if (memories.empty()) benches_.emplace_back(nullptr, inputs.cancel);
+    for (const auto& memory : memories) benches_.emplace_back(memory, interruption());
+    if (memories.empty()) benches_.emplace_back(nullptr, interruption());
   }
 
   /// `entry` has the layer's inputs on the devices of this process.
@@ -103,6 +106,8 @@ class Run {
   void multiply_scaled_there(const MatrixProduct& product, const MatrixBlock& block,
                              const std::byte* there, i64 first_input);
   void end_there(const MatrixProduct& product);
+  Part<N> times_gates(const Part<N>& x, const MatrixProduct& product);
+  void add_to_rows(const std::vector<N>& bias, i64 rank, Part<N>& part);
   Part<N> expert_input(const MatrixProduct& product);
   void end_expert(const MatrixProduct& product, Part<N> y);
   std::vector<N> expert_bias(size_t weight, const MatrixProduct& product,
@@ -110,6 +115,8 @@ class Run {
   void add_bias(const ops::BoundWeight& weight, i64 rank, Part<N>& part);
   void run_op(i64 rank);
   void route(const ops::Router& op, i64 rank);
+  std::vector<i64> experts_of_words(const WordExperts& of_words, const kernels::RouterSpec& spec,
+                                    Choice& choice) const;
   void round(const std::string& name);
   void round_there(kernels::Workbench& bench, Part<N>& part);
 

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include "kernels/ops/works.h"
 #include "lib/base/error.h"
 #include "lib/engine/names.h"
 #include "lib/engine/run/run.h"
+#include "lib/ops/part_moves.h"
 #include "lib/ops/sections/section_list.h"
 
 namespace shardtool::engine {
@@ -24,25 +26,6 @@ std::vector<ops::Section> gate_and_up(const Form& form, const AxisMap& fused,
                          ? ops::Split::Order::kInterleaved
                          : ops::Split::Order::kConcat;
   return ops::sections_of(order, fused, {half, half}, what);
-}
-
-template <class N>
-Part<N> section(const Part<N>& fused, const ops::Section& part, i64 rows) {
-  Part<N> y = empty_part<N>(part.features, rows);
-  for (i64 t = 0; t < rows; ++t) {
-    for (size_t i = 0; i < part.from.size(); ++i) y.row(t)[i] = fused.row(t)[part.from[i]];
-  }
-  return y;
-}
-
-/// Multiplies every row by its token's weight for the expert.
-template <class N>
-Part<N> times_gates(Part<N> x, const Part<N>& gates, i64 expert) {
-  const i64 rows = std::ssize(gates.data) / gates.width();
-  for (i64 t = 0; t < rows; ++t) {
-    for (i64 f = 0; f < x.width(); ++f) x.row(t)[f] *= gates.row(t)[expert];
-  }
-  return x;
 }
 
 }  // namespace
@@ -71,62 +54,86 @@ std::vector<N> Run<N>::expert_bias(size_t weight, const MatrixProduct& product,
   return aligned(row, features, 1, side_.tensors[tensor].name).data.values();
 }
 
+/// Returns every row times its token's weight for the expert.
+template <class N>
+Part<N> Run<N>::times_gates(const Part<N>& x, const MatrixProduct& product) {
+  kernels::Workbench& bench = bench_of(product.rank);
+  const Part<N>& gates = input(1, product.rank);
+  const i64 rows = inputs_.rows();
+  Part<N> y = empty_part<N>(x.features, rows);
+  bench.run(kernels::WeighRows<N>{{bench.in(x.data), rows, x.width()},
+                                  x.width(),
+                                  bench.in(gates.data) + product.expert,
+                                  gates.width(),
+                                  {bench.out(y.data), rows, y.width()}});
+  bench.finish();
+  return y;
+}
+
 /// Returns the input of an expert's matrix: the layer's input, or for the last matrix the result of
 /// the others.
 template <class N>
 Part<N> Run<N>::expert_input(const MatrixProduct& product) {
+  kernels::Workbench& bench = bench_of(product.rank);
   const i64 rows = inputs_.rows();
   const std::string& name = side_.tensors[product.tensor].name;
   const auto& op = std::get<ops::Experts>(step_->op->op->kind);
   if (product.role != Role::kDown) {
-    auto x = aligned(input(0, product.rank), product.inputs(), rows, name);
-    return op.scales_input ? times_gates(std::move(x), input(1, product.rank), product.expert) : x;
+    auto x = aligned(bench, input(0, product.rank), product.inputs(), rows, name);
+    return op.scales_input ? times_gates(x, product) : x;
   }
   std::map<Role, Part<N>> made = std::move(expert_.extract(product.rank).mapped());
-  Part<N> gate = std::move(made.at(Role::kGate));
-  if (step_->op->form->order == ops::Experts::Order::kUngated) {
-    const auto kind = activation_of(op.activation, side_.model->config);
-    for (N& x : gate.data) x = activated(kind, x);
-    return aligned(gate, product.inputs(), rows, name);
+  Part<N> gate = std::move(made.at(Role::kGate)), up;
+  const Form& form = *step_->op->form;
+  if (form.order == ops::Experts::Order::kSeparate) {
+    up = aligned(bench, made.at(Role::kUp), gate.features, rows, name);
+  } else if (form.order != ops::Experts::Order::kUngated) {
+    const auto halves = gate_and_up(form, gate.features, name);
+    const auto half = [&](const ops::Section& section) {
+      return picked(bench, gate, section.features, section.from, rows);
+    };
+    up = aligned(bench, half(halves[1]), halves[0].features, rows, name);
+    gate = half(halves[0]);
   }
-  Part<N> up;
-  if (step_->op->form->order == ops::Experts::Order::kSeparate) {
-    up = aligned(made.at(Role::kUp), gate.features, rows, name);
-  } else {
-    const auto halves = gate_and_up(*step_->op->form, gate.features, name);
-    up = aligned(section(gate, halves[1], rows), halves[0].features, rows, name);
-    gate = section(gate, halves[0], rows);
+  kernels::ActivateAll<N> work;
+  work.is_pair = op.activation.config.empty() && op.activation.value == ops::kPairActivation;
+  if (!work.is_pair) work.kind = activation_of(op.activation, side_.model->config);
+  work.n = std::ssize(gate.data);
+  work.y = bench.in_out(gate.data);
+  work.x = work.y;
+  if (form.order != ops::Experts::Order::kUngated) {
+    const double limit = mapping::value_of(op.limit, side_.model->config);
+    work.up = bench.in(up.data);
+    work.is_limited = limit > 0;
+    work.limit = number_of<N>(limit);
   }
-  const bool is_pair = op.activation.config.empty() && op.activation.value == ops::kPairActivation;
-  const auto kind = is_pair ? kernels::ActivationKind::kLinear
-                            : activation_of(op.activation, side_.model->config);
-  const double limit = mapping::value_of(op.limit, side_.model->config);
-  for (size_t i = 0; i < gate.data.size(); ++i) {
-    N& g = gate.data[i];
-    if (limit > 0) g = at_most(limit, g);
-    const N u = limit > 0 ? limited(limit, up.data[i]) : up.data[i];
-    g = is_pair ? activated_pair(g, u) : activated(kind, g) * u;
-  }
-  return aligned(gate, product.inputs(), rows, name);
+  bench.run(work);
+  bench.finish();
+  return aligned(bench, gate, product.inputs(), rows, name);
+}
+
+/// Adds a bias to every row.
+template <class N>
+void Run<N>::add_to_rows(const std::vector<N>& bias, i64 rank, Part<N>& part) {
+  if (bias.empty()) return;
+  kernels::Workbench& bench = bench_of(rank);
+  bench.run(kernels::AddToRows<N>{
+      {bench.in_out(part.data), inputs_.rows(), part.width()}, part.width(), bench.in(bias)});
+  bench.finish();
 }
 
 template <class N>
 void Run<N>::end_expert(const MatrixProduct& product, Part<N> y) {
   const i64 rows = inputs_.rows();
+  const bool is_fused = step_->op->form->order != ops::Experts::Order::kSeparate;
   if (product.role != Role::kDown) {
-    const bool is_fused = step_->op->form->order != ops::Experts::Order::kSeparate;
-    const auto bias = is_fused ? expert_bias(kFusedUpBias, product, y.features) : std::vector<N>();
-    for (i64 t = 0; t < rows && !bias.empty(); ++t) {
-      for (i64 f = 0; f < y.width(); ++f) y.row(t)[f] += bias[static_cast<size_t>(f)];
-    }
+    if (is_fused) add_to_rows(expert_bias(kFusedUpBias, product, y.features), product.rank, y);
     expert_[product.rank][product.role] = std::move(y);
     return;
   }
   // Devices that share an expert's bias add it once.
   std::vector<N> bias;
-  if (step_->op->form->order != ops::Experts::Order::kSeparate) {
-    bias = expert_bias(kFusedDownBias, product, y.features);
-  }
+  if (is_fused) bias = expert_bias(kFusedDownBias, product, y.features);
   if (!bias.empty()) {
     const size_t tensor = step_->op->weights[kFusedDownBias].front();
     std::vector<i64> holders;
@@ -138,24 +145,32 @@ void Run<N>::end_expert(const MatrixProduct& product, Part<N> y) {
     const N share = share_of(product.rank, holders);
     for (N& b : bias) b *= share;
   }
-  const bool scales_input = std::get<ops::Experts>(step_->op->op->kind).scales_input;
-  const Part<N>& gates = input(1, product.rank);
+  add_to_rows(bias, product.rank, y);
+  kernels::Workbench& bench = bench_of(product.rank);
   Part<N>& sum = values_.at(step_->op->op->out[0]).at(product.rank);
-  for (i64 t = 0; t < rows; ++t) {
-    const N gate = scales_input ? number_of<N>(1) : gates.row(t)[product.expert];
-    for (const index::Piece& piece : y.features.pieces()) {
-      for (i64 i = 0; i < piece.size; ++i) {
-        const N& plain = y.row(t)[piece.local + i];
-        const N biased = bias.empty() ? plain : plain + bias[static_cast<size_t>(piece.local + i)];
-        sum.row(t)[piece.global + i] += gate * biased;
-      }
-    }
+  kernels::WeighRows<N> work;
+  work.adds = true;
+  if (!std::get<ops::Experts>(step_->op->op->kind).scales_input) {
+    const Part<N>& gates = input(1, product.rank);
+    work.weight = bench.in(gates.data) + product.expert;
+    work.stride = gates.width();
   }
+  const N* const from = bench.in(y.data);
+  N* const to = bench.in_out(sum.data);
+  for (const index::Piece& piece : y.features.pieces()) {
+    work.x = {from + piece.local, rows, y.width()};
+    work.y = {to + piece.global, rows, sum.width()};
+    work.n = piece.size;
+    bench.run(work);
+  }
+  bench.finish();
 }
 
-#define SHARDTOOL_INSTANTIATE(N)                                   \
-  template Part<N> Run<N>::expert_input(const MatrixProduct&);     \
-  template void Run<N>::end_expert(const MatrixProduct&, Part<N>); \
+#define SHARDTOOL_INSTANTIATE(N)                                              \
+  template Part<N> Run<N>::times_gates(const Part<N>&, const MatrixProduct&); \
+  template void Run<N>::add_to_rows(const std::vector<N>&, i64, Part<N>&);    \
+  template Part<N> Run<N>::expert_input(const MatrixProduct&);                \
+  template void Run<N>::end_expert(const MatrixProduct&, Part<N>);            \
   template std::vector<N> Run<N>::expert_bias(size_t, const MatrixProduct&, const index::AxisMap&);
 SHARDTOOL_INSTANTIATE(Field)
 SHARDTOOL_INSTANTIATE(double)

@@ -1,10 +1,10 @@
-#include "lib/engine/run/rank_groups.h"
+#include "lib/mesh/rank_groups.h"
 
 #include <algorithm>
 
-namespace shardtool::engine {
+namespace shardtool::mesh {
 
-RankGroups::RankGroups(const mesh::Mesh& mesh, const std::vector<i64>& ranks,
+RankGroups::RankGroups(const Mesh& mesh, const std::vector<i64>& ranks,
                        const std::vector<std::string>& along)
     : mesh_(mesh) {
   for (size_t a = 0; a < mesh.axes().size(); ++a) {
@@ -20,9 +20,9 @@ const std::vector<i64>& RankGroups::of(i64 rank) const {
 }
 
 i64 RankGroups::key(i64 rank) const {
-  mesh::Coordinate cell = mesh_.coordinate(rank);
+  Coordinate cell = mesh_.coordinate(rank);
   for (const size_t a : along_) cell[a] = 0;
   return mesh_.rank(cell);
 }
 
-}  // namespace shardtool::engine
+}  // namespace shardtool::mesh

@@ -6,12 +6,12 @@
 
 #include "lib/mesh/mesh.h"
 
-namespace shardtool::engine {
+namespace shardtool::mesh {
 
 /// Ranks in groups whose members differ on some mesh axes only.
 class RankGroups {
  public:
-  RankGroups(const mesh::Mesh& mesh, const std::vector<i64>& ranks,
+  RankGroups(const Mesh& mesh, const std::vector<i64>& ranks,
              const std::vector<std::string>& along);
 
   /// Returns the members of the group that a rank, which need not be one of them, belongs to, in
@@ -22,9 +22,9 @@ class RankGroups {
   /// Rank of the cell with index 0 along the axes, which all members share.
   i64 key(i64 rank) const;
 
-  const mesh::Mesh& mesh_;
+  const Mesh& mesh_;
   std::vector<size_t> along_;
   std::unordered_map<i64, std::vector<i64>> groups_;
 };
 
-}  // namespace shardtool::engine
+}  // namespace shardtool::mesh
