@@ -21,8 +21,9 @@ std::string share_cell(i64 part, i64 whole) {
 
 /// Compares devices, ignoring which of several replicas counts as the first.
 bool alike(const api::PlanDevice& a, const api::PlanDevice& b) {
-  return a.by_class == b.by_class && a.kv == b.kv && a.kv_per_token == b.kv_per_token &&
-         a.states == b.states && a.activations == b.activations && a.total == b.total;
+  return a.by_class == b.by_class && a.training == b.training && a.gathered == b.gathered &&
+         a.kv == b.kv && a.kv_per_token == b.kv_per_token && a.states == b.states &&
+         a.activations == b.activations && a.total == b.total;
 }
 
 bool alike(const api::SourceRequests& a, const api::SourceRequests& b) {
@@ -96,7 +97,13 @@ Table parts_table(const api::MemoryReport& memory, bool exact) {
   const auto add = [&](const std::string& name, i64 bytes) {
     table.rows.push_back({name, bytes_cell(bytes, exact), share_cell(bytes, device.total)});
   };
-  const i64 copies = memory.devices.back().replicated;
+  // Devices that are alike otherwise may have different copies and padding.
+  const auto add_most = [&](std::string name, i64 api::PlanDevice::*part) {
+    const auto [least, most] = std::ranges::minmax(memory.devices, {}, part);
+    if (most.*part == 0) return;
+    if (least.*part < most.*part) name += ", at most";
+    add(name, most.*part);
+  };
   if (device.training > 0) {
     add("weights, gradients, optimizer", device.training);
   } else {
@@ -104,8 +111,12 @@ Table parts_table(const api::MemoryReport& memory, bool exact) {
       if (device.by_class[c] > 0) add("  " + memory.classes[c], device.by_class[c]);
     }
     add("weights", device.weights);
-    if (all_alike && copies > 0) add("  of which replicated", copies);
-    if (device.padding > 0) add("  of these, padding", device.padding);
+    if (all_alike) {
+      add_most("  of which replicated", &api::PlanDevice::replicated);
+      add_most("  of these, padding", &api::PlanDevice::padding);
+    } else if (device.padding > 0) {
+      add("  of these, padding", device.padding);
+    }
   }
   if (device.gathered > 0) add("gathered for the largest layer", device.gathered);
   if (device.kv > 0) add("kv cache", device.kv);

@@ -182,15 +182,16 @@ struct SearchReport {
 SearchReport with_named_rows(const SearchReport& report, size_t most);
 
 /// Prices every layout of the space and returns the best; see plan::service_of and model::price.
-/// Weights and caches are exact, from headers. A layout whose cut `split` refuses, or that does not
-/// fit, is in `refused` with the reason. Where the cache has fewer places than there are clients,
-/// the others wait. Further rows run fewer sequences at once, where this can be best: the most that
-/// keep the limit of TPOT, if all break it, and fewer that fill groups and stages evenly, if these
-/// serve more tokens. No other number is better for any objective but kUser, as long as a step
-/// takes no less time with more sequences. Under kUser one at a time would be best, whatever the
-/// others wait, so that all clients that have places run. A layout that cannot serve the rate of an
-/// open load is refused with the greatest one that it can. A source that cannot be cast to one of
-/// `dtypes` is left out in that type with a warning.
+/// Weights and caches are exact, from headers. A layout whose cut `split` refuses, that has more
+/// pipeline stages than the model has layers, or that does not fit, is in `refused` with the
+/// reason. Where the cache has fewer places than there are clients, the others wait. Further rows
+/// run fewer sequences at once, where this can be best: the most that keep the limit of TPOT, if
+/// all break it, and fewer that fill groups and stages evenly, if these serve more tokens. No other
+/// number is better for any objective but kUser, as long as a step takes no less time with more
+/// sequences. Under kUser one at a time would be best, whatever the others wait, so that all
+/// clients that have places run. A layout that cannot serve the rate of an open load is refused
+/// with the greatest one that it can. A source that cannot be cast to one of `dtypes` is left out
+/// in that type with a warning.
 ///
 /// Throws the errors of opening a checkpoint, and kUsage for an impossible
 /// load or budget, hardware that is not set, a model that has no price, sources that are not the

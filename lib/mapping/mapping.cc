@@ -49,6 +49,18 @@ std::string name_of(const std::string& written, const std::string& from) {
   return folder_of(from) + written;
 }
 
+Document decoded(const DocumentText& text) {
+  Document document = decode_document(text.text, text.name, text.has_lines);
+  document.may_lack_axes = document.is_preset || text.is_recorded;
+  return document;
+}
+
+std::vector<Document> decoded(const std::vector<DocumentText>& texts) {
+  std::vector<Document> documents;
+  for (const DocumentText& text : texts) documents.push_back(decoded(text));
+  return documents;
+}
+
 /// Loads the documents of "extends" depth first, the last entry first.
 class Loader {
  public:
@@ -59,13 +71,15 @@ class Loader {
     const auto same = [&](const DocumentText& other) { return other.name == name; };
     if (std::any_of(texts_.begin(), texts_.end(), same)) return;
     texts_.push_back({name, read(name)});
-    const auto extends = decode_document(texts_.back().text, name).extends;
+    documents_.push_back(decoded(texts_.back()));
+    const auto extends = documents_.back().extends;
     chain_.push_back(name);
     for (size_t i = extends.size(); i-- > 0;) visit_from(extends[i].first, extends[i].second, name);
     chain_.pop_back();
   }
 
   std::vector<DocumentText> texts() && { return std::move(texts_); }
+  std::vector<Document> documents() && { return std::move(documents_); }
 
  private:
   void visit_from(const std::string& written, const Place& place, const std::string& from) {
@@ -96,14 +110,9 @@ class Loader {
 
   std::string folder_;
   std::vector<DocumentText> texts_;
+  std::vector<Document> documents_;  ///< by text
   std::vector<std::string> chain_;
 };
-
-Mapping load(const std::string& folder, const std::string& name) {
-  Loader loader(folder);
-  loader.visit(name);
-  return Mapping(std::move(loader).texts());
-}
 
 nlohmann::json parse_setting(const std::string& text) {
   nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
@@ -137,13 +146,17 @@ void apply_setting(nlohmann::json& document, const std::string& path, const nloh
 
 }  // namespace
 
-Mapping::Mapping(std::vector<DocumentText> texts) : texts_(std::move(texts)) {
-  if (texts_.empty()) throw Error(ErrorCode::kInternal, "a mapping without documents");
-  for (const DocumentText& document : texts_) {
-    documents_.push_back(decode_document(document.text, document.name, document.has_lines));
-    Document& decoded = documents_.back();
-    decoded.may_lack_axes = decoded.is_preset || document.is_recorded;
-  }
+Mapping::Mapping(std::vector<DocumentText> texts)
+    : texts_(std::make_shared<const std::vector<DocumentText>>(std::move(texts))),
+      documents_(std::make_shared<const std::vector<Document>>(decoded(*texts_))) {
+  if (texts_->empty()) throw Error(ErrorCode::kInternal, "a mapping without documents");
+}
+
+Mapping Mapping::load(const std::string& folder, const std::string& name) {
+  Loader loader(folder);
+  loader.visit(name);
+  return {std::make_shared<const std::vector<DocumentText>>(std::move(loader).texts()),
+          std::make_shared<const std::vector<Document>>(std::move(loader).documents())};
 }
 
 const Document& Mapping::own() const {
@@ -151,8 +164,8 @@ const Document& Mapping::own() const {
     return document.name != kSettingsName && !document.name.starts_with(kAxisMappingPrefix) &&
            !document.name.starts_with(kLayoutPrefix);
   };
-  const auto found = std::find_if(documents_.begin(), documents_.end(), is_own);
-  return found == documents_.end() ? documents_.front() : *found;
+  const auto found = std::find_if(documents_->begin(), documents_->end(), is_own);
+  return found == documents_->end() ? documents_->front() : *found;
 }
 
 std::string Mapping::qualified(const Document& document, const std::string& label) const {
@@ -162,13 +175,13 @@ std::string Mapping::qualified(const Document& document, const std::string& labe
 
 Mapping load_mapping(const std::string& path) {
   const std::string folder = folder_of(path);
-  return load(folder, path.substr(folder.size()));
+  return Mapping::load(folder, path.substr(folder.size()));
 }
 
 Mapping load_preset(std::string_view name) {
   if (name.starts_with(kPresetPrefix)) name.remove_prefix(kPresetPrefix.size());
   find_preset(name);
-  return load({}, std::string(kPresetPrefix) + std::string(name));
+  return Mapping::load({}, std::string(kPresetPrefix) + std::string(name));
 }
 
 Mapping mapping_from_documents(std::span<const DocumentText> texts) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,7 +29,7 @@ inline constexpr std::string_view kAxisMappingPrefix = "--axis-mapping";
 /// Begin of the names of the documents that an engine's layout adds: "layout:vllm@0.32#vocab".
 inline constexpr std::string_view kLayoutPrefix = "layout:";
 
-/// A mapping file and all documents that it extends, decoded.
+/// A mapping file and all documents that it extends, decoded. Copies share them.
 ///
 /// D1 document i was decoded from text i
 /// D2 the nearest document comes first: the file itself, then what it extends, the last entry of
@@ -39,9 +40,12 @@ class Mapping {
   /// Decodes each text. Throws kMappingSyntax, kMappingSchema and kUnknownName with places;
   /// kInternal if there are no texts.
   explicit Mapping(std::vector<DocumentText> texts);
+  /// Loads the document `name` of a folder and what it extends, and decodes each once. Throws what
+  /// load_mapping throws.
+  static Mapping load(const std::string& folder, const std::string& name);
 
-  const std::vector<DocumentText>& texts() const { return texts_; }
-  std::span<const Document> documents() const { return documents_; }
+  const std::vector<DocumentText>& texts() const { return *texts_; }
+  std::span<const Document> documents() const { return *documents_; }
   /// The document that the user named: the first one that no flag and no layout adds.
   const Document& own() const;
   /// Name of a rule or companion in messages: its label. If it is not from the user's own file, the
@@ -49,8 +53,14 @@ class Mapping {
   std::string qualified(const Document& document, const std::string& label) const;
 
  private:
-  std::vector<DocumentText> texts_;
-  std::vector<Document> documents_;
+  using Texts = std::shared_ptr<const std::vector<DocumentText>>;
+  using Documents = std::shared_ptr<const std::vector<Document>>;
+
+  Mapping(Texts texts, Documents documents)
+      : texts_(std::move(texts)), documents_(std::move(documents)) {}
+
+  Texts texts_;
+  Documents documents_;
 };
 
 /// Loads the file and what it extends: presets ("preset:NAME") and files in its own folder tree.

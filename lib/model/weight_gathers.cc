@@ -4,8 +4,12 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "lib/layout/gathered.h"
+#include "lib/mesh/rank_groups.h"
+#include "lib/model/flow/handoff.h"
 #include "lib/plan/byte_count.h"
 
 namespace shardtool::model {
@@ -43,36 +47,27 @@ bool is_covered(const index::AxisMap& wanted, const std::set<const index::AxisMa
 /// with. Requires that `over` does not cut the computed layout.
 bool is_held_over(const mesh::Mesh& mesh, const mesh::Over& over, const layout::Layout& stored,
                   const layout::Layout& computed) {
+  std::vector<std::string> along;
+  for (const mesh::AxisRef& axis : over) along.push_back(axis.axis);
   const index::HolderSet& holders = stored.holders();
-  const auto axes = static_cast<size_t>(holders.rank());
-  // Maps of each axis, by the coordinates of devices without those along `over`.
-  std::map<mesh::Coordinate, std::vector<std::set<const index::AxisMap*>>> groups;
-  const auto group_of = [&](i64 rank) -> auto& {
-    mesh::Coordinate coordinate = mesh.coordinate(rank);
-    for (size_t a = 0; a < coordinate.size(); ++a) {
-      const std::string& name = mesh.axes()[a].name;
-      if (std::ranges::find(over, name, &mesh::AxisRef::axis) != over.end()) coordinate[a] = 0;
-    }
-    auto& maps = groups[coordinate];
-    maps.resize(axes);
-    return maps;
-  };
-  for (int h = 0; h < holders.size(); ++h) {
-    auto& maps = group_of(stored.ranks()[static_cast<size_t>(h)]);
-    for (size_t d = 0; d < axes; ++d) {
-      const auto map = static_cast<size_t>(holders.pick(h)[d]);
-      maps[d].insert(&holders.maps(static_cast<int>(d))[map]);
+  std::unordered_map<i64, int> holder_of;
+  for (int h = 0; h < holders.size(); ++h) holder_of[stored.ranks()[static_cast<size_t>(h)]] = h;
+  const mesh::RankGroups groups(mesh, stored.ranks(), along);
+  std::unordered_set<const std::vector<i64>*> seen;  // devices of a group compute with the same
+  for (const i64 rank : computed.ranks()) {
+    const std::vector<i64>& group = groups.of(rank);
+    if (!seen.insert(&group).second) continue;
+    const index::Region wanted = *computed.region(rank);
+    for (size_t d = 0; d < wanted.size(); ++d) {
+      std::set<const index::AxisMap*> maps;
+      for (const i64 member : group) {
+        const auto map = static_cast<size_t>(holders.pick(holder_of.at(member))[d]);
+        maps.insert(&holders.maps(static_cast<int>(d))[map]);
+      }
+      if (!is_covered(wanted[d], maps)) return false;
     }
   }
-  const auto is_held = [&](i64 rank) {
-    const index::Region wanted = *computed.region(rank);
-    const auto& maps = group_of(rank);
-    for (size_t d = 0; d < axes; ++d) {
-      if (!is_covered(wanted[d], maps[d])) return false;
-    }
-    return true;
-  };
-  return std::ranges::all_of(computed.ranks(), is_held);
+  return true;
 }
 
 /// Smallest payload of an all_gather over n devices that sends each of them `received` bytes.
@@ -169,17 +164,21 @@ std::vector<WeightGather> WeightGathers::of(const Layer& layer) {
   return gathers;
 }
 
-std::vector<i64> WeightGathers::largest(const std::vector<Layer>& layers, i64 replicas,
+std::vector<i64> WeightGathers::largest(const Model& model, i64 replicas,
                                         const mesh::Over& token_axes) {
   std::vector<i64> bytes(static_cast<size_t>(mesh_.size()));
-  std::set<std::map<Alike, i64>> seen;
-  for (const Layer& layer : layers) {
-    if (!seen.insert(weights_of(layer)).second) continue;  // an equal layer gathers as much
+  const auto running = running_devices(model, weights_.computed);
+  std::set<std::pair<std::map<Alike, i64>, std::vector<i64>>> seen;
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    const Layer& layer = model.layers[i];
+    // An equal layer on the same devices gathers as much.
+    if (!seen.emplace(weights_of(layer), running[i]).second) continue;
     std::vector<i64> of_layer(bytes.size());
     for (const Received& sum : received(layer, replicas, token_axes)) {
       for (size_t rank = 0; rank < bytes.size(); ++rank) of_layer[rank] += sum.bits[rank];
     }
-    for (size_t rank = 0; rank < bytes.size(); ++rank) {
+    for (const i64 device : running[i]) {
+      const auto rank = static_cast<size_t>(device);
       bytes[rank] = std::max(bytes[rank], ceil_div(of_layer[rank], kBitsPerByte));
     }
   }

@@ -48,11 +48,11 @@ class WeightGathers {
   std::vector<WeightGather> of(const Layer& layer);
 
   /// Returns, by rank, the bytes that a device has beside those that it stores while it computes
-  /// the layer for which it gathers most. With ZeRO 3, `replicas` of the mesh, and its devices
-  /// along those of `token_axes` that do not cut a weight, hold each device's part of the weight
-  /// together, flat and in equal parts; the result is then of the device that holds least.
-  std::vector<i64> largest(const std::vector<Layer>& layers, i64 replicas = 1,
-                           const mesh::Over& token_axes = {});
+  /// the layer for which it gathers most, of those that it runs (running_devices). With ZeRO 3,
+  /// `replicas` of the mesh, and its devices along those of `token_axes` that do not cut a weight,
+  /// hold each device's part of the weight together, flat and in equal parts; the result is then of
+  /// the device that holds least.
+  std::vector<i64> largest(const Model& model, i64 replicas = 1, const mesh::Over& token_axes = {});
 
  private:
   /// Weights of a layer with the same layouts and width.

@@ -102,6 +102,19 @@ TEST_CASE("a wrong word is named with the words that are known") {
   CHECK(e->help_lines().front() == "did you mean 'rowwise'?");
 }
 
+TEST_CASE("a strategy that does not pad has no multiple to pad to") {
+  const auto e = error_of([] {
+    return decode_document(R"({"version": 1, "rules": [{"match": "a", "strategy":
+     {"type": "rowwise", "pad_to": 64}}]})",
+                           "m.json");
+  });
+  REQUIRE(e);
+  CHECK(e->code() == ErrorCode::kMappingSchema);
+  CHECK(e->message() == "the strategy 'rowwise' has \"pad_to\" without \"uneven\": \"pad\"");
+  CHECK(e->place() == Place{"m.json", 2, 36, "/rules/0/strategy/pad_to"});
+  CHECK(e->help_lines().front() == "add \"uneven\": \"pad\", or leave \"pad_to\" out");
+}
+
 TEST_CASE("a wrong type says what was found and what was expected") {
   const auto e = error_of([] {
     return decode_document(R"({"version": 1, "axes": {"x": {"pad_to": 64.0}}})", "m.json");

@@ -62,7 +62,7 @@ std::vector<std::vector<i64>> gathered_weights(const PlannedModel& model,
   model::WeightGathers gathers(specs, weights, resolution.mesh);
   std::vector<std::vector<i64>> bytes;
   for (const i64 number : replicas)
-    bytes.push_back(gathers.largest(model.bound->layers, number, token_axes));
+    bytes.push_back(gathers.largest(*model.bound, number, token_axes));
   return bytes;
 }
 

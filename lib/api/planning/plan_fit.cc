@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/mapping/full_places.h"
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/planning/plan_forward.h"
 #include "lib/api/planning/plan_memory.h"
@@ -83,17 +84,25 @@ LayoutRow row_with(const Question& question, MappingChoice choice, const mesh::M
   return row;
 }
 
-LayoutRow row_on(const Question& question, const mesh::Mesh& mesh, i64 devices, Timed timed) {
+/// Returns what `make` returns, or a row with the reason if the layout is impossible.
+template <class Make>
+LayoutRow row_or_refusal(const std::string& name, i64 devices, Make make) {
   try {
-    return row_with(question, question.choice, scaled(mesh, devices), timed);
+    return make();
   } catch (const Error& error) {
     if (!is_mapping_error(error)) throw;
     LayoutRow row;
-    row.name = fmt::format("{} devices", devices);
+    row.name = name;
     row.devices = devices;
     row.refusal = error.what();
     return row;
   }
+}
+
+LayoutRow row_on(const Question& question, const mesh::Mesh& mesh, i64 devices, Timed timed) {
+  return row_or_refusal(fmt::format("{} devices", devices), devices, [&] {
+    return row_with(question, question.choice, scaled(mesh, devices), timed);
+  });
 }
 
 /// Lower bound of the fullest device's bytes: an equal share of all weights without copies.
@@ -171,12 +180,16 @@ void add_advice(const Question& question, const AppliedMapping& applied, MemoryR
   }
 }
 
+/// Returns the row of another mapping over the same mesh. Throws for a name that is none, and for a
+/// mapping that cannot be read.
 LayoutRow compared(const Question& question, const mesh::Mesh& mesh, const std::string& name) {
   MappingChoice choice = question.choice;
   const bool is_file = name.find('/') != name.npos || name.ends_with(".json");
   choice.path = is_file ? name : "";
   choice.preset = is_file ? "" : name;
-  LayoutRow row = row_with(question, choice, mesh, Timed::kYes);
+  with_full_places(choice, [&] { return choose_mapping(choice, question.source); });
+  LayoutRow row = row_or_refusal(name, mesh.size(),
+                                 [&] { return row_with(question, choice, mesh, Timed::kYes); });
   row.name = name;
   return row;
 }

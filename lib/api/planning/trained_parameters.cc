@@ -63,17 +63,14 @@ class ParameterCounts {
   std::unordered_map<const layout::Layout*, OfLayout> known_;
 };
 
-/// Adds a layer's parameters to those of the ranks. Returns the rank with most; -1: none has any.
-i64 add_layer(const std::vector<TrainedParameters>& of_layer,
-              std::vector<TrainedParameters>& ranks) {
-  i64 holder = -1;
-  i64 most = 0;
+/// Adds a layer's parameters to those of the ranks. Returns the rank with most.
+size_t add_layer(const std::vector<TrainedParameters>& of_layer,
+                 std::vector<TrainedParameters>& ranks) {
+  size_t holder = 0;
   for (size_t rank = 0; rank < of_layer.size(); ++rank) {
     for (const auto& [replicas, elements] : of_layer[rank])
       plan::add_bytes(ranks[rank][replicas], elements);
-    if (sum_of(of_layer[rank]) <= most) continue;
-    most = sum_of(of_layer[rank]);
-    holder = static_cast<i64>(rank);
+    if (sum_of(of_layer[rank]) > sum_of(of_layer[holder])) holder = rank;
   }
   return holder;
 }
@@ -108,11 +105,8 @@ PlacedParameters count_parameters(const PlannedModel& model, const mapping::Reso
       for (const auto& [rank, elements] : of.elements)
         plan::add_bytes(of_layer[static_cast<size_t>(rank)][of.replicas], plan::times(n, elements));
     }
-    const i64 holder = add_layer(of_layer, placed.ranks);
-    if (layer == n_layers) break;
-    placed.holders.push_back(holder);
-    placed.layers.push_back(holder < 0 ? TrainedParameters{}
-                                       : of_layer[static_cast<size_t>(holder)]);
+    const size_t holder = add_layer(of_layer, placed.ranks);
+    if (layer < n_layers) placed.layers.push_back(std::move(of_layer[holder]));
   }
   return placed;
 }

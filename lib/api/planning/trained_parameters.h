@@ -30,7 +30,6 @@ mesh::Over token_axes_of(const PlannedModel& model, const mapping::Resolution& r
 struct PlacedParameters {
   std::vector<TrainedParameters> ranks;
   std::vector<TrainedParameters> layers;  ///< by layer, on the rank that has most of it
-  std::vector<i64> holders;               ///< by layer: the first such rank; -1: it has none
 };
 
 /// Counts the parameters of all tensors. A model that is not bound has no layers. Throws

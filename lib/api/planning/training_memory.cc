@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <iterator>
 #include <set>
 
 #include "lib/api/planning/trained_parameters.h"
@@ -28,27 +27,12 @@ i64 most_parts(const PlannedModel& model, std::initializer_list<model::TensorCla
   return most;
 }
 
-/// Returns the devices that run a layer. Where the stages of a pipeline all have the head, the last
-/// one runs it.
-std::vector<i64> devices_running(const PlannedModel& model, size_t layer) {
-  const model::LayoutOf layouts = model.layouts();
-  const auto devices = model::devices_of(*model.bound, layer, layouts);
-  std::vector<i64> running;
-  if (layer > 0 && model.bound->layers[layer].part == model::Layer::Part::kEnd) {
-    std::ranges::set_intersection(devices, model::devices_of(*model.bound, layer - 1, layouts),
-                                  std::back_inserter(running));
-  }
-  if (running.empty()) running.assign(devices.begin(), devices.end());
-  return running;
-}
-
 /// Returns the number of different sets of devices that run layers: the stages of a pipeline.
-i64 stages_of(const PlannedModel& model) {
+i64 stages_of(const model::Model& model, const std::vector<std::vector<i64>>& running) {
   std::set<std::vector<i64>> stages;
-  for (size_t i = 0; i < model.bound->layers.size(); ++i) {
-    const model::Layer& layer = model.bound->layers[i];
-    if (layer.number < 0 || layer.beside) continue;
-    stages.insert(devices_running(model, i));
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    const model::Layer& layer = model.layers[i];
+    if (layer.number >= 0 && !layer.beside) stages.insert(running[i]);
   }
   return std::ssize(stages);
 }
@@ -82,20 +66,21 @@ void set_training(const AppliedMapping& applied, const PlannedModel& model,
                         0,
                         options.workload.sequence_parallel,
                         training.recompute};
+  const model::LayoutOf layouts = model.layouts();
+  const auto running = model::running_devices(*model.bound, layouts);
   // The first stage stores activations of as many micro-batches as there are stages.
-  const auto micro_batches = static_cast<double>(stages_of(model));
+  const auto micro_batches = static_cast<double>(stages_of(*model.bound, running));
   std::vector<double> bytes(report.devices.size());
   // Once the head has computed its backward pass, its activations make room for those that layers
   // compute again, one at a time.
   std::vector<double> passing(report.devices.size());
-  const model::LayoutOf layouts = model.layouts();
   const mesh::Over own_tokens = token_axes_of(model, applied.resolution);
   for (size_t i = 0; i < model.bound->layers.size(); ++i) {
     const model::Layer& layer = model.bound->layers[i];
     const bool is_head = layer.part == model::Layer::Part::kEnd;
     if ((layer.number < 0 && !is_head) || layer.beside) continue;
     const auto kept = model::kept_widths(*model.bound, layer, layouts, report.mesh, own_tokens);
-    for (const i64 rank : devices_running(model, i)) {
+    for (const i64 rank : running[i]) {
       const auto device = static_cast<size_t>(rank);
       of.inner = is_head ? std::ranges::max(kept) : kept[device];
       if (!is_head) bytes[device] += plan::training_activations_per_layer(of) * micro_batches;

@@ -217,6 +217,19 @@ std::map<std::string, std::string> decode_index(const JsonValue& value) {
   return index;
 }
 
+/// Refuses "pad_to" where the strategy does not pad.
+void check_padding(const JsonValue& value, const StrategySpec& spec) {
+  if (spec.uneven == Uneven::kPad) return;
+  for (const auto& [key, member] : value.members()) {
+    if (key != "pad_to") continue;
+    throw member
+        .error(ErrorCode::kMappingSchema,
+               fmt::format("the strategy '{}' has \"pad_to\" without \"uneven\": \"pad\"",
+                           to_string(spec.kind)))
+        .help("add \"uneven\": \"pad\", or leave \"pad_to\" out");
+  }
+}
+
 /// Decodes {"layers": 0} or {"layers": [0, -1]}.
 std::map<std::string, std::vector<i64>> decode_at(const JsonValue& value) {
   std::map<std::string, std::vector<i64>> at;
@@ -296,6 +309,7 @@ StrategySpec decode_strategy(const JsonValue& value) {
     if (key == "type") spec.kind = decode_kind(member);
   }
   value.object(fields_of(spec));
+  check_padding(value, spec);
   return spec;
 }
 

@@ -50,20 +50,20 @@ PlaceIndex::PlaceIndex(std::string_view text, std::string file)
     line_starts_.push_back(at + 1);
   }
   JsonReader in(text, {file_}, kAlreadyChecked);
-  values_[""] = in.offset();
+  offsets_[""].value = in.offset();
   walk(in, "", [this](const std::string& pointer, size_t key_at, size_t value_at) {
-    keys_[pointer] = key_at;
-    values_[pointer] = value_at;
+    offsets_[pointer] = {key_at, value_at};
   });
 }
 
-Place PlaceIndex::find(const Offsets& offsets, const std::string& pointer) const {
-  const auto found = offsets.find(pointer);
-  if (found == offsets.end()) return {file_, 0, 0, pointer};
-  const auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), found->second);
+Place PlaceIndex::find(const std::string& pointer, size_t Offsets::*which) const {
+  const auto found = offsets_.find(pointer);
+  if (found == offsets_.end()) return {file_, 0, 0, pointer};
+  const size_t offset = found->second.*which;
+  const auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), offset);
   const size_t line = static_cast<size_t>(after - line_starts_.begin());
-  return {file_, static_cast<int>(line),
-          static_cast<int>(found->second - line_starts_[line - 1]) + 1, pointer};
+  return {file_, static_cast<int>(line), static_cast<int>(offset - line_starts_[line - 1]) + 1,
+          pointer};
 }
 
 std::string JsonValue::name() const {

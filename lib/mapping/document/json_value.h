@@ -3,7 +3,6 @@
 #include <functional>
 #include <initializer_list>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -12,6 +11,7 @@
 
 #include "lib/base/checked.h"
 #include "lib/base/error.h"
+#include "lib/base/name_map.h"
 
 namespace shardtool::mapping {
 
@@ -22,17 +22,20 @@ class PlaceIndex {
   /// Requires text that is strict JSON.
   PlaceIndex(std::string_view text, std::string file);
 
-  Place value(const std::string& pointer) const { return find(values_, pointer); }
-  Place key(const std::string& pointer) const { return find(keys_, pointer); }
+  Place value(const std::string& pointer) const { return find(pointer, &Offsets::value); }
+  Place key(const std::string& pointer) const { return find(pointer, &Offsets::key); }
 
  private:
-  using Offsets = std::map<std::string, size_t>;
-  Place find(const Offsets& offsets, const std::string& pointer) const;
+  /// Offsets in the text; an element of a list has its own as its key's.
+  struct Offsets {
+    size_t key = 0;
+    size_t value = 0;
+  };
+  Place find(const std::string& pointer, size_t Offsets::*which) const;
 
   std::string file_;
   std::vector<size_t> line_starts_;
-  Offsets values_;
-  Offsets keys_;
+  NameMap<Offsets> offsets_;
 };
 
 /// A JSON value with its place. Every accessor throws kMappingSchema with place, found and expected

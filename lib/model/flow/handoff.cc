@@ -1,6 +1,8 @@
 #include "lib/model/flow/handoff.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace shardtool::model {
 namespace {
@@ -43,6 +45,23 @@ std::span<const i64> devices_of(const Model& model, size_t layer, const LayoutOf
     if (!devices.empty()) return devices;
   }
   return {};
+}
+
+std::vector<std::vector<i64>> running_devices(const Model& model, const LayoutOf& layouts) {
+  std::vector<std::vector<i64>> running;
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    const auto devices = devices_of(model, i, layouts);
+    std::span<const i64> beside;
+    if (model.layers[i].part == Layer::Part::kStart) {
+      if (i + 1 < model.layers.size()) beside = devices_of(model, i + 1, layouts);
+    } else if (model.layers[i].part != Layer::Part::kBlock && i > 0) {
+      beside = running.back();
+    }
+    std::vector<i64> both;
+    std::ranges::set_intersection(devices, beside, std::back_inserter(both));
+    running.push_back(both.empty() ? std::vector(devices.begin(), devices.end()) : std::move(both));
+  }
+  return running;
 }
 
 std::vector<ValueMove> handoffs(const Model& model, size_t from, const LayoutOf& layouts,

@@ -13,6 +13,11 @@ namespace shardtool::model {
 /// the first one after it that has weights. `layer` is an index into the model's layers.
 std::span<const i64> devices_of(const Model& model, size_t layer, const LayoutOf& layouts);
 
+/// Returns the devices that run each layer. Where several stages of a pipeline have all weights of
+/// a layer outside the blocks, one of them runs it: that of the block after it for the start of a
+/// stack, else that of the layer before it.
+std::vector<std::vector<i64>> running_devices(const Model& model, const LayoutOf& layouts);
+
 /// Returns the moves from one stage of a pipeline to the next: all values that layer `from` passes,
 /// to the devices of the layer after it. Every device sends its parts to the device that differs
 /// from it only along `over`. Empty if a device has both layers.

@@ -1,4 +1,4 @@
-// Plans of the files of an engine.
+// Plans of the files of an engine, and of mappings that are compared.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -7,6 +7,7 @@
 #include "lib/api/plan.h"
 #include "lib/api/transform.h"
 #include "tests/api/planning/stored_model.h"
+#include "tests/support/throws.h"
 
 namespace shardtool::api {
 namespace {
@@ -51,6 +52,26 @@ TEST_CASE("a plan of an engine's files has the bytes that split writes, without 
     }
   }
   CHECK(planned_bytes(model.path(), "tp=2", "vllm") < planned_bytes(model.path(), "tp=2", "plain"));
+}
+
+TEST_CASE("a mapping that is compared and impossible is a row with the reason") {
+  const StoredModel model(mapping::tiny_llama());
+  const test::TempFolder folder;
+  folder.write("other.json",
+               R"({"version": 1, "extends": ["preset:llama"], "axes": {"mlp": "model"}})");
+  PlanOptions options;
+  options.sources = {model.path()};
+  options.mapping.mesh = mesh::parse_mesh("tp=2");
+  options.compare = {folder.path() + "/other.json", "llama"};
+  const MemoryReport memory = make_plan(options).memory;
+  REQUIRE(memory.compare.size() == 2);
+  CHECK(memory.compare[0].name == options.compare[0]);
+  CHECK(memory.compare[0].devices == 2);
+  CHECK(memory.compare[0].refusal == "the mesh tp=2 has no axis 'model'");
+  CHECK(memory.compare[1].refusal.empty());
+  CHECK(memory.compare[1].total == memory.devices[memory.fullest].total);
+  options.compare = {"no-such-preset"};
+  CHECK_ERROR(kUnknownName, make_plan(options));
 }
 
 }  // namespace

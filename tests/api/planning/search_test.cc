@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "lib/api/plan_search.h"
 #include "lib/api/planning/search/layout_space.h"
@@ -36,7 +38,7 @@ TEST_CASE("activations that are cut by tokens are tried beside those that are no
 }
 
 TEST_CASE("a layout that split refuses is excluded with the words of split") {
-  const StoredModel few_heads(mapping::tiny_llama({.kv_heads = 2}));
+  const StoredModel few_heads(mapping::tiny_llama({.layers = 3, .kv_heads = 2}));
   SearchOptions options = options_for(few_heads.path());
   options.devices = {3};
   const SearchReport report = search_layouts(options);
@@ -48,6 +50,26 @@ TEST_CASE("a layout that split refuses is excluded with the words of split") {
   CHECK(report.refused.front().layout == ServingLayout{1, 1, 1, 3});
   CHECK(report.refused.front().constraint == "cut");
   CHECK(report.refused.front().reason == error->what());
+}
+
+TEST_CASE("layouts with more pipeline stages than layers are refused with the reason") {
+  const StoredModel shallow(mapping::tiny_llama({.layers = 2, .kv_heads = 4}));
+  SearchOptions options = options_for(shallow.path());
+  options.devices = {4, 8};
+  std::map<std::string, std::string> reasons;
+  for (const RefusedLayout& refused : search_layouts(options).refused) {
+    if (refused.layout.pp <= 2) continue;
+    CHECK(refused.constraint == "cut");
+    reasons[to_string(refused.layout)] = refused.reason;
+  }
+  const std::string four = "the model has 2 layers, and every stage of pp=4 needs one";
+  const std::string eight = "the model has 2 layers, and every stage of pp=8 needs one";
+  CHECK(reasons == std::map<std::string, std::string>{{"pp=4 tp=1", four},
+                                                      {"pp=4 tp=2", four},
+                                                      {"dp=2 pp=4 tp=1", four},
+                                                      {"pp=8 tp=1", eight}});
+  options.pinned.tp = 2;
+  CHECK(search_layouts(options).refused.size() == 1);
 }
 
 TEST_CASE("a layout with more replicas than clients is refused") {

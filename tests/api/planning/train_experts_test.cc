@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "lib/api/catalogue/profiles.h"
@@ -223,10 +224,14 @@ class EveryWay {
     return sum;
   }
 
+  /// Time to update what a device of a stage has: the layers that it runs, and both ends of the
+  /// model, which every stage has.
   double optimizer_us(const TrainSearchOptions& options, const TrainingWay& way,
                       const std::vector<size_t>& layers) const {
+    std::set<size_t> held(layers.begin(), layers.end());
+    held.insert({0, static_cast<size_t>(layers_ + 1)});
     double updated = 0;
-    for (const size_t layer : layers) {
+    for (const size_t layer : held) {
       const LayerParameters of = parameters(way.layout, layer);
       const bool is_shared = way.zero_stage > 0;
       updated +=

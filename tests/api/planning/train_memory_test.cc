@@ -112,6 +112,22 @@ TEST_CASE("training: weights, gradients and Adam of one device's parameters, by 
   CHECK(device.total == device.training + device.gathered);
 }
 
+TEST_CASE("ZeRO 3 gathers the layers that a stage runs: embeddings first, the head last") {
+  PlanOptions options;
+  options.training = TrainingPlan{};
+  options.training->zero_stage = 3;
+  options.training->data_parallel = 8;
+  const auto devices = memory(test::llama_3_8b(), "pp=4", options).devices;
+  const auto gathered = [](i64 parameters) { return 4 * (parameters - parameters / 8); };
+  constexpr i64 kEmbedding = 128256 * 4096;
+  // q and o, k and v, gate, up and down; two norms.
+  constexpr i64 kBlock = 4096 * (2 * 4096 + 2 * 1024 + 3 * 14336) + 2 * 4096;
+  CHECK(devices[0].gathered == gathered(kEmbedding));
+  CHECK(devices[1].gathered == gathered(kBlock));
+  CHECK(devices[2].gathered == gathered(kBlock));
+  CHECK(devices[3].gathered == gathered(kEmbedding + 4096));
+}
+
 TEST_CASE("devices along an axis of experts alone, and replicas, cache their own sequences") {
   PlanOptions options;
   options.workload.batch = 5;

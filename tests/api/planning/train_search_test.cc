@@ -132,6 +132,60 @@ TEST_CASE("a loss reads the logits where they are: training gathers none") {
   CHECK(reduced == 2 * (2 * 4 + 1));  // of attention, MLP and the embedding
 }
 
+/// Hardware on which nothing but products takes time: a million of operations per microsecond.
+plan::HardwareProfile products_alone() {
+  plan::HardwareProfile hardware = load_profile("h100-sxm");
+  hardware.rates = plan::Rates{};
+  hardware.rates.bf16_tflops = 1;
+  hardware.compute_efficiency = 1;
+  hardware.memory_gb_per_s = 1e12;
+  hardware.launch_us = 0;
+  hardware.fabric = plan::Messages{8, 0, 1e12};
+  return hardware;
+}
+
+TEST_CASE("the last stage computes the head, and the step takes as long as that stage") {
+  const StoredModel model(mapping::tiny_llama({.layers = 2, .vocab = 1000}));
+  TrainSearchOptions options = train_options(model.path());
+  options.plan.hardware = products_alone();
+  options.devices = {2};
+  options.pinned.pp = 2;
+  options.batch = 4;
+  options.recomputes = {plan::Recompute::kNone};
+  const TrainSearchReport report = search_training(options);
+  REQUIRE(report.rows.size() == 1);
+  const TrainingRow& row = report.rows.front();
+  // Weights of a layer: q and o of 64 x 64, k and v of 16 x 64, three of 96 x 64, two norms. Each
+  // takes two operations for each of 64 tokens. A token meets 32.5 positions on average.
+  constexpr double kLayer = 64 * 2 * (2 * 64 * 64 + 2 * 16 * 64 + 3 * 96 * 64 + 2 * 64);
+  constexpr double kAttention = 64 * 32.5 * 2 * (64 + 64);
+  constexpr double kHead = 64 * 2 * (1000 * 64 + 64);
+  static_assert(kLayer + kAttention == 4'218'880 && kHead == 8'200'192);
+  // Four micro-batches, and one more pass while the pipeline fills and drains. A pass is three
+  // times its forward pass: 5 * 3 * 4.21888 us, and 5 * 3 * (4.21888 + 8.200192) us.
+  REQUIRE(row.stages.size() == 2);
+  CHECK(row.stages[0].parts.total() == doctest::Approx(63.2832).epsilon(1e-6));
+  CHECK(row.stages[1].parts.total() == doctest::Approx(186.28608).epsilon(1e-6));
+  CHECK(row.slowest == 1);
+  CHECK(row.step_us == row.stages[1].parts.total());
+  // The logits are kept on the same stage. A layer keeps 10 * 64 bytes of the stream, 2 * 448 of q,
+  // k, v, the input of o, gate, up and the input of down, and 5 * 8 * 64 of scores.
+  constexpr i64 kKept = 64 * (10 * 64 + 2 * 448 + 5 * 8 * 64);
+  CHECK(row.stages[0].activations == 2 * kKept);
+  CHECK(row.stages[1].activations == kKept + 64 * 4 * (64 + 1000));
+}
+
+TEST_CASE("ways with more pipeline stages than layers are refused with the reason") {
+  TrainSearchOptions options = train_options(trained_model());
+  options.devices = {8};
+  const auto refused = search_training(options).refused;
+  const auto found = std::ranges::find(refused, ServingLayout{1, 8, 1, 1},
+                                       [](const RefusedTraining& one) { return one.way.layout; });
+  REQUIRE(found != refused.end());
+  CHECK(found->constraint == "cut");
+  CHECK(found->reason == "the model has 4 layers, and every stage of pp=8 needs one");
+}
+
 /// Time of a step of one stage, by trying what every layer recomputes; infinity if nothing fits.
 class EveryChoice {
  public:

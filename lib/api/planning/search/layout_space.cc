@@ -54,9 +54,15 @@ std::string pinned_text(const PinnedSizes& pinned) {
   return text;
 }
 
+constexpr i64 kEndless = std::numeric_limits<i64>::max();
+
+std::string too_few_layers(const SpaceLimits& limits, i64 pp) {
+  return fmt::format("the model has {}, and every stage of pp={} needs one",
+                     plural(limits.layers, "layer"), pp);
+}
+
 /// Says which numbers of devices, layers or experts exclude every layout.
 std::string exclusion(const std::vector<i64>& devices, const SpaceLimits& limits) {
-  constexpr i64 kEndless = std::numeric_limits<i64>::max();
   const PinnedSizes& pinned = limits.pinned;
   if (layout_space(devices, {kEndless, kEndless, pinned}).empty()) {
     const auto is_multiple = [&](i64 n) {
@@ -71,8 +77,7 @@ std::string exclusion(const std::vector<i64>& devices, const SpaceLimits& limits
     return "whole experts need at least two devices along tp";
   }
   if (layout_space(devices, {limits.layers, kEndless, pinned}).empty())
-    return fmt::format("the model has {}, and every stage of pp={} needs one",
-                       plural(limits.layers, "layer"), pinned.pp.value_or(1));
+    return too_few_layers(limits, pinned.pp.value_or(1));
   if (limits.experts == 0)
     return "the model has no experts, which --ep and --expert-parallel place";
   return fmt::format("the model has {}, fewer than the devices that would share them",
@@ -115,6 +120,16 @@ std::vector<ServingLayout> layouts_of_search(const std::vector<i64>& devices,
   if (!all.empty()) return all;
   throw Error(ErrorCode::kUsage, exclusion(devices, limits))
       .help("give other --devices, or leave out --pp, --ep, --tp or --expert-parallel");
+}
+
+std::vector<TooDeepLayout> too_deep_layouts(const std::vector<i64>& devices,
+                                            const SpaceLimits& limits) {
+  std::vector<TooDeepLayout> all;
+  for (const ServingLayout& layout :
+       layout_space(devices, {kEndless, limits.experts, limits.pinned})) {
+    if (layout.pp > limits.layers) all.push_back({layout, too_few_layers(limits, layout.pp)});
+  }
+  return all;
 }
 
 std::vector<std::vector<ServingLayout>> replicas_of(const std::vector<ServingLayout>& layouts) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "lib/api/plan_search.h"
@@ -22,6 +23,17 @@ std::vector<ServingLayout> layout_space(const std::vector<i64>& devices, const S
 /// the numbers of devices, the layers or the experts.
 std::vector<ServingLayout> layouts_of_search(const std::vector<i64>& devices,
                                              const SpaceLimits& limits);
+
+/// A layout without a layer for every pipeline stage.
+struct TooDeepLayout {
+  ServingLayout layout;
+  std::string reason;
+};
+
+/// Returns the layouts that layout_space leaves out because they have more stages than the model
+/// has layers, in its order.
+std::vector<TooDeepLayout> too_deep_layouts(const std::vector<i64>& devices,
+                                            const SpaceLimits& limits);
 
 /// Groups layouts by what one replica is; those of a group differ in dp alone.
 std::vector<std::vector<ServingLayout>> replicas_of(const std::vector<ServingLayout>& layouts);

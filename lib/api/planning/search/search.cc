@@ -141,6 +141,8 @@ class Search {
       std::ranges::move(one.refused, std::back_inserter(report_.refused));
       std::ranges::move(one.beyond, std::back_inserter(beyond_));
     }
+    for (auto& [layout, reason] : too_deep_layouts(options_.devices, model.limits()))
+      report_.refused.push_back({model.searched(), layout, "cut", std::move(reason)});
     std::optional<Survival> survival;
     if (options_.survive > 0) survival.emplace(options_, model);
     for (PricedLayouts& one : found) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/api/planning/plan_cost.h"
+#include "lib/model/flow/handoff.h"
 
 namespace shardtool::api {
 
@@ -23,13 +24,12 @@ std::vector<std::vector<i64>> TrainedReplica::gathered(std::span<const i64> repl
                           placed_->pass->own_tokens(), replicas);
 }
 
-/// Gives every layer to the stage that holds its weights; one without weights to the stage of the
-/// layer before it.
+/// Gives every layer to the stage that runs it.
 void TrainedReplica::set_stages() {
   layers_.resize(static_cast<size_t>(stages_));
-  i64 stage = 0;
-  for (size_t layer = 0; layer < parameters_.layers.size(); ++layer) {
-    if (parameters_.holders[layer] >= 0) stage = parameters_.holders[layer] / ranks_per_stage_;
+  const auto running = model::running_devices(*placed_->model.bound, placed_->model.layouts());
+  for (size_t layer = 0; layer < running.size(); ++layer) {
+    const i64 stage = running[layer].empty() ? 0 : running[layer].front() / ranks_per_stage_;
     layers_[static_cast<size_t>(stage)].push_back(layer);
   }
 }

@@ -251,10 +251,10 @@ class ReplicaTraining {
   }
 
   /// Returns the possible bytes of a stage beside those that its layers keep, ascending: of the
-  /// head, which the last stage runs, or after it of a layer that computes all again.
+  /// head, if the stage runs it, or after it of a layer that computes all again.
   std::set<i64> passing_of(i64 stage) const {
     i64 head = 0;
-    for (size_t layer = 0; layer < again_.size() && stage + 1 == replica_.stages(); ++layer) {
+    for (const size_t layer : replica_.layers(stage)) {
       if (replica_.is_head(layer)) head = std::llround(activations_.begin()->second[layer]);
     }
     std::set<i64> passing{head};
@@ -388,6 +388,8 @@ TrainSearchReport search_training(const TrainSearchOptions& options) {
   found.under.resize(options.smaller_budgets.size());
   for (Found& part : parts) found.add(std::move(part));
   TrainSearchReport& report = found.report;
+  for (auto& [layout, reason] : too_deep_layouts(options.devices, model.limits()))
+    report.refused.push_back({{layout}, "cut", std::move(reason)});
   report.warnings = model.warnings();
   i64 most_groups = 1;
   for (const auto& layouts : replicas) most_groups = std::max(most_groups, layouts.front().ep);

@@ -113,9 +113,10 @@ TrainSearchReport with_named_rows(const TrainSearchReport& report, size_t most);
 /// Weights, gradients and optimizer are exact, from headers; activations are those of
 /// plan::training_activations_per_layer with model::kept_widths, for as many micro-batches as a
 /// stage has under way in a 1F1B schedule, and of one micro-batch those of the head, or later of a
-/// layer that computes all again. Throws the errors of opening a checkpoint; kUsage for
-/// more than one source, for an impossible batch, for hardware that is not set, and for a model
-/// without a price.
+/// layer that computes all again. Where every stage of a pipeline has both ends of the model, as
+/// with presets, all keep their state; the first one runs the embeddings, the last one the head.
+/// Throws the errors of opening a checkpoint; kUsage for more than one source, for an impossible
+/// batch, for hardware that is not set, and for a model without a price.
 TrainSearchReport search_training(const TrainSearchOptions& options);
 
 }  // namespace shardtool::api
