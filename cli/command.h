@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct Argument {
   /// Values that completion offers where any are accepted.
   std::function<std::vector<std::string>()> offers = {};
   std::string environment = {};  ///< environment variable for the default
+  std::string group = {};        ///< word for it and others, "training"; empty: none
   bool advanced = false;         ///< omitted from the short help
   bool of_process = false;       ///< may differ between the processes of a launch
 
@@ -44,6 +46,29 @@ struct Argument {
 
 inline void append(std::vector<Argument>& arguments, const std::vector<Argument>& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
+}
+
+/// Appends flags that the long help and the man page list by themselves, as "training flags".
+inline void append_group(std::vector<Argument>& arguments, std::string_view group,
+                         std::vector<Argument> more) {
+  for (Argument& argument : more) argument.group = group;
+  append(arguments, more);
+}
+
+/// Title of a list of arguments, and the arguments.
+using ArgumentList = std::pair<std::string, std::vector<Argument>>;
+
+/// Returns the flags by group, in the order of the first ones.
+inline std::vector<ArgumentList> flags_by_group(const std::vector<Argument>& arguments) {
+  std::vector<ArgumentList> lists;
+  for (const Argument& argument : arguments) {
+    if (argument.positional()) continue;
+    const std::string title = argument.group.empty() ? "flags" : argument.group + " flags";
+    auto list = std::ranges::find(lists, title, &ArgumentList::first);
+    if (list == lists.end()) list = lists.insert(lists.end(), {title, {}});
+    list->second.push_back(argument);
+  }
+  return lists;
 }
 
 /// One verb.

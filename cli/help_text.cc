@@ -72,8 +72,13 @@ std::string command_help(const Command& command, const CommandTree& tree, HelpLe
   out += examples(command.examples, length);
   if (length == HelpLength::kLong) out += "\n" + wrapped(command.description);
   out += argument_list("arguments", command.arguments, true, length);
-  out += argument_list("flags", command.arguments, false, length);
-  if (length == HelpLength::kShort) return out + "\n--help tells more, and lists every flag.\n";
+  if (length == HelpLength::kShort) {
+    out += argument_list("flags", command.arguments, false, length);
+    return out + "\n--help tells more, and lists every flag.\n";
+  }
+  for (const auto& [title, flags] : flags_by_group(command.arguments)) {
+    out += argument_list(title, flags, false, length);
+  }
   return out + argument_list("global flags", tree.global, false, length) + exit_codes();
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cctype>
 
 #include "cli/help_text.h"
 #include "cli/size_argument.h"
@@ -27,6 +28,11 @@ std::string arguments(std::string_view title, const std::vector<Argument>& list,
     out += fmt::format("*{}*\n\t{}\n\n", plain(signature(argument)), plain(full_help(argument)));
   }
   return out.empty() ? out : fmt::format("# {}\n\n{}", title, out);
+}
+
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return text;
 }
 
 std::string examples(const std::vector<std::string>& lines) {
@@ -140,7 +146,9 @@ std::string command_page(const Command& command, const CommandTree& tree) {
   out += fmt::format("# DESCRIPTION\n\n{}\n\n", plain(command.description));
   out += examples(command.examples);
   out += arguments("ARGUMENTS", command.arguments, true);
-  out += arguments("FLAGS", command.arguments, false);
+  for (const auto& [title, flags] : flags_by_group(command.arguments)) {
+    out += arguments(upper(title), flags, false);
+  }
   out += arguments("GLOBAL FLAGS", tree.global, false);
   return out + exit_status() + "# SEE ALSO\n\n*shardtool*(1), *shardtool-mapping*(5)\n";
 }

@@ -162,7 +162,7 @@ std::vector<Argument> training_arguments(TrainingArgs& args) {
   };
 }
 
-std::vector<Argument> report_arguments(PlanArgs& args) {
+std::vector<Argument> price_arguments(PlanArgs& args) {
   return {
       {.name = "--what-if",
        .value = "N,N,...",
@@ -188,6 +188,11 @@ std::vector<Argument> report_arguments(PlanArgs& args) {
        .help = "count these tensors as a class of their own; repeatable",
        .target = &args.classes,
        .advanced = true},
+  };
+}
+
+std::vector<Argument> report_arguments(PlanArgs& args) {
+  return {
       {.name = "--format",
        .value = "NAME",
        .help = "how the report is printed",
@@ -330,13 +335,15 @@ api::OpPlanOptions to_ops_options(const PlanArgs& args) {
 }
 
 std::vector<Argument> plan_arguments(PlanArgs& args) {
-  std::vector<Argument> arguments = mapping_arguments(args.mapping, kMapping);
-  append(arguments, reshard_arguments(args));
-  append(arguments, workload_arguments(args.workload));
-  append(arguments, training_arguments(args.training));
-  append(arguments, report_arguments(args));
-  append(arguments, ops_arguments(args.ops));
-  append(arguments, calibrate_arguments(args.calibrate));
+  std::vector<Argument> arguments;
+  append_group(arguments, "mapping", mapping_arguments(args.mapping, kMapping));
+  append_group(arguments, "reshard", reshard_arguments(args));
+  append_group(arguments, "workload", workload_arguments(args.workload));
+  append_group(arguments, "training", training_arguments(args.training));
+  append_group(arguments, "price", price_arguments(args));
+  append_group(arguments, "report", report_arguments(args));
+  append_group(arguments, "op planner", ops_arguments(args.ops));
+  append_group(arguments, "calibration", calibrate_arguments(args.calibrate));
   return arguments;
 }
 

@@ -96,15 +96,11 @@ std::vector<Argument> goal_arguments(SearchArgs& args) {
                "of the search, which is named",
        .target = &args.survive,
        .advanced = true},
-      {.name = "--graph",
-       .value = "FILE",
-       .help = "what the model computes, instead of its family's graph",
-       .target = &args.graph,
-       .advanced = true},
-      {.name = "--sequence-parallel",
-       .help = "try prompts, or training, with activations that are cut by tokens over tp, too",
-       .target = &args.sequence_parallel,
-       .advanced = true},
+  };
+}
+
+std::vector<Argument> output_arguments(SearchArgs& args) {
+  return {
       {.name = "--format",
        .value = "NAME",
        .help = "how the report is printed",
@@ -199,12 +195,22 @@ std::vector<Argument> search_arguments(SearchArgs& args) {
        .help = "types to which the weights may be cast, too, as `split --dtype` does, and "
                "`--dequantize` where they are quantised; bf16, f16, f32",
        .target = &args.dtype},
+      {.name = "--graph",
+       .value = "FILE",
+       .help = "what the model computes, instead of its family's graph",
+       .target = &args.graph,
+       .advanced = true},
+      {.name = "--sequence-parallel",
+       .help = "try prompts, or training, with activations that are cut by tokens over tp, too",
+       .target = &args.sequence_parallel,
+       .advanced = true},
   };
-  append(arguments, goal_arguments(args));
-  append(arguments, train_search_arguments(args));
-  append(arguments, budget_arguments(args.workload));
-  append(arguments, cache_arguments(args.workload));
-  append(arguments, pinned_arguments(args.mapping));
+  append_group(arguments, "goal", goal_arguments(args));
+  append_group(arguments, "report", output_arguments(args));
+  append_group(arguments, "training", train_search_arguments(args));
+  append_group(arguments, "memory", budget_arguments(args.workload));
+  append_group(arguments, "memory", cache_arguments(args.workload));
+  append_group(arguments, "mapping", pinned_arguments(args.mapping));
   return arguments;
 }
 

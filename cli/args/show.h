@@ -10,7 +10,7 @@
 
 namespace shardtool::cli {
 
-/// Arguments of `shardtool COMMAND [show NAME]`, as typed.
+/// Arguments of `shardtool COMMAND [list]` and `shardtool COMMAND show NAME`, as typed.
 struct ShowArgs {
   std::optional<std::string> action = {};
   std::optional<std::string> name = {};
@@ -19,9 +19,9 @@ struct ShowArgs {
 /// Arguments of a command that lists built-in documents or prints one of them; `kind` is a noun.
 inline std::vector<Argument> show_arguments(ShowArgs& args, std::string_view kind) {
   return {{.name = "ACTION",
-           .help = "show: print one " + std::string(kind),
+           .help = "show: print one " + std::string(kind) + "; list: all of them, as without it",
            .target = &args.action,
-           .choices = {"show"}},
+           .choices = {"show", "list"}},
           {.name = "NAME", .help = "its name", .target = &args.name}};
 }
 
@@ -29,12 +29,17 @@ inline std::vector<Argument> show_arguments(ShowArgs& args, std::string_view kin
 template <class List, class Text>
 ExitCode list_or_show(const ShowArgs& args, Session& session, std::string_view command,
                       std::string_view kind, List list, Text text) {
-  if (args.action && !args.name) {
-    throw Error(ErrorCode::kUsage,
-                std::string(command) + " " + *args.action + " needs the name of a " + std::string(kind))
+  const bool lists = !args.action || *args.action == "list";
+  if (lists && args.name) {
+    throw Error(ErrorCode::kUsage, std::string(command) + " list takes no name")
+        .help("`shardtool " + std::string(command) + " show NAME` prints one");
+  }
+  if (!lists && !args.name) {
+    throw Error(ErrorCode::kUsage, std::string(command) + " " + *args.action +
+                                       " needs the name of a " + std::string(kind))
         .help("`shardtool " + std::string(command) + "` lists them");
   }
-  if (!args.name) {
+  if (lists) {
     answer(session, command, Status::kOk, list());
   } else if (const std::string document = text(*args.name); session.json()) {
     session.document(command, Status::kOk, [&](JsonWriter& json) {

@@ -166,12 +166,6 @@ LayoutUse use_of(std::string_view text) {
   return in.next_element() ? LayoutUse::kWritten : LayoutUse::kOnlyRead;
 }
 
-std::string all_labels() {
-  std::vector<std::string> labels;
-  for (const EngineLayout& layout : engine_layouts()) labels.push_back(layout.label());
-  return fmt::format("{}", fmt::join(labels, ", "));
-}
-
 }  // namespace
 
 std::span<const EngineLayout> engine_layouts() {
@@ -210,14 +204,20 @@ const std::vector<std::string>& read_layout_names() {
   return all;
 }
 
-const EngineLayout& find_layout(std::string_view label) {
+const EngineLayout& find_layout(std::string_view label, std::span<const std::string> others) {
+  std::vector<std::string> labels(others.begin(), others.end());
+  std::vector<std::string> known = labels;
   for (const EngineLayout& layout : engine_layouts()) {
     if (label == layout.name || label == layout.label()) return layout;
+    labels.push_back(layout.label());
+    known.insert(known.end(), {layout.name, layout.label()});
   }
-  throw Error(ErrorCode::kUsage,
-              fmt::format("there is no layout '{}'", quote_for_message(std::string(label), 60)))
-      .note("known", all_labels())
-      .help("a layout without a version, such as vllm, is the newest known one");
+  Error error(ErrorCode::kUsage,
+              fmt::format("there is no layout '{}'", quote_for_message(std::string(label), 60)));
+  error.note("known", fmt::format("{}", fmt::join(labels, ", ")));
+  const std::string hint = did_you_mean(label, known);
+  if (!hint.empty()) error.help(hint);
+  throw error.help("a layout without a version, such as vllm, is the newest known one");
 }
 
 namespace {

@@ -89,8 +89,8 @@ enum class LayoutUse { kWritten, kOnlyRead };
 std::vector<std::string> layout_names(LayoutUse use);
 
 /// Returns the layout "vllm@0.32", or the newest known version of "vllm". Throws kUsage with the
-/// known labels.
-const EngineLayout& find_layout(std::string_view label);
+/// known labels, after the names of `others`, and with near misses.
+const EngineLayout& find_layout(std::string_view label, std::span<const std::string> others = {});
 
 /// Names and labels of the layouts whose files tell where the model's tensors lie, without a
 /// manifest: by rules of reading, or because every tensor of the files is one of the model's.

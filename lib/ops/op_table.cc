@@ -76,7 +76,7 @@ constexpr Operands kTwo{2, 2};
 constexpr Operands kOfRecurrence{
     4, 5, "a recurrence with queries, keys, values and decays, and with gates or none"};
 
-/// The ops, one row per line: tests/cli/cases/man_pages.sh reads their names.
+/// The ops by their names in graphs.
 constexpr auto kTable = std::to_array<OpKind>({
     row<Embed>("embed", kNone),
     row<ExtraInput>("given", kNone),

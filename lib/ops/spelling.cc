@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 
@@ -49,6 +53,26 @@ std::string Spelling::text(size_t choice, const NumberOf& number_of) const {
     }
   }
   return text;
+}
+
+std::string Spelling::likeliest(const NumberOf& number_of,
+                                std::span<const TensorSpec> tensors) const {
+  std::string likeliest = text(0, number_of);
+  std::ptrdiff_t most = 0;
+  for (size_t choice = 0; choice < count(); ++choice) {
+    const std::string spelling = text(choice, number_of);
+    for (const TensorSpec& tensor : tensors) {
+      const auto differs =
+          std::mismatch(spelling.begin(), spelling.end(), tensor.name.begin(), tensor.name.end());
+      const auto dot = std::find(std::reverse_iterator(differs.first), spelling.crend(), '.');
+      const auto shared = spelling.crend() - dot;  // up to a dot
+      const bool is_shorter = shared == most && spelling.size() < likeliest.size();
+      if (shared < most || (shared == most && !is_shorter)) continue;
+      likeliest = spelling;
+      most = shared;
+    }
+  }
+  return likeliest;
 }
 
 }  // namespace shardtool::ops

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "lib/base/checked.h"
+#include "lib/base/tensor_spec.h"
 #include "lib/mapping/document/glob.h"
 
 namespace shardtool::ops {
@@ -23,6 +25,9 @@ class Spelling {
   size_t count() const;
   /// Returns text number `choice`. The choices of earlier tokens vary slowest.
   std::string text(size_t choice, const NumberOf& number_of) const;
+  /// Returns the text that shares the longest beginning, up to a dot, with the name of a tensor:
+  /// the one that the checkpoint would use.
+  std::string likeliest(const NumberOf& number_of, std::span<const TensorSpec> tensors) const;
 
  private:
   std::vector<mapping::GlobToken> tokens_;

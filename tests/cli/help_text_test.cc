@@ -86,6 +86,23 @@ TEST_CASE("long help and man pages name every argument and every exit code") {
   }
 }
 
+TEST_CASE("flags of a group stand together in the long help and the man page") {
+  const Command command{.name = "cut",
+                        .arguments = {{.name = "--a", .help = "a"},
+                                      {.name = "--b", .help = "b", .group = "op planner"},
+                                      {.name = "--c", .help = "c"},
+                                      {.name = "--d", .help = "d", .group = "op planner"}}};
+  const auto help = help_text(&command, {}, HelpLength::kLong);
+  CAPTURE(help);
+  const auto at = [&help](std::string_view text) { return help.find(text); };
+  CHECK(at("\nflags:\n  --a") < at("--c"));
+  CHECK(at("--c") < at("\nop planner flags:\n  --b"));
+  CHECK(at("--b") < at("--d"));
+  CHECK(at("--d") != help.npos);
+  CHECK(help_text(&command, {}, HelpLength::kShort).find("op planner") == help.npos);
+  CHECK(man_page(&command, {}).find("# OP PLANNER FLAGS\n\n*--b*") != std::string::npos);
+}
+
 TEST_CASE("short help fits one screen") {
   const Commands commands;
   const auto lines = [](const std::string& text) {

@@ -12,11 +12,13 @@ std::string graph_of(const ShowArgs& args, const std::string& name) {
 }
 
 std::vector<Argument> graph_arguments(ShowArgs& args) {
-  return {{.name = "ACTION",
-           .help = "show: print one graph; init: start one for a model that no graph knows",
-           .target = &args.action,
-           .choices = {"show", "init"}},
-          {.name = "NAME", .help = "its name; for init a checkpoint", .target = &args.name}};
+  return {
+      {.name = "ACTION",
+       .help = "show: print one graph; init: start one for a model that no graph knows; list: all "
+               "of them, as without it",
+       .target = &args.action,
+       .choices = {"show", "init", "list"}},
+      {.name = "NAME", .help = "its name; for init a checkpoint", .target = &args.name}};
 }
 
 }  // namespace

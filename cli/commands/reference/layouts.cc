@@ -13,7 +13,8 @@ Command layouts_command(ShowArgs& args) {
               "engine: it has the names of the files, and which tensors they hold under which "
               "names. The list says with which models and meshes the engine's own loader took "
               "the files and found the parameters that it makes of the whole checkpoint.",
-          .examples = {"shardtool layouts", "shardtool layouts show vllm@0.32"},
+          .examples = {"shardtool layouts", "shardtool layouts show vllm@0.32",
+                       "shardtool layouts show plain"},
           .arguments = show_arguments(args, "layout"),
           .run = [&args](Session& session) {
             return list_or_show(args, session, "layouts", "layout", api::list_layouts,

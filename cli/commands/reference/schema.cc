@@ -50,8 +50,9 @@ Command schema_command(SchemaArgs& args) {
       .name = "schema",
       .summary = "print a JSON Schema: of mapping files, manifests or reports",
       .description =
-          "Without a name, prints the schema of mapping files: give it to an editor to complete "
-          "and check them while typing. manifest is the schema of an output's manifest.json, "
+          "Without a name, prints the schema of mapping files; graph, profile and policy are those "
+          "of files for --graph, --profile and --policy. Give them to an editor to complete and "
+          "check such files while typing. manifest is the schema of an output's manifest.json, "
           "progress that of a line of --progress json, and the name of a command that of its "
           "--json document: plan, plan_search, plan_diff, plan_profile. Documents of another form "
           "are plan_ops (plan --ops), plan_search_train (plan search --train), validate_demo "
@@ -60,11 +61,14 @@ Command schema_command(SchemaArgs& args) {
           "These refer to "
           "urn:shardtool:document:1.0, which has the definitions that they share: document prints "
           "it.",
-      .examples = {"shardtool schema > shardtool.schema.json", "shardtool schema manifest",
-                   "shardtool schema plan_search", "shardtool schema document"},
-      .arguments = {{.name = "NAME",
-                     .help = "mapping, manifest, progress, document, error, or a command",
-                     .target = &args.name}},
+      .examples = {"shardtool schema > shardtool.schema.json", "shardtool schema graph",
+                   "shardtool schema manifest", "shardtool schema plan_search",
+                   "shardtool schema document"},
+      .arguments =
+          {{.name = "NAME",
+            .help = "mapping, graph, profile, policy, manifest, progress, document, error, or a "
+                    "command",
+            .target = &args.name}},
       .run = [&args](Session& session) { return run_schema(args, session); }};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "lib/base/json_writer.h"
 #include "lib/layouts/engine_layout.h"
 
 namespace shardtool::api {
@@ -12,8 +13,8 @@ namespace {
 std::vector<LayoutInfo> forms_without_tables() {
   return {
       {"plain",
-       "safetensors of every rank, which split writes without --layout; with DCP_SHARDING_INFO "
-       "for PyTorch where every shard is a box",
+       "safetensors of every rank with the checkpoint's own names, and a manifest.json: what split "
+       "writes without --layout; with DCP_SHARDING_INFO for PyTorch where every shard is a box",
        {"model-rank-{rank}-part-{part}.safetensors"},
        {{{"any"},
          "safetensors 0.8.0, the Run:ai model streamer 0.17.0, fastsafetensors 0.5.0; "
@@ -21,7 +22,8 @@ std::vector<LayoutInfo> forms_without_tables() {
        {},
        {}},
       {"torch",
-       "files of torch.save, .bin, .pt and .pth, and rank files of FSDP, only read",
+       "files of torch.save, .bin, .pt and .pth, and rank files of FSDP, only read: by their path, "
+       "or as torch:PATH",
        {},
        {{{"any"},
          "equal to what torch 2.13.0 and 2.15.0 saved; transformers 5.19.0 loads what merge makes "
@@ -29,6 +31,17 @@ std::vector<LayoutInfo> forms_without_tables() {
        {},
        {}},
   };
+}
+
+/// Text of such a form, with the keys that the files of layouts have.
+std::string text_of(const LayoutInfo& form) {
+  std::string text;
+  JsonWriter json(text, kJsonSpaced);
+  json.begin_object({"\n  ", ",\n  ", "\n"});
+  json.field("layout", form.label).field("proof", form.models.front().proof);
+  json.field("description", form.description).list("files", form.files);
+  json.end_object();
+  return text;
 }
 
 }  // namespace
@@ -57,7 +70,12 @@ std::vector<LayoutInfo> list_layouts() {
 }
 
 std::string layout_text(const std::string& label) {
-  return std::string(layouts::find_layout(label).text);
+  std::vector<std::string> others;
+  for (const LayoutInfo& form : forms_without_tables()) {
+    if (form.label == label) return text_of(form);
+    others.push_back(form.label);
+  }
+  return std::string(layouts::find_layout(label, others).text);
 }
 
 std::vector<std::string> written_layouts() {

@@ -24,7 +24,7 @@ struct LayoutInfo {
 /// Returns the forms of files without tables of names, which are plain and torch, then the layouts
 /// of engines, sorted by name; of one name, the newest version first.
 std::vector<LayoutInfo> list_layouts();
-/// Returns the JSON text of a layout. Throws kUsage with the known labels.
+/// Returns the JSON text of a form of list_layouts(). Throws kUsage with the known labels.
 std::string layout_text(const std::string& label);
 /// Returns the values of --layout: plain, and names and labels of the layouts that are written.
 std::vector<std::string> written_layouts();

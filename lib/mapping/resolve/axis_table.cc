@@ -75,15 +75,24 @@ void check_fields(const std::string& name, const AxisSpec& spec) {
   refuse(spec.small && spec.owners, "\"small\" and \"owners\"");
 }
 
-Error unknown_name(const std::string& kind, const std::string& section, const std::string& name,
-                   const std::vector<std::string>& known) {
-  Error e(ErrorCode::kUnknownName, fmt::format("nothing defines the {} '{}'", kind, name));
+Error unknown_axis(const std::string& name, const std::vector<std::string>& known) {
+  Error e(ErrorCode::kUnknownName, fmt::format("nothing defines the axis '{}'", name));
   const std::string hint = did_you_mean(name, known);
   if (!hint.empty()) return std::move(e.help(hint));
   return std::move(e.help(
-      known.empty() ? fmt::format("define it in \"{}\"", section)
-                    : fmt::format("define it in \"{}\", or name one of: {}", section,
+      known.empty() ? "define it in \"axes\""
+                    : fmt::format("define it in \"axes\", or name one of: {}",
                                   quote_for_message(fmt::format("{}", fmt::join(known, ", "))))));
+}
+
+Error unknown_layout(const std::string& name, const std::vector<std::string>& known) {
+  Error e(ErrorCode::kUnknownName,
+          fmt::format("'{}' is none of the mapping's layouts", quote_for_message(name)));
+  e.note("layouts", known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+  if (known.empty()) e.help("a mapping file can have \"layouts\"; presets have none");
+  const std::string hint = did_you_mean(name, known);
+  if (!hint.empty()) e.help(hint);
+  return e;
 }
 
 /// Calls `visit` for every logical axis that a rule names.
@@ -91,7 +100,8 @@ void for_each_axis(const Rule& rule, const std::function<void(const std::string&
   for (const auto& [capture, axis] : rule.index) visit(axis);
   for (const auto& [axis, number] : rule.at) visit(axis);
   const auto* dims = std::get_if<std::vector<Dim>>(&rule.cut);
-  for (const Dim& dim : dims != nullptr ? *dims : std::vector<Dim>()) {
+  if (dims == nullptr) return;
+  for (const Dim& dim : *dims) {
     for_each_factor(dim, [&](const Factor& factor) { visit(factor.axis); });
   }
 }
@@ -187,7 +197,7 @@ void AxisTable::apply_layout(const Mapping& mapping, const std::string& layout) 
     }
     return;
   }
-  throw unknown_name("axis map", "layouts", layout, known);
+  throw unknown_layout(layout, known);
 }
 
 void AxisTable::check_groups() const {
@@ -218,7 +228,7 @@ void AxisTable::require(const std::string& axis, const Place& named_at) const {
   if (has(axis)) return;
   std::vector<std::string> known;
   for (const auto& [name, entry] : axes_) known.push_back(name);
-  throw unknown_name("axis", "axes", axis, known).at(named_at);
+  throw unknown_axis(axis, known).at(named_at);
 }
 
 i64 AxisTable::evaluate_size(const SizeExpression& size) {
@@ -271,24 +281,22 @@ std::string AxisTable::size_origin(const std::string& axis) const {
   return size ? config_values(*size, config_) : "";
 }
 
-void AxisTable::begin_tensor(const Rule& rule) {
-  alone_.clear();
-  for_each_axis(rule, [this](const std::string& axis) {
-    const auto found = axes_.find(axis);
-    if (found != axes_.end() && found->second.spec.alone.value_or(false)) alone_.insert(axis);
-  });
+bool AxisTable::is_alone(const std::string& axis) const {
+  const auto found = axes_.find(axis);
+  return found != axes_.end() && found->second.spec.alone.value_or(false);
 }
 
-bool AxisTable::is_cut(const std::string& axis) const {
+bool AxisTable::is_cut(const std::string& axis, const Rule& rule) const {
   const mesh::Over& mine = over(axis);
-  if (alone_.contains(axis)) return !mine.empty();
-  const auto is_taken = [&](const std::string& other) {
-    return std::ranges::any_of(over(other), [&](const mesh::AxisRef& taken) {
-      return std::ranges::any_of(
-          mine, [&](const mesh::AxisRef& ref) { return mesh::overlaps(mesh_, taken, ref); });
-    });
-  };
-  return !mine.empty() && std::ranges::none_of(alone_, is_taken);
+  if (mine.empty() || is_alone(axis)) return !mine.empty();
+  bool is_taken = false;
+  for_each_axis(rule, [&](const std::string& other) {
+    is_taken |= is_alone(other) && std::ranges::any_of(over(other), [&](const auto& taken) {
+                  return std::ranges::any_of(
+                      mine, [&](const auto& ref) { return mesh::overlaps(mesh_, taken, ref); });
+                });
+  });
+  return !is_taken;
 }
 
 std::string AxisTable::grouped_by(const std::string& axis) const {

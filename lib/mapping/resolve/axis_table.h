@@ -54,11 +54,9 @@ class AxisTable {
   /// or has one of another type.
   std::optional<i64> size_if_given(const std::string& axis);
   const mesh::Over& over(const std::string& axis) const { return axes_.at(axis).over; }
-  /// Begins the cut of a tensor by this rule: of the axes that share a mesh axis, those that are
-  /// "alone" are cut.
-  void begin_tensor(const Rule& rule);
-  /// Returns true if the axis is cut in the current tensor.
-  bool is_cut(const std::string& axis) const;
+  /// Returns true if the axis of a rule is cut in the rule's tensors: of the axes that share a mesh
+  /// axis, those that are "alone" are.
+  bool is_cut(const std::string& axis, const Rule& rule) const;
   /// Returns true if the axis is grouped under another one, or another one under it.
   bool has_groups(const std::string& axis) const;
   /// Returns the axes whose units several devices share because a user's file sets "small":
@@ -98,6 +96,7 @@ class AxisTable {
   void add_default_axes(const Mapping& mapping);
   void apply_layout(const Mapping& mapping, const std::string& layout);
   void check_groups() const;
+  bool is_alone(const std::string& axis) const;
   /// The axis that is grouped under this one, or an empty string.
   std::string grouped_by(const std::string& axis) const;
   layout::AxisExpr units(const std::string& axis, i64 n);
@@ -113,7 +112,6 @@ class AxisTable {
   std::map<std::string, Entry> axes_;
   SizeChain chain_;
   std::map<std::pair<std::string, i64>, UnitCut> cuts_;
-  std::set<std::string> alone_;  ///< axes of the current tensor
   std::set<std::string> shared_;
 };
 

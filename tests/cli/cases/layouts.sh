@@ -3,6 +3,13 @@ shardtool layouts
 shardtool layouts show vllm@0.32 | head -n 3
 shardtool layouts show vllm --json > document; grep -c '"layout": "vllm"' document
 shardtool layouts show vlm
+shardtool layouts show plain
+# Every name of the list is shown.
+for name in $(shardtool layouts | sed -n 's/^\([^ ]*\)  .*/\1/p'); do
+  shardtool layouts show "$name" --json > document || echo "cannot show $name"
+done
+diff <(shardtool layouts list) <(shardtool layouts) && echo "list: the same"
+shardtool layouts list vllm
 cp -r "$samples/tiny-llama" model
 shardtool -q split model -o parts --tp 2 --layout vllm
 ls parts

@@ -10,12 +10,3 @@ page=$(shardtool help --man | tr -d '\\')
 for name in $(grep -oh '"\(AWS\|SHARDTOOL\)_[A-Z0-9_]*"' "$samples"/../lib/store/s3/*.cc | tr -d '"' | sort -u); do
   grep -qw "$name" <<<"$page" || echo "no word of: $name"
 done
-
-# The page on graphs has every op.
-man=$samples/../cli/man/shardtool-graph.5.scd
-table="$samples/../lib/ops/op_table.cc"
-names=$(sed -n 's/^    row<.*>("\([a-z_]*\)".*/\1/p' "$table")
-test "$(echo "$names" | wc -l)" = "$(grep -c '^    row<' "$table")" || echo "rows without a name"
-for op in $names; do
-  grep -q "\*$op\*" "$man" || echo "no word of: $op"
-done
