@@ -26,10 +26,10 @@ struct Part {
 };
 
 /// Parts of a file by offset.
-using Parts = std::vector<Part>;
+using FileParts = std::vector<Part>;
 
-std::vector<Parts> parts_by_file(std::span<const DataTensor> tensors, size_t files) {
-  std::vector<Parts> parts(files);
+std::vector<FileParts> parts_by_file(std::span<const DataTensor> tensors, size_t files) {
+  std::vector<FileParts> parts(files);
   for (const DataTensor& tensor : tensors) {
     for (int h = 0; h < tensor.side.holders->size(); ++h) {
       const exec::Slot& slot = tensor.side.slots[static_cast<size_t>(h)];
@@ -37,12 +37,12 @@ std::vector<Parts> parts_by_file(std::span<const DataTensor> tensors, size_t fil
           {slot.offset, holder_bytes(tensor, h), &tensor, h});
     }
   }
-  for (Parts& of_file : parts) std::ranges::sort(of_file, {}, &Part::offset);
+  for (FileParts& of_file : parts) std::ranges::sort(of_file, {}, &Part::offset);
   return parts;
 }
 
 /// Groups of files whose parts lie at the same places.
-std::vector<std::vector<size_t>> alike(const std::vector<Parts>& parts) {
+std::vector<std::vector<size_t>> alike(const std::vector<FileParts>& parts) {
   std::map<std::vector<std::pair<i64, i64>>, std::vector<size_t>> groups;
   for (size_t f = 0; f < parts.size(); ++f) {
     std::vector<std::pair<i64, i64>> places;
@@ -75,7 +75,7 @@ struct Class {
 };
 
 /// Divides a class by the samples of a part.
-std::vector<Class> divided(const Class& files, size_t part, const std::vector<Parts>& parts,
+std::vector<Class> divided(const Class& files, size_t part, const std::vector<FileParts>& parts,
                            std::span<const exec::SurveyedFile> all) {
   const Part& first = parts[files.files.front()][part];
   const bool should_differ =
@@ -93,7 +93,7 @@ std::vector<Class> divided(const Class& files, size_t part, const std::vector<Pa
 }
 
 /// Returns a file of the class that holds other parts than the first one, with equal bytes.
-std::optional<CopiedFile> copy_in(const Class& files, const std::vector<Parts>& parts) {
+std::optional<CopiedFile> copy_in(const Class& files, const std::vector<FileParts>& parts) {
   const size_t first = files.files.front();
   for (const size_t part : files.equal_parts) {
     for (const size_t file : files.files) {
@@ -108,7 +108,7 @@ std::optional<CopiedFile> copy_in(const Class& files, const std::vector<Parts>& 
 
 std::optional<CopiedFile> copied_file(std::span<const DataTensor> tensors,
                                       std::span<const exec::SurveyedFile> files) {
-  const std::vector<Parts> parts = parts_by_file(tensors, files.size());
+  const std::vector<FileParts> parts = parts_by_file(tensors, files.size());
   for (std::vector<size_t>& group : alike(parts)) {
     const size_t count = parts[group.front()].size();
     std::vector<Class> classes{{std::move(group), {}}};

@@ -10,7 +10,7 @@
 #include "lib/base/text.h"
 #include "lib/check/container.h"
 #include "lib/format/manifest/manifest_rules.h"
-#include "lib/index/join.h"
+#include "lib/index/coverage.h"
 
 namespace shardtool::check {
 namespace {
@@ -26,11 +26,13 @@ struct SetCoverage {
   const std::string* example = nullptr;
 };
 
-std::string box_text(index::HolderJoin::Box box) {
+/// Formats the first gap as "[0, 4) x [7168, 7232)"; empty if there is none.
+std::string gap_text(const HolderSet& holders) {
+  const auto gap = index::first_gap(holders);
+  if (!gap) return "";
   std::vector<std::string> axes;
-  for (const index::AxisCell* cell : box) {
-    axes.push_back(fmt::format("[{}, {})", cell->begin, cell->begin + cell->size));
-  }
+  for (const index::Interval& axis : *gap)
+    axes.push_back(fmt::format("[{}, {})", axis.begin, axis.end));
   return axes.empty() ? "the scalar" : fmt::format("{}", fmt::join(axes, " x "));
 }
 
@@ -47,7 +49,7 @@ int uneven_axis(const HolderSet& holders) {
 
 SetCoverage judge(const HolderSet& holders) {
   SetCoverage verdict;
-  verdict.gap = first_gap(holders);
+  verdict.gap = gap_text(holders);
   verdict.overlaps = verdict.gap.empty() && has_partial_overlap(holders);
   verdict.uneven_axis = uneven_axis(holders);
   return verdict;
@@ -65,16 +67,6 @@ std::string sizes_text(const HolderSet& holders, int axis) {
 }
 
 }  // namespace
-
-std::string first_gap(const HolderSet& holders) {
-  const HolderSet whole = HolderSet::whole(holders.shape());
-  const index::HolderJoin join(holders, whole);
-  std::string gap;
-  join.for_each_box([&](index::HolderJoin::Box box) {
-    if (gap.empty() && join.source_of(box).holders.empty()) gap = box_text(box);
-  });
-  return gap;
-}
 
 bool has_partial_overlap(const HolderSet& holders) {
   i64 held = 0;

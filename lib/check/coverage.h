@@ -29,9 +29,6 @@ bool check_ranks(std::span<const format::Checkpoint> parts, Findings& findings);
 /// ST03: every tensor that the shards of a manifest cover has a digest in it.
 void check_digests(const format::Checkpoint& part, Findings& findings);
 
-/// First box of the tensor without a holder, "[0, 4) x [7168, 7232)"; empty if there is no gap.
-std::string first_gap(const index::HolderSet& holders);
-
 /// True if some elements are held by two holders that are not replicas of each other. Requires that
 /// there is no gap.
 bool has_partial_overlap(const index::HolderSet& holders);

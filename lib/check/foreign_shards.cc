@@ -194,9 +194,9 @@ std::string shapes_text(const Parts& parts) {
   return parts.by_rank.size() > kShown ? text + ", ..." : text;
 }
 
-class Judge {
+class RankJudge {
  public:
-  Judge(const ForeignShards& shards, const Ranks& ranks, Findings& findings)
+  RankJudge(const ForeignShards& shards, const Ranks& ranks, Findings& findings)
       : shards_(shards), present_(ranks.present), findings_(findings) {}
 
   void judge(const Parts& parts) {
@@ -298,7 +298,7 @@ std::vector<DataTensor> check_foreign_shards(const ForeignShards& shards, const 
   }
   for (size_t round = 0; try_next(all, round, ranks, resolve); ++round) {
   }
-  Judge judge(shards, ranks, findings);
+  RankJudge judge(shards, ranks, findings);
   std::vector<DataTensor> data;
   i64 proved = 0;
   for (const auto& [name, parts] : all) {

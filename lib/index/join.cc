@@ -1,7 +1,6 @@
 #include "lib/index/join.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "lib/base/error.h"
 
@@ -35,27 +34,6 @@ void for_each_claimant(const HolderSet& holders, HolderJoin::Box box,
   }
 }
 
-/// True if the holders, replicas counted once, have fewer elements in all than the tensor.
-bool are_too_few(const HolderSet& holders) {
-  std::vector<std::vector<i64>> sizes(holders.shape().size());  // of the maps, by axis
-  for (size_t axis = 0; axis < sizes.size(); ++axis) {
-    for (const AxisMap& map : holders.maps(static_cast<int>(axis))) {
-      sizes[axis].push_back(map.image_size());
-    }
-  }
-  std::optional<i64> left = element_count(holders.shape());
-  for (int holder = 0; holder < holders.size() && left > 0; ++holder) {
-    const auto pick = holders.pick(holder);
-    if (holders.holders_with(pick).front() != holder) continue;
-    i64 elements = 1;
-    for (size_t axis = 0; axis < sizes.size(); ++axis) {
-      elements *= sizes[axis][static_cast<size_t>(pick[axis])];
-    }
-    *left -= elements;
-  }
-  return left > 0;
-}
-
 }  // namespace
 
 std::vector<AxisCell> join_axis(const AxisIndex& sources, const AxisIndex& destinations) {
@@ -87,24 +65,17 @@ HolderJoin::HolderJoin(const HolderSet& sources, const HolderSet& destinations)
 }
 
 void HolderJoin::for_each_box(const std::function<void(Box)>& visit) const {
-  any_box([&visit](Box box) {
-    visit(box);
-    return false;
-  });
-}
-
-bool HolderJoin::any_box(const std::function<bool(Box)>& visit) const {
   for (const auto& axis : cells_) {
-    if (axis.empty()) return false;
+    if (axis.empty()) return;
   }
   std::vector<size_t> at(cells_.size(), 0);
   std::vector<const AxisCell*> box(cells_.size());
   while (true) {
     for (size_t a = 0; a < box.size(); ++a) box[a] = &cells_[a][at[a]];
-    if (visit(box)) return true;
+    visit(box);
     size_t a = box.size();
     while (a > 0 && ++at[a - 1] == cells_[a - 1].size()) at[--a] = 0;
-    if (a == 0) return false;
+    if (a == 0) return;
   }
 }
 
@@ -126,13 +97,6 @@ std::vector<HolderJoin::Located> HolderJoin::destinations_of(Box box) const {
                       return false;
                     });
   return found;
-}
-
-bool covers(const HolderSet& holders) {
-  if (are_too_few(holders)) return false;
-  const HolderSet whole = HolderSet::whole(holders.shape());
-  const HolderJoin join(holders, whole);
-  return !join.any_box([&](HolderJoin::Box box) { return join.source_of(box).holders.empty(); });
 }
 
 }  // namespace shardtool::index

@@ -42,8 +42,6 @@ class HolderJoin {
   using Box = std::span<const AxisCell* const>;
   /// Calls visit(box) for every element of the product, last axis fastest. A scalar has one box.
   void for_each_box(const std::function<void(Box)>& visit) const;
-  /// Same until visit returns true. Returns true if it did.
-  bool any_box(const std::function<bool(Box)>& visit) const;
 
   /// Replicas that hold a box (ascending; may be empty) and, per axis, the local index of the box's
   /// first element in each of them.
@@ -63,8 +61,5 @@ class HolderJoin {
   std::vector<AxisIndex> destination_axes_;
   std::vector<std::vector<AxisCell>> cells_;
 };
-
-/// True if every element of the tensor is in some holder.
-bool covers(const HolderSet& holders);
 
 }  // namespace shardtool::index

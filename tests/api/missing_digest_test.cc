@@ -11,7 +11,7 @@
 #include "lib/base/shell.h"
 #include "lib/format/checkpoint.h"
 #include "lib/format/manifest/manifest_rules.h"
-#include "lib/index/join.h"
+#include "lib/index/coverage.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"
 

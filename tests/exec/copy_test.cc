@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 #include <rapidcheck.h>
 
-#include "lib/index/join.h"
+#include "lib/base/interruption.h"
+#include "lib/index/coverage.h"
 #include "tests/exec/moved_files.h"
 #include "tests/support/throws.h"
 
@@ -194,9 +195,8 @@ TEST_CASE("a budget below the minimum is refused, a cancelled run ends") {
   small.max_memory = kMinMemory - 1;
   CHECK_ERROR(kMemoryBudget, run_copy(test, 0, small));
   const std::atomic<bool> cancelled = true;
-  Resources options;
-  options.cancel = &cancelled;
-  CHECK_ERROR(kInterrupted, run_copy(test, 0, options));
+  const Interruptible scope(&cancelled);
+  CHECK_ERROR(kInterrupted, run_copy(test, 0, Resources()));
 }
 
 }  // namespace

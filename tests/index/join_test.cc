@@ -77,16 +77,6 @@ std::vector<i64> moved(std::vector<i64> origin, const std::vector<i64>& by) {
   return origin;
 }
 
-/// Small pieces on the diagonal of a tensor with six axes, which have 64^6 boxes or more.
-std::vector<Region> on_diagonal(const Shape& shape) {
-  std::vector<Region> regions;
-  for (i64 at = 0; at < shape[0]; at += 2) {
-    regions.emplace_back();
-    for (const i64 n : shape) regions.back().push_back(AxisMap::slice(n, {at, at + 1}));
-  }
-  return regions;
-}
-
 }  // namespace
 
 TEST_CASE("the cells of an axis are what destinations want, with every claim on both sides") {
@@ -130,33 +120,6 @@ TEST_CASE("two partitions of p and q pieces have at most p + q - 1 cells") {
     const AxisIndex from = parts(p);
     const AxisIndex to = parts(q);
     RC_ASSERT(static_cast<i64>(join_axis(from, to).size()) <= p + q - 1);
-  }));
-}
-
-TEST_CASE("holders cover a tensor when every element is in one of them") {
-  CHECK(rc::check("covers == element by element", [] {
-    const Shape shape = *gen::shape();
-    const auto regions = any_regions(shape);
-    std::set<std::vector<i64>> held;
-    for (const Region& region : regions) {
-      std::set<std::vector<i64>> of_one{{}};
-      for (const AxisMap& map : region) {
-        std::set<std::vector<i64>> longer;
-        for (const auto& tuple : of_one) {
-          for (i64 local = 0; local < map.local_size(); ++local) {
-            const auto global = map(local);
-            if (!global) continue;
-            std::vector<i64> next = tuple;
-            next.push_back(*global);
-            longer.insert(std::move(next));
-          }
-        }
-        of_one = std::move(longer);
-      }
-      held.insert(of_one.begin(), of_one.end());
-    }
-    const bool is_covered = std::ssize(held) == element_count(shape).value();
-    RC_ASSERT(index::covers(HolderSet::of(shape, regions)) == is_covered);
   }));
 }
 
@@ -218,29 +181,6 @@ TEST_CASE("an empty tensor has no boxes") {
   int boxes = 0;
   HolderJoin(empty, empty).for_each_box([&](HolderJoin::Box) { ++boxes; });
   CHECK(boxes == 0);
-}
-
-TEST_CASE("pieces that are too few, or leave a hole at the begin, are told from a cover at once") {
-  const Shape shape(6, 64);
-  auto regions = on_diagonal(shape);
-  CHECK_FALSE(index::covers(HolderSet::of(shape, regions)));
-  for (const i64 begin : {1, 2}) {  // together they have more elements than the tensor
-    regions.emplace_back();
-    for (const i64 n : shape) regions.back().push_back(AxisMap::slice(n, {begin, n}));
-  }
-  CHECK_FALSE(index::covers(HolderSet::of(shape, regions)));
-}
-
-TEST_CASE("a walk over boxes ends where it is told to") {
-  const HolderSet whole = HolderSet::whole({3});
-  const HolderSet parts = HolderSet::of(
-      {3}, std::vector<Region>{{AxisMap::slice(3, {0, 1})}, {AxisMap::slice(3, {1, 3})}});
-  const HolderJoin join(parts, whole);
-  int boxes = 0;
-  const auto count = [&boxes](HolderJoin::Box) { return ++boxes > 0; };
-  CHECK(join.any_box(count));
-  CHECK(boxes == 1);
-  CHECK_FALSE(join.any_box([](HolderJoin::Box) { return false; }));
 }
 
 TEST_CASE("tensors of different shapes are not joined") {
