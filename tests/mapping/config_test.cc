@@ -52,6 +52,21 @@ TEST_CASE("a config without quantization_config has that of ModelOpt's file besi
   CHECK(broken->place()->file == folder / "hf_quant_config.json");
 }
 
+TEST_CASE("a config without quantization_config has that of its language model") {
+  const test::TempFolder folder;
+  const std::string config = folder.write(
+      "config.json", R"({"text_config": {"quantization_config": {"quant_method": "gptq"}}})");
+  CHECK(quantization_tag(load_config(config)) == "gptq");
+  folder.write("config.json", R"({"quantization_config": {"quant_method": "fp8"},
+      "text_config": {"quantization_config": {"quant_method": "gptq"}}})");
+  CHECK(quantization_tag(load_config(config)) == "fp8/tensor");
+  for (const char* other : {R"({"text_config": null})", R"({"text_config": [1]})",
+                            R"({"text_config": {"quantization_config": null}})"}) {
+    folder.write("config.json", other);
+    CHECK(quantization_tag(load_config(config)) == std::nullopt);
+  }
+}
+
 TEST_CASE("an integer beyond 64 bits is an error only where it is read as a size") {
   const std::string digits = "12345678901234567890123";
   for (const std::string& number : {digits, "-" + digits, std::string(400, '9')}) {

@@ -288,5 +288,14 @@ TEST_CASE("\"drop\" may leave out only some layers") {
     "drop": [{"match": "l.<n>.*", "where": {"m": {"from": "depth"}}}]})"));
 }
 
+TEST_CASE("a set may be the layers from a number on that is no size of config.json") {
+  const std::string text = R"({"version": 1,
+    "rules": [{"match": "l.<n>.q", "strategy": "replicate"}],
+    "drop": [{"match": "l.<n>.*", "where": {"n": {"from": 1}}}]})";
+  const ModelConfig config = config_of("{}");
+  CHECK(resolve(mapping_of(text), layers({true, true, true}), &config, over("tp=2")).dropped ==
+        std::vector<size_t>{1, 2});
+}
+
 }  // namespace
 }  // namespace shardtool::mapping

@@ -260,6 +260,12 @@ ModelConfig load_config(const std::string& path) {
   const fs::path at(path);
   std::string file = at.filename().string();
   json config = load_object(path);
+  const auto text = config.find("text_config");
+  const bool has_text = text != config.end() && text->is_object();
+  if (is_null(config, kQuantization) && has_text && !is_null(*text, kQuantization)) {
+    json of_text = (*text)[kQuantization];
+    config[kQuantization] = std::move(of_text);
+  }
   const std::string beside = (at.parent_path() / kModelOptName).string();
   if (is_null(config, kQuantization) && store::is_file(beside)) {
     const json said = load_object(beside);

@@ -54,7 +54,8 @@ class ModelConfig {
 /// kConfig. NaN and Infinity as Python writes them are accepted as by parse_strict_json.
 ModelConfig parse_config(std::string_view text, const std::string& file);
 /// Parses a file, which messages name without its folder, and places of errors with it. One without
-/// quantization_config takes that of hf_quant_config.json beside it. Throws as parse_config does.
+/// quantization_config takes that of its text_config, or of hf_quant_config.json beside it. Throws
+/// as parse_config does.
 ModelConfig load_config(const std::string& path);
 
 }  // namespace shardtool::mapping

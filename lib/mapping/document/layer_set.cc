@@ -74,6 +74,7 @@ bool has_layer(const LayerSet::AsManyAs& set, const ModelConfig& config, i64 lay
   return layer < std::ssize(list_at(set.list, config));
 }
 bool has_layer(const LayerSet::From& set, const ModelConfig& config, i64 layer) {
+  if (set.count.empty()) return layer >= set.number;
   const nlohmann::json* count = config.find(set.count);
   if (count != nullptr && count->is_number_integer()) return layer >= count->get<i64>();
   throw Error(ErrorCode::kConfig,
@@ -98,7 +99,9 @@ std::string words_of(const LayerSet::AsManyAs& set, bool complement) {
 }
 
 std::string words_of(const LayerSet::From& set, bool complement) {
-  return fmt::format("its number is {} \"{}\"", complement ? "below" : "not below", set.count);
+  const std::string begin =
+      set.count.empty() ? std::to_string(set.number) : fmt::format("\"{}\"", set.count);
+  return fmt::format("its number is {} {}", complement ? "below" : "not below", begin);
 }
 
 /// Refuses a word that is in both "in" and "out".
@@ -173,7 +176,13 @@ LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
   }
   if (value.has("from")) {
     LayerSet::From from;
-    value.object({{"from", [&](const JsonValue& v) { from.count = v.nonempty_text(); }}});
+    value.object({{"from", [&](const JsonValue& v) {
+                     if (v.is_number()) {
+                       from.number = v.integer(0);
+                     } else {
+                       from.count = v.nonempty_text();
+                     }
+                   }}});
     return {std::move(from)};
   }
   return {decode_listed(value, named, numbers)};

@@ -39,9 +39,11 @@ struct LayerSet {
   struct AsManyAs {
     std::string list;
   };
-  /// The layers from number n on, where n is the number at a path: those behind the last one.
+  /// The layers from number n on, where n is the number at a path, for those behind the last one,
+  /// or `number`, if the path is empty.
   struct From {
     std::string count;
+    i64 number = 0;
   };
   std::variant<Listed, Last, Numbered, AsManyAs, From> kind;
   bool complement = false;  ///< the set is all other layers instead

@@ -254,13 +254,11 @@ class Resolver {
   Decision decide(size_t tensor) {
     const PlacedRule& placed = rule_of(tensor);
     const TensorSpec& spec = tensors_[tensor];
-    const auto* dims = std::get_if<std::vector<Dim>>(&placed.rule->cut);
-    axes_.begin_tensor(*placed.rule);
-    TensorCut cut = dims != nullptr
-                        ? cut_by_dims(*dims, spec.shape, axes_)
-                        : cut_by_strategy(std::get<StrategySpec>(placed.rule->cut), *placed.rule,
-                                          *placed.document, spec.shape, axes_);
-    auto index = numbers_.axes_of(tensor, cut.units);
+    const Rule& rule = *placed.rule;
+    TensorCut cut = std::holds_alternative<std::vector<Dim>>(rule.cut)
+                        ? cut_by_dims(rule, spec.shape, axes_)
+                        : cut_by_strategy(rule, *placed.document, spec.shape, axes_);
+    auto index = numbers_.axes_of(tensor, rule, cut.units);
     Decision decision{nullptr, cut.strategy, {}, nullptr};
     for (const UnitCut& units : cut.units) decision.cuts.push_back(ledger_.enter(units));
     try {
@@ -268,7 +266,7 @@ class Resolver {
                                 spec.dtype, options_.allow_empty_shards);
     } catch (Error& e) {
       if (e.code() != ErrorCode::kEmptyShard) throw;
-      throw advise_on_empty(e, cut.units, *placed.rule, axes_);
+      throw advise_on_empty(e, cut.units, rule, axes_);
     }
     count_places(*decision.layout);
     return decision;

@@ -55,35 +55,36 @@ void append_new(const std::vector<UnitCut>& cuts, std::vector<UnitCut>& to) {
 }
 
 /// Returns one factor of a product, cut if its axis has mesh axes.
-AxisExpr cut_factor(const Factor& factor, const DimSizes& sizes, AxisTable& axes,
+AxisExpr cut_factor(const Factor& factor, const Rule& rule, const DimSizes& sizes, AxisTable& axes,
                     std::vector<UnitCut>& units) {
   if (factor.axis.empty()) return layout::whole(factor.literal);
   const i64 size = sizes(factor.axis).value();
-  if (!axes.is_cut(factor.axis)) return layout::whole(size);
+  if (!axes.is_cut(factor.axis, rule)) return layout::whole(size);
   const UnitCut& cut = axes.cut(factor.axis, size);
   append_new({cut}, units);
   return cut.units;
 }
 
 /// Returns the factors folded into one axis, the first one slowest.
-AxisExpr cut_section(const FoldedAxes& section, const DimSizes& sizes, AxisTable& axes,
-                     std::vector<UnitCut>& units) {
+AxisExpr cut_section(const FoldedAxes& section, const Rule& rule, const DimSizes& sizes,
+                     AxisTable& axes, std::vector<UnitCut>& units) {
   product_of(section, 0, sizes);  // throws if the extent is out of range
-  AxisExpr folded = cut_factor(section.factors.back(), sizes, axes, units);
+  AxisExpr folded = cut_factor(section.factors.back(), rule, sizes, axes, units);
   for (size_t f = section.factors.size() - 1; f-- > 0;) {
-    AxisExpr factor = cut_factor(section.factors[f], sizes, axes, units);
+    AxisExpr factor = cut_factor(section.factors[f], rule, sizes, axes, units);
     folded = layout::product(std::move(factor), std::move(folded));
   }
   return folded.is_sharded() ? folded : layout::whole(folded.size());
 }
 
-AxisExpr cut_dim(const Dim& dim, i64 extent, AxisTable& axes, std::vector<UnitCut>& units) {
+AxisExpr cut_dim(const Dim& dim, i64 extent, const Rule& rule, AxisTable& axes,
+                 std::vector<UnitCut>& units) {
   if (dim.sections.empty()) return layout::whole(extent);
   require_axes(dim, axes);
   const DimSizes sizes(dim, extent, axes);
   std::vector<AxisExpr> sections;
   for (const FoldedAxes& section : dim.sections)
-    sections.push_back(cut_section(section, sizes, axes, units));
+    sections.push_back(cut_section(section, rule, sizes, axes, units));
   AxisExpr expr = layout::concat(std::move(sections));
   return expr.is_sharded() ? expr : layout::whole(extent);
 }
@@ -187,7 +188,8 @@ void collect_units(const AxisExpr& expr, std::vector<AxisExpr>& found) {
 
 }  // namespace
 
-TensorCut cut_by_dims(const std::vector<Dim>& dims, const Shape& shape, AxisTable& axes) {
+TensorCut cut_by_dims(const Rule& rule, const Shape& shape, AxisTable& axes) {
+  const auto& dims = std::get<std::vector<Dim>>(rule.cut);
   if (dims.size() != shape.size()) {
     throw Error(
         ErrorCode::kShapeMismatch,
@@ -200,7 +202,7 @@ TensorCut cut_by_dims(const std::vector<Dim>& dims, const Shape& shape, AxisTabl
   for (size_t a = 0; a < dims.size(); ++a) {
     try {
       std::vector<UnitCut> units;
-      cut.axes.push_back({cut_dim(dims[a], shape[a], axes, units), 1, dims[a].text});
+      cut.axes.push_back({cut_dim(dims[a], shape[a], rule, axes, units), 1, dims[a].text});
       cut.axes.back().fill = fill_of(dims[a], units);
       append_new(units, cut.units);
     } catch (Error& e) {
@@ -213,8 +215,9 @@ TensorCut cut_by_dims(const std::vector<Dim>& dims, const Shape& shape, AxisTabl
   return cut;
 }
 
-TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, const Document& document,
-                          const Shape& shape, AxisTable& axes) {
+TensorCut cut_by_strategy(const Rule& rule, const Document& document, const Shape& shape,
+                          AxisTable& axes) {
+  const auto& spec = std::get<StrategySpec>(rule.cut);
   mesh::Over over;
   if (spec.kind != StrategyKind::kReplicate) {
     over = spec.over ? over_of(*spec.over, document.may_lack_axes, axes.mesh())

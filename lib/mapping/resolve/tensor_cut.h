@@ -17,14 +17,14 @@ struct TensorCut {
   std::string strategy;        ///< the strategy's name, or "dims"
 };
 
-/// Cuts by dims, one per axis of the tensor. Throws kShapeMismatch (number of dims, extents),
-/// kUnknownName, and what AxisTable throws.
-TensorCut cut_by_dims(const std::vector<Dim>& dims, const Shape& shape, AxisTable& axes);
+/// Cuts by the dims of a rule, one per axis of the tensor. Throws kShapeMismatch (number of dims,
+/// extents), kUnknownName, and what AxisTable throws.
+TensorCut cut_by_dims(const Rule& rule, const Shape& shape, AxisTable& axes);
 
-/// Cuts by a named strategy of a document. `over` defaults to the mesh axis tp (ep for
+/// Cuts by the named strategy of a rule of a document. `over` defaults to the mesh axis tp (ep for
 /// expert_parallel); in a user's document also to the only axis of the mesh. Throws kUnknownName if
 /// that does not exist, and what ShardingStrategy::apply throws, with the rule's place.
-TensorCut cut_by_strategy(const StrategySpec& spec, const Rule& rule, const Document& document,
-                          const Shape& shape, AxisTable& axes);
+TensorCut cut_by_strategy(const Rule& rule, const Document& document, const Shape& shape,
+                          AxisTable& axes);
 
 }  // namespace shardtool::mapping

@@ -75,7 +75,8 @@ void TensorNumbers::place_at(size_t tensor, const Rule& rule, const std::string&
   }
 }
 
-std::vector<layout::IndexAxis> TensorNumbers::axes_of(size_t tensor, std::vector<UnitCut>& units) {
+std::vector<layout::IndexAxis> TensorNumbers::axes_of(size_t tensor, const Rule& rule,
+                                                      std::vector<UnitCut>& units) {
   std::vector<layout::IndexAxis> found;
   for (const auto& [name, number, others] : of_[tensor]) {
     const std::string& axis = *name;
@@ -86,7 +87,7 @@ std::vector<layout::IndexAxis> TensorNumbers::axes_of(size_t tensor, std::vector
           .note("config", axes_.size_origin(axis))
           .help("take config.json and the tensors from one model, or correct the axis' \"size\"");
     }
-    if (!axes_.is_cut(axis)) continue;
+    if (!axes_.is_cut(axis, rule)) continue;
     const UnitCut& cut = axes_.cut(axis, size);
     found.push_back({axis, cut.units, number, others});
     units.push_back(cut);

@@ -24,9 +24,10 @@ class TensorNumbers {
 
   /// The tensor's numbers on axes that are cut.
   const std::vector<IndexNumber>& of(size_t tensor) const { return of_[tensor]; }
-  /// Returns where the tensor lies on these axes, and adds their cuts to `units`. Throws
-  /// kShapeMismatch for a number outside of its axis, and the errors of AxisTable::cut.
-  std::vector<layout::IndexAxis> axes_of(size_t tensor, std::vector<UnitCut>& units);
+  /// Returns where the tensor of this rule lies on these axes, and adds their cuts to `units`.
+  /// Throws kShapeMismatch for a number outside of its axis, and the errors of AxisTable::cut.
+  std::vector<layout::IndexAxis> axes_of(size_t tensor, const Rule& rule,
+                                         std::vector<UnitCut>& units);
   /// Returns for each of the tensor's numbers the first one that lies on the same devices. Tensors
   /// with equal homes have equal layouts.
   std::vector<i64> homes_of(size_t tensor);
