@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -13,22 +12,18 @@
 
 #include "lib/base/checked.h"
 #include "lib/base/text.h"
-#include "lib/mapping/document/config_number.h"
+#include "lib/check/layers.h"
+#include "lib/mapping/presets.h"
+#include "lib/mapping/quantization.h"
 #include "lib/mapping/resolve/missing_numbers.h"
 #include "lib/model/bind.h"
 #include "lib/model/graph/graph_list.h"
-#include "lib/model/missing_tensors.h"
 #include "lib/model/packed_format.h"
 
 namespace shardtool::check {
 namespace {
 
 using shardtool::to_string;
-
-/// Name prefixes of the numbered layers of a language model.
-constexpr auto kLayerPrefixes = std::to_array<std::string_view>(
-    {"model.layers.", "layers.", "transformer.h.", "h.", "gpt_neox.layers.",
-     "model.language_model.layers.", "language_model.model.layers.", "transformer.layers."});
 
 /// Map from names to tensors, without copies.
 class Tensors {
@@ -138,7 +133,8 @@ void report_unusable(const CheckedModel& model, const Error& error, Findings& fi
 /// such as a hidden_size that is no multiple of the number of heads, and those that decide which
 /// tensors the graph reads and are no positive integer. Absent if one of these, or no number at
 /// all, is there.
-std::optional<model::Model> bound_model(const CheckedModel& model, Findings& findings) {
+std::optional<model::Model> bound_model(const CheckedModel& model, model::MissingTensors& missing,
+                                        Findings& findings) {
   std::string why_not;
   const auto graph = model::find_graph(model.config, why_not);
   if (graph == nullptr) return std::nullopt;
@@ -146,7 +142,8 @@ std::optional<model::Model> bound_model(const CheckedModel& model, Findings& fin
   try {
     static_cast<void>(model::sizes_of(*graph, model.config));
     is_consistent = true;
-    return model::bind_model(graph, model.config, model.tensors, model::Misfits::kLeaveOut);
+    return model::bind_model(graph, model.config, model.tensors, model::Misfits::kLeaveOut,
+                             &missing);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kSizeExpression) return std::nullopt;
     if (is_consistent) {
@@ -159,6 +156,15 @@ std::optional<model::Model> bound_model(const CheckedModel& model, Findings& fin
                   .fix = "take config.json and weights from the same model"});
     return std::nullopt;
   }
+}
+
+/// True if the model has a matrix behind its last layer, in whatever form it is stored.
+bool has_head(const CheckedModel& model) {
+  return std::ranges::any_of(model.tensors, [](const TensorSpec& tensor) {
+    const std::string_view name = tensor.name;
+    return name.starts_with("lm_head.") || name.starts_with("language_model.lm_head.") ||
+           name.starts_with("head.");
+  });
 }
 
 void check_tied(const CheckedModel& model, const Tensors& tensors, Findings& findings) {
@@ -177,7 +183,7 @@ void check_tied(const CheckedModel& model, const Tensors& tensors, Findings& fin
                   .tensor = head->name,
                   .fix = "drop one of the two, or say \"tie_word_embeddings\": false"});
   }
-  if (!tie->get<bool>() && head == nullptr && generates) {
+  if (!tie->get<bool>() && !has_head(model) && generates) {
     findings.add({.rule = CheckRule::kHeadMissing,
                   .message = "tie_word_embeddings is false, but there is no lm_head.weight",
                   .file = model.config_file,
@@ -186,40 +192,8 @@ void check_tied(const CheckedModel& model, const Tensors& tensors, Findings& fin
   }
 }
 
-/// Splits "model.layers.12.mlp.up_proj.weight" at "model.layers." into 12 and "mlp.up_proj.weight".
-std::optional<std::pair<i64, std::string_view>> numbered(std::string_view name,
-                                                         std::string_view prefix) {
-  if (!name.starts_with(prefix)) return std::nullopt;
-  name.remove_prefix(prefix.size());
-  i64 number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
-  return std::pair(number, name.substr(static_cast<size_t>(end - name.data()) + 1));
-}
-
-/// Tensors of every layer, by the name after the layer's number.
-using Layers = std::map<i64, std::set<std::string_view>>;
-
-struct NumberedLayers {
-  std::string_view prefix;
-  Layers layers;
-};
-
 std::optional<i64> layer_count(const CheckedModel& model) {
   return config_integer(model.config, {"num_hidden_layers", "n_layer", "num_layers"});
-}
-
-NumberedLayers layers_of(const CheckedModel& model) {
-  NumberedLayers best;
-  for (const std::string_view prefix : kLayerPrefixes) {
-    Layers layers;
-    for (const TensorSpec& tensor : model.tensors) {
-      if (const auto found = numbered(tensor.name, prefix))
-        layers[found->first].insert(found->second);
-    }
-    if (layers.size() > best.layers.size()) best = {prefix, std::move(layers)};
-  }
-  return best;
 }
 
 void check_layer_count(const CheckedModel& model, const NumberedLayers& found, Findings& findings) {
@@ -258,75 +232,10 @@ void check_layer_count(const CheckedModel& model, const NumberedLayers& found, F
   }
 }
 
-/// Most common set of tensors among the layers; the largest of equally common sets.
-const std::set<std::string_view>* usual_tensors(const Layers& layers) {
-  std::map<std::set<std::string_view>, i64> counts;
-  for (const auto& [layer, tensors] : layers) ++counts[tensors];
-  const auto rank = [](const auto& entry) { return std::pair(entry.second, entry.first.size()); };
-  const auto most =
-      std::max_element(counts.begin(), counts.end(),
-                       [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
-  for (const auto& [layer, tensors] : layers) {
-    if (tensors == most->first) return &tensors;
-  }
-  return nullptr;
-}
-
 /// Drops layers beyond the count of config.json, which predict further tokens and differ in kind.
 void drop_extra_layers(const CheckedModel& model, NumberedLayers& found) {
   const auto count = layer_count(model);
   if (count) found.layers.erase(found.layers.lower_bound(*count), found.layers.end());
-}
-
-/// True for a key or value tensor in one of the last layers that reuse keys and values of an
-/// earlier layer.
-bool is_anothers(const CheckedModel& model, i64 layer, std::string_view name) {
-  const auto count = config_integer(model.config, {"num_hidden_layers"});
-  const auto shared = config_integer(model.config, {"num_kv_shared_layers"});
-  const bool makes_keys = name.starts_with("self_attn.k_") || name.starts_with("self_attn.v_");
-  return makes_keys && count && shared && layer >= *count - *shared;
-}
-
-/// Kinds of the layer in config.json's lists of layers, as JSON texts.
-std::string kind_of(const CheckedModel& model, i64 layer) {
-  std::string kind;
-  for (const char* list : {"layer_types", "mlp_layer_types", "compress_ratios"}) {
-    for (const char* root : {"", "text_config."}) {
-      kind += mapping::said_at(fmt::format("{}{}[{}]", root, list, layer), model.config) + ' ';
-    }
-  }
-  return kind;
-}
-
-/// Groups layers by their kind in config.json: other kinds may have other tensors.
-std::vector<Layers> by_kind(const CheckedModel& model, const Layers& layers) {
-  std::map<std::string, Layers> kinds;
-  for (const auto& [layer, tensors] : layers) kinds[kind_of(model, layer)][layer] = tensors;
-  std::vector<Layers> found;
-  for (auto& [kind, of_kind] : kinds) found.push_back(std::move(of_kind));
-  return found;
-}
-
-/// Reports tensors that a layer lacks and others have, except those that are known to be missing.
-void check_layers_alike(const CheckedModel& model, std::string_view prefix, const Layers& layers,
-                        const std::set<std::string>& known, Findings& findings) {
-  if (layers.size() < 2) return;
-  const auto& usual = *usual_tensors(layers);
-  for (const auto& [layer, tensors] : layers) {
-    // A layer of another kind has tensors of its own; a layer with a proper subset lost some.
-    if (tensors.size() >= usual.size()) continue;
-    if (!std::includes(usual.begin(), usual.end(), tensors.begin(), tensors.end())) continue;
-    for (const std::string_view name : usual) {
-      if (tensors.contains(name) || is_anothers(model, layer, name)) continue;
-      if (known.contains(fmt::format("{}{}.{}", prefix, layer, name))) continue;
-      findings.add({.rule = CheckRule::kLayerTensor,
-                    .message = fmt::format("layer {} lacks a tensor that other layers have", layer),
-                    .file = model.config_file,
-                    .tensor = fmt::format("{}{}.{}", prefix, layer, name),
-                    .fix = "fetch the missing files, unless the model's code leaves the tensor out "
-                           "of this layer"});
-    }
-  }
 }
 
 void check_experts(const CheckedModel& model, const NumberedLayers& found, Findings& findings) {
@@ -370,12 +279,11 @@ bool is_lack_known(const Findings& findings) {
 
 /// Reports the tensors that the graph needs and the model lacks, unless rules that know more of
 /// them did, and returns their names. Weights that are packed have other names.
-std::set<std::string> check_needed(const CheckedModel& model, const model::Model& bound,
+std::set<std::string> check_needed(const CheckedModel& model, model::MissingTensors missing,
                                    Findings& findings) {
-  if (is_lack_known(findings) || !model::packed_weights(model.config, model.tensors).empty())
+  if (missing.count == 0 || is_lack_known(findings) || !has_known_names(model.config) ||
+      !model::packed_weights(model.config, model.tensors).empty())
     return {};
-  auto missing = model::missing_tensors(bound, model.tensors);
-  if (missing.count == 0) return {};
   std::string others;
   if (missing.count > 1) others = ", and " + plural(missing.count - 1, "other");
   findings.add({.rule = CheckRule::kTensorMissing,
@@ -417,6 +325,13 @@ void check_sizes(const CheckedModel& model, const model::Model& bound,
 
 }  // namespace
 
+bool has_known_names(const mapping::ModelConfig& config) {
+  const auto tag = mapping::quantization_tag(config);
+  return !tag || std::ranges::any_of(mapping::quantized_families(), [&](const auto& family) {
+    return std::ranges::find(family.quantization, *tag) != family.quantization.end();
+  });
+}
+
 std::optional<i64> config_integer(const mapping::ModelConfig& config,
                                   std::initializer_list<std::string_view> paths) {
   for (const std::string_view path : paths) {
@@ -433,15 +348,14 @@ std::optional<i64> config_integer(const mapping::ModelConfig& config,
 void check_model(const CheckedModel& model, Findings& findings) {
   const Tensors tensors(model.tensors);
   check_tied(model, tensors, findings);
-  NumberedLayers layers = layers_of(model);
+  NumberedLayers layers = counted_layers(model);
   check_layer_count(model, layers, findings);
   check_experts(model, layers, findings);
   drop_extra_layers(model, layers);
-  const auto bound = bound_model(model, findings);
-  std::set<std::string> missing;
-  if (bound) missing = check_needed(model, *bound, findings);
-  for (const Layers& alike : by_kind(model, layers.layers))
-    check_layers_alike(model, layers.prefix, alike, missing, findings);
+  model::MissingTensors needed;
+  const auto bound = bound_model(model, needed, findings);
+  const auto missing = check_needed(model, std::move(needed), findings);
+  check_layers_alike(model, layers, bound ? &*bound : nullptr, missing, findings);
   if (bound) check_sizes(model, *bound, layers.prefix, missing, findings);
 }
 

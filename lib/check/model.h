@@ -20,7 +20,8 @@ struct CheckedModel {
   std::string config_file;  ///< path for findings
 };
 
-/// Rules about tensors that the model lacks. They say nothing if a file could not be read.
+/// Rules about tensors that the model lacks. They say nothing if a file could not be read, or if a
+/// rank is missing.
 inline constexpr std::array kAbsenceRules{CheckRule::kMissingLayer,  CheckRule::kLayerTensor,
                                           CheckRule::kMissingExpert, CheckRule::kHeadMissing,
                                           CheckRule::kScaleAlone,    CheckRule::kScaleMissing,
@@ -35,6 +36,10 @@ void check_model(const CheckedModel& model, Findings& findings);
 /// ST04: every quantised weight has its scales and every scale its weight, of shapes that fit; and
 /// a table of the tensor-parallel sizes at which an equal cut falls inside a block.
 void check_quantised(const CheckedModel& model, Findings& findings);
+
+/// True unless config.json names a way to store quantised weights that no family of tensors
+/// describes: their tensors have unknown names.
+bool has_known_names(const mapping::ModelConfig& config);
 
 /// Integer at the first of these paths that has one, also under "text_config".
 std::optional<i64> config_integer(const mapping::ModelConfig& config,

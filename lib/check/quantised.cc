@@ -37,10 +37,11 @@ constexpr auto kQuantisedFamilies = std::to_array<CompanionOf>({
     {".scale", {".weight", "", ""}},
 });
 
-/// Selects names that are scales only with a certain dtype; others use them for other tensors.
-bool is_of_scales(std::string_view companion, Dtype dtype) {
-  if (companion == "_scales") return dtype == Dtype::kU8;
-  return companion != ".scale" || dtype == Dtype::kF8E8M0;
+/// Selects names that are blocks or scales only with a certain dtype; others use them for other
+/// tensors.
+bool is_of_blocks(std::string_view end, Dtype dtype) {
+  if (end == "_scales" || end == "_blocks") return dtype == Dtype::kU8;
+  return end != ".scale" || dtype == Dtype::kF8E8M0;
 }
 
 /// Quantised weight and its possible scales: one of them must exist.
@@ -74,7 +75,7 @@ void check_companion(const CheckedModel& model, const ByName& tensors, const Ten
   const std::string_view name = tensor.name;
   for (const CompanionOf& family : kQuantisedFamilies) {
     if (!name.ends_with(family.companion)) continue;
-    if (!is_of_scales(family.companion, tensor.dtype)) return;
+    if (!is_of_blocks(family.companion, tensor.dtype)) return;
     const bool bare =
         family.weights[0].empty() && tensors.contains(with_end(name, family.companion, ""));
     if (bare || has_any(tensors, name, family.companion, family.weights)) return;
@@ -134,7 +135,7 @@ void check_weight(const CheckedModel& model, const ByName& tensors, const Tensor
     return check_needs(model, tensors, tensor, scaled, findings);
   }
   for (const Needs& needs : kNeeds) {
-    if (name.ends_with(needs.weight)) {
+    if (name.ends_with(needs.weight) && is_of_blocks(needs.weight, tensor.dtype)) {
       return check_needs(model, tensors, tensor, needs, findings);
     }
   }
@@ -262,7 +263,9 @@ void check_quantised(const CheckedModel& model, Findings& findings) {
   tensors.reserve(model.tensors.size());
   for (const TensorSpec& tensor : model.tensors) tensors.emplace(tensor.name, &tensor);
   const Needs scaled = scaled_needs(model);
+  const bool is_known = has_known_names(model.config);
   for (const TensorSpec& tensor : model.tensors) {
+    if (!is_known) break;
     check_companion(model, tensors, tensor, findings);
     check_weight(model, tensors, tensor, scaled, findings);
   }

@@ -16,7 +16,6 @@
 #include "lib/model/graph/layer_number.h"
 #include "lib/model/graph/requirement.h"
 #include "lib/model/graph/value_order.h"
-#include "lib/model/missing_tensors.h"
 #include "lib/ops/spelling.h"
 
 namespace shardtool::model {
@@ -28,15 +27,30 @@ std::vector<std::string> texts_of(std::span<const Dim> dims) {
   return texts;
 }
 
+/// True if config.json says that the model makes words with a matrix of its own.
+bool has_own_head(const mapping::ModelConfig& config) {
+  const auto architectures = config.architectures();
+  const auto is_generator = [&](std::string_view end) {
+    return !architectures.empty() && architectures.front().ends_with(end);
+  };
+  if (!is_generator("ForCausalLM") && !is_generator("ForConditionalGeneration")) return false;
+  const std::string here = mapping::said_at("tie_word_embeddings", config);
+  const std::string inside = mapping::said_at("text_config.tie_word_embeddings", config);
+  return here != "true" && inside != "true" && (here == "false" || inside == "false");
+}
+
 /// Finds tensors by the names of weight references.
 class Binder {
  public:
-  /// `stored_as` is the tag of the weights' storage format by config.json.
-  Binder(Model& model, std::span<const TensorSpec> tensors, std::string stored_as, Misfits misfits)
+  /// `config` is all of config.json; `missing` may be null.
+  Binder(Model& model, const mapping::ModelConfig& config, std::span<const TensorSpec> tensors,
+         Misfits misfits, MissingTensors* missing)
       : model_(model),
         tensors_(tensors),
-        stored_as_(std::move(stored_as)),
+        stored_as_(mapping::quantization_tag(config).value_or("plain numbers")),
+        has_own_head_(has_own_head(config)),
         misfits_(misfits),
+        missing_(missing),
         is_read_(tensors.size()) {
     by_name_.reserve(tensors.size());
     for (size_t t = 0; t < tensors.size(); ++t) by_name_.emplace(tensors[t].name, t);
@@ -47,9 +61,16 @@ class Binder {
   Layer layer(const std::vector<Block>& blocks, i64 number);
   i64 count_of(const ops::Dim& number, std::string_view what) const;
   void add(const Stack& stack);
-  std::vector<std::string> unread() const;
+  /// Returns the tensors that no op reads, and notes what their ops lack.
+  std::vector<std::string> unread();
 
  private:
+  /// Variant that a layer may use, and a later one is used because it lacks tensors.
+  struct PassedOver {
+    const Way* way;
+    i64 layer;
+  };
+
   i64 number_of(const std::string& name, i64 layer, i64 number) const;
   std::optional<size_t> find(const std::string& glob, i64 layer, i64 number);
   std::optional<size_t> find(const WeightRef& ref, i64 layer, i64 number);
@@ -68,17 +89,27 @@ class Binder {
   void require_shape(size_t tensor, const Op& op, const WeightRef& ref) const;
   const Error* unusable(const Dim& dim) const;
   void note_misfits(size_t tensor, const Op& op, const WeightRef& ref);
-  [[noreturn]] void fail_missing(const Op& op, const WeightRef& ref, i64 layer) const;
+  const ops::Spelling& spelling(const std::string& glob);
+  std::string likeliest(const std::string& glob, i64 layer, i64 number);
+  const std::vector<WeightRef>& refs_of(const Op& op, i64 layer);
+  void pass_over(const Alternatives& ways, const Way* used, i64 layer);
+  bool is_begun(const Way& way, i64 layer);
+  bool is_begun(const Block& block, i64 layer);
+  void note_missing(std::span<const std::string> globs, i64 layer, i64 number);
+  [[noreturn]] void fail_missing(const Op& op, const WeightRef& ref, i64 layer, i64 number);
 
   Model& model_;
   std::span<const TensorSpec> tensors_;
-  std::string stored_as_;
+  std::string stored_as_;  ///< tag of the weights' storage format
+  bool has_own_head_;
   Misfits misfits_;
-  bool is_whole_ = false;  ///< record misfits of the current ops
+  MissingTensors* missing_;  // may be null
+  bool is_whole_ = false;    ///< record misfits of the current ops
   NameViewMap<size_t> by_name_;
   std::vector<bool> is_read_;
   std::unordered_map<const std::string*, ops::Spelling> spellings_;  ///< one per glob of the graph
-  std::set<std::string> made_;  ///< values made so far, in any layer
+  std::set<std::string> made_;           ///< values made so far, in any layer
+  std::vector<PassedOver> passed_over_;  ///< only with missing_
 };
 
 /// Returns the number that replaces a placeholder in a tensor name: the layer's, one of the graph's
@@ -90,11 +121,15 @@ i64 Binder::number_of(const std::string& name, i64 layer, i64 number) const {
   return found == named.end() ? number : value_at(found->second, model_.config, layer);
 }
 
+const ops::Spelling& Binder::spelling(const std::string& glob) {
+  return spellings_.try_emplace(&glob, glob).first->second;
+}
+
 std::optional<size_t> Binder::find(const std::string& glob, i64 layer, i64 number) {
-  const auto [spelling, is_new] = spellings_.try_emplace(&glob, glob);
+  const ops::Spelling& names = spelling(glob);
   const auto numbers = [&](const std::string& name) { return number_of(name, layer, number); };
-  for (size_t choice = 0; choice < spelling->second.count(); ++choice) {
-    const auto found = by_name_.find(spelling->second.text(choice, numbers));
+  for (size_t choice = 0; choice < names.count(); ++choice) {
+    const auto found = by_name_.find(names.text(choice, numbers));
     if (found != by_name_.end()) return found->second;
   }
   return std::nullopt;
@@ -177,25 +212,80 @@ bool Binder::is_allowed(const Way& way, i64 layer) const {
   return !way.layers || contains(*way.layers, model_.config, layer);
 }
 
-/// Returns the first allowed way whose tensors exist. If there is none: the last allowed one, so
-/// that an error names it.
+/// Returns the first allowed way whose tensors exist, or that is written for some layers: these
+/// have no other. If there is none: the last allowed one, so that an error names it.
 const Way& Binder::chosen(const Alternatives& ways, i64 layer) {
   const Way* last = &ways.back();
   for (const Way& way : ways) {
     if (!is_allowed(way, layer)) continue;
-    if (has_required(way, layer)) return way;
+    const bool is_decided = way.layers && (!way.where_made || has_inputs(way));
+    if (is_decided || has_required(way, layer)) return way;
     last = &way;
   }
   return *last;
 }
 
-void Binder::fail_missing(const Op& op, const WeightRef& ref, i64 layer) const {
-  const auto numbers = [&](const std::string& word) { return number_of(word, layer, 0); };
+std::string Binder::likeliest(const std::string& glob, i64 layer, i64 number) {
+  const auto numbers = [&](const std::string& name) { return number_of(name, layer, number); };
+  return spelling(glob).likeliest(numbers, tensors_);
+}
+
+/// Notes a tensor with one of these names. Does nothing if it is noted already.
+void Binder::note_missing(std::span<const std::string> globs, i64 layer, i64 number) {
+  if (missing_ == nullptr) return;
+  const auto numbers = [&](const std::string& name) { return number_of(name, layer, number); };
+  bool is_new = false;
+  for (const std::string& glob : globs) {
+    const ops::Spelling& names = spelling(glob);
+    for (size_t choice = 0; choice < names.count(); ++choice)
+      is_new |= missing_->names.insert(names.text(choice, numbers)).second;
+  }
+  if (is_new && missing_->count++ == 0) missing_->first = likeliest(globs.front(), layer, number);
+}
+
+/// Returns the op's weights; of experts, those of a form of which the checkpoint has a tensor.
+const std::vector<WeightRef>& Binder::refs_of(const Op& op, i64 layer) {
+  const auto* experts = std::get_if<Experts>(&op.kind);
+  if (experts == nullptr) return op.weights;
+  const auto has_some = [&](const Experts::Form& form) {
+    return std::ranges::any_of(
+        form.weights, [&](const WeightRef& ref) { return find(ref, layer, 0).has_value(); });
+  };
+  const auto form = std::ranges::find_if(experts->forms, has_some);
+  return form == experts->forms.end() ? experts->forms.back().weights : form->weights;
+}
+
+/// Notes the variants before the one that is used, all of them for null.
+void Binder::pass_over(const Alternatives& ways, const Way* used, i64 layer) {
+  if (missing_ == nullptr) return;
+  for (const Way& way : ways) {
+    if (&way == used) return;
+    if (is_allowed(way, layer)) passed_over_.push_back({&way, layer});
+  }
+}
+
+/// True if the checkpoint has a tensor of the way that no op reads.
+bool Binder::is_begun(const Way& way, i64 layer) {
+  return std::ranges::any_of(way.ops, [&](const Op& op) {
+    return std::ranges::any_of(refs_of(op, layer), [&](const WeightRef& ref) {
+      const auto tensor = find(ref, layer, 0);
+      return tensor && !is_read_[*tensor];
+    });
+  });
+}
+
+bool Binder::is_begun(const Block& block, i64 layer) {
+  return std::ranges::any_of(block.stretches, [&](const Alternatives& ways) {
+    return std::ranges::any_of(ways, [&](const Way& way) { return is_begun(way, layer); });
+  });
+}
+
+void Binder::fail_missing(const Op& op, const WeightRef& ref, i64 layer, i64 number) {
   throw Error(
       ErrorCode::kUnsupported,
       fmt::format("the graph of {} reads a tensor that the checkpoint lacks", model_.graph->family))
       .at(op.place)
-      .tensor(likeliest_name(ref.names.front(), numbers, tensors_))
+      .tensor(likeliest(ref.names.front(), layer, number))
       .note("stored as", stored_as_)
       .help("`shardtool check` lists what a checkpoint lacks")
       .help("weights that are packed in a way that is not known have other names");
@@ -253,13 +343,19 @@ BoundWeight Binder::bound(const Op& op, const WeightRef& ref, i64 layer, i64 cou
   for (i64 number = 0; number < count; ++number) {
     const auto tensor = find(ref, layer, number);
     if (!tensor && ref.optional) return {};
-    if (!tensor && misfits_ == Misfits::kLeaveOut) continue;
-    if (!tensor) fail_missing(op, ref, layer);
+    if (!tensor && misfits_ == Misfits::kLeaveOut) {
+      note_missing(ref.names, layer, number);
+      continue;
+    }
+    if (!tensor) fail_missing(op, ref, layer, number);
     if (misfits_ == Misfits::kRefuse) require_shape(*tensor, op, ref);
     if (is_whole_) note_misfits(*tensor, op, ref);
     is_read_[*tensor] = true;
     weight.push_back(*tensor);
   }
+  // The other names of an output matrix are those of tables of words.
+  if (op.is_head && has_own_head_ && !find(ref.names.front(), layer, 0))
+    note_missing(std::span(ref.names).first(1), layer, 0);
   return weight;
 }
 
@@ -285,6 +381,7 @@ Layer Binder::layer(Layer::Part part, const std::string& block,
   Layer found{part, block, number, {}, {}, false, false};
   for (const Alternatives& ways : stretches) {
     const Way& way = chosen(ways, number);
+    pass_over(ways, &way, number);
     is_whole_ = misfits_ == Misfits::kLeaveOut && has_required(way, number);
     for (const Op& op : way.ops) {
       found.ops.push_back(bound(op, number));
@@ -298,6 +395,10 @@ Layer Binder::layer(const std::vector<Block>& blocks, i64 number) {
   const auto fits = [&](const Block& block) { return has_required(block.stretches, number); };
   const auto block = std::find_if(blocks.begin(), blocks.end(), fits);
   const Block& used = block == blocks.end() ? blocks.back() : *block;
+  for (const Block& other : blocks) {
+    if (&other == &used) break;
+    for (const Alternatives& ways : other.stretches) pass_over(ways, nullptr, number);
+  }
   return layer(Layer::Part::kBlock, used.name, used.stretches, number);
 }
 
@@ -315,7 +416,10 @@ i64 Binder::count_of(const ops::Dim& number, std::string_view what) const {
 }
 
 void Binder::add(const Stack& stack) {
-  if (stack.beside && !has_required(stack.start, -1)) return;
+  const auto has_layer = [&](const Block& block) { return is_begun(block, 0); };
+  const bool is_there = has_required(stack.start, -1) ||
+                        (missing_ != nullptr && std::ranges::any_of(stack.blocks, has_layer));
+  if (stack.beside && !is_there) return;
   const size_t first = model_.layers.size();
   model_.layers.push_back(
       layer(Layer::Part::kStart, stack.name.empty() ? "start" : stack.name, stack.start, -1));
@@ -333,16 +437,24 @@ void Binder::add(const Stack& stack) {
   }
 }
 
-std::vector<std::string> Binder::unread() const {
+std::vector<std::string> Binder::unread() {
   std::vector<std::function<bool(std::string_view)>> ignored;
   for (const std::string& glob : model_.graph->ignored)
     ignored.push_back(mapping::glob_filter(glob));
   std::vector<std::string> names;
   for (size_t t = 0; t < tensors_.size(); ++t) {
     const std::string& name = tensors_[t].name;
-    const bool known = is_read_[t] || std::any_of(ignored.begin(), ignored.end(),
-                                                  [&name](const auto& is) { return is(name); });
-    if (!known) names.push_back(name);
+    if (std::ranges::any_of(ignored, [&name](const auto& is) { return is(name); }))
+      is_read_[t] = true;
+    if (!is_read_[t]) names.push_back(name);
+  }
+  for (const auto& [way, layer] : passed_over_) {
+    if (!is_begun(*way, layer)) continue;
+    for (const Op& op : way->ops) {
+      for (const WeightRef& ref : refs_of(op, layer)) {
+        if (!ref.optional && !find(ref, layer, 0)) note_missing(ref.names, layer, 0);
+      }
+    }
   }
   return names;
 }
@@ -354,14 +466,13 @@ std::string name_of(const Layer& layer) {
 }
 
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
-                 std::span<const TensorSpec> tensors, Misfits misfits) {
+                 std::span<const TensorSpec> tensors, Misfits misfits, MissingTensors* missing) {
   Model model{sizes_of(*graph, config), graph, {}, {}, {}};
-  Binder binder(model, tensors, mapping::quantization_tag(config).value_or("plain numbers"),
-                misfits);
+  Binder binder(model, config, tensors, misfits, missing);
   for (const Stack& stack : model.graph->stacks) binder.add(stack);
   model.layers.push_back(binder.layer(Layer::Part::kEnd, "end", model.graph->end, -1));
-  order_values(model);
   model.unread = binder.unread();
+  order_values(model);
   return model;
 }
 

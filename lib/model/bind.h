@@ -81,10 +81,20 @@ std::set<i64> axis_extents(const Graph& graph, const mapping::ModelConfig& confi
 /// weight may be empty or lack some of its tensors.
 enum class Misfits { kRefuse, kLeaveOut };
 
+/// Tensors that the ops of a model require and its checkpoint lacks. Counts the experts of a layer
+/// one by one.
+struct MissingTensors {
+  i64 count = 0;
+  std::string first;            ///< in the order of the ops
+  std::set<std::string> names;  ///< of all, in every spelling that the graph allows
+};
+
 /// Throws kUnsupported with the first tensor that the graph needs and the checkpoint lacks,
 /// kShapeMismatch for a tensor of another shape (both only for kRefuse), kMappingSchema for a value
-/// that a layer reads before any layer makes it, and what mapping::evaluate throws.
+/// that a layer reads before any layer makes it, and what mapping::evaluate throws. Adds to
+/// `missing`, unless it is null, what kLeaveOut leaves out because the checkpoint lacks it.
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
-                 std::span<const TensorSpec> tensors, Misfits misfits = Misfits::kRefuse);
+                 std::span<const TensorSpec> tensors, Misfits misfits = Misfits::kRefuse,
+                 MissingTensors* missing = nullptr);
 
 }  // namespace shardtool::model

@@ -88,6 +88,16 @@ std::vector<Broken> broken_shards() {
          fs::create_symlink("../elsewhere", o + kRank1);
        })},
       {CheckRule::kRankShape, foreign({{"w", "F32", {4, 2}}}, {{"w", "F32", {2, 2}}})},
+      {CheckRule::kVocabSize,
+       [](const TempFolder& folder) {
+         const std::string output = split_sample(folder);
+         fs::remove(output + kManifest);
+         edit(output + "/config.json", R"("vocab_size": 1000)", R"("vocab_size": 1001)");
+         api::CheckOptions options = options_for(output);
+         options.mapping.emplace();
+         options.mapping->mesh = mesh::parse_mesh("tp=2");
+         return options;
+       }},
       {CheckRule::kRankDtype, foreign({{"w", "F32", {2, 2}}}, {{"w", "F16", {2, 2}}})},
       {CheckRule::kMixedCheckpoints,
        [](const TempFolder& folder) {

@@ -10,8 +10,10 @@
 #include <string>
 
 #include "lib/check/model.h"
+#include "lib/format/checkpoint.h"
 #include "lib/model/bind.h"
 #include "lib/model/graph/graph_list.h"
+#include "tests/golden/models.h"
 #include "tests/presets/fixture.h"
 
 namespace shardtool::test {
@@ -32,6 +34,82 @@ TEST_CASE("models of every family contradict neither their config.json nor thems
                                                    << " | " << finding.expected);
     }
   }
+}
+
+/// Returns "ST0418 NAME" for each finding about a golden model that lacks a tensor.
+std::vector<std::string> findings_without(const std::string& model, const std::string& lost) {
+  const std::string& folder = golden::model_folder(model);
+  std::vector<TensorSpec> tensors;
+  for (const format::StoredTensor& tensor : format::open_checkpoint(folder).tensors) {
+    if (tensor.name != lost) tensors.push_back({tensor.name, tensor.dtype, tensor.shape});
+  }
+  check::Findings findings{check::Profile("")};
+  check::check_model({tensors, mapping::load_config(folder + "/config.json"), "config.json"},
+                     findings);
+  std::vector<std::string> found;
+  for (const check::Finding& finding : findings.all()) {
+    if (finding.severity < check::Severity::kWarning) continue;
+    found.push_back(fmt::format("{} {}", check::rule_info(finding.rule).id, finding.tensor));
+  }
+  return found;
+}
+
+TEST_CASE("golden models lack nothing, although layers share tensors or have none of their own") {
+  for (const std::string& model : golden::model_names()) {
+    CAPTURE(model);
+    CHECK(findings_without(model, "") == std::vector<std::string>{});
+  }
+}
+
+/// Returns the golden models and tensors of a table for which the only finding is not of this rule.
+using Losses = std::vector<std::pair<std::string, std::string>>;
+Losses unfound(std::string_view rule, const Losses& losses) {
+  Losses unfound;
+  for (const auto& [model, lost] : losses) {
+    const std::vector<std::string> expected{fmt::format("{} {}", rule, lost)};
+    if (findings_without(model, lost) != expected) unfound.emplace_back(model, lost);
+  }
+  return unfound;
+}
+
+TEST_CASE("layers that share tensors, or have none of their own, lack others all the same") {
+  CHECK(unfound("ST0418", {{"modernbert", "model.layers.2.attn_norm.weight"},
+                           {"zamba2_one_block", "model.layers.1.mamba_decoder.mamba.D"},
+                           {"glm_moe_dsa_taken", "model.layers.0.self_attn.indexer.wk.weight"}}) ==
+        Losses{});
+}
+
+TEST_CASE("a layer of the set that a variant names has no other variant") {
+  CHECK(unfound("ST0418", {{"gemma4_text", "model.layers.0.self_attn.v_proj.weight"},
+                           {"hy_v4", "model.layers.0.self_attn.indexer.wq_b.weight"},
+                           {"lfm3", "model.layers.2.post_ffn_norm.weight"},
+                           {"qwen3_vl", "model.visual.deepstack_merger_list.1.norm.weight"}}) ==
+        Losses{});
+}
+
+TEST_CASE("a variant of which the model has other tensors is not given up for a lost one") {
+  CHECK(unfound("ST0418", {{"dots1", "model.layers.1.self_attn.k_norm.weight"},
+                           {"ernie4_5_moe", "model.layers.1.mlp.shared_experts.up_proj.weight"},
+                           {"bert", "cls.predictions.transform.dense.weight"},
+                           {"distilbert", "vocab_transform.weight"},
+                           {"exaone4_5", "model.visual.patch_embed.proj.weight"},
+                           {"gemma3", "vision_tower.embeddings.patch_embedding.weight"}}) ==
+        Losses{});
+}
+
+TEST_CASE("a lost output matrix is found, also of a model that could use its table of words") {
+  CHECK(unfound("ST0418", {{"gpt_neox", "embed_out.weight"},
+                           {"internlm2", "output.weight"},
+                           {"falcon_mamba", "lm_head.weight"},
+                           {"internvl", "language_model.lm_head.weight"}}) == Losses{});
+  CHECK(unfound("ST0410", {{"seed_oss", "lm_head.weight"}}) == Losses{});
+}
+
+TEST_CASE("a tensor that an op can do without is found if it has it in other layers") {
+  CHECK(unfound("ST0407", {{"seed_oss", "model.layers.1.self_attn.k_proj.bias"},
+                           {"gpt_oss", "model.layers.1.self_attn.v_proj.bias"},
+                           {"biogpt", "biogpt.layers.1.final_layer_norm.weight"},
+                           {"mamba", "backbone.layers.1.mixer.in_proj.bias"}}) == Losses{});
 }
 
 TEST_CASE("layers that attend to another one's keys lack those and nothing else") {
@@ -105,6 +183,62 @@ TEST_CASE("layers that compress tokens otherwise are of other kinds, as compress
   CHECK(findings_with() == 0);
   config["compress_ratios"] = {4, 4, 4, 4};
   CHECK(findings_with() == 2);
+}
+
+TEST_CASE("an output matrix may be packed, and only bytes are quantised blocks") {
+  const mapping::Fixture& fixture = mapping::fixture("llama");
+  REQUIRE(fixture.config.find("tie_word_embeddings")->get<bool>() == false);
+  std::vector<TensorSpec> tensors = fixture.tensors;
+  for (TensorSpec& tensor : tensors) {
+    if (tensor.name == "lm_head.weight") tensor = {"lm_head.qweight", Dtype::kI32, {6, 101}};
+  }
+  tensors.push_back({"lm_head.scales", Dtype::kF16, {6, 101}});
+  tensors.push_back({"router.seen_blocks", Dtype::kF32, {3}});
+  check::Findings findings{check::Profile("")};
+  check::check_model({tensors, fixture.config, "config.json"}, findings);
+  check::check_quantised({tensors, fixture.config, "config.json"}, findings);
+  const auto is_about_them = [](const check::Finding& finding) {
+    return finding.rule == check::CheckRule::kHeadMissing ||
+           finding.rule == check::CheckRule::kScaleMissing;
+  };
+  CHECK(std::ranges::none_of(findings.all(), is_about_them));
+}
+
+TEST_CASE("weights in a form that is not described may have any names") {
+  const mapping::Fixture& fixture = mapping::fixture("llama");
+  auto config = nlohmann::json::parse(fixture.config_text);
+  std::vector<TensorSpec> tensors;
+  for (TensorSpec tensor : fixture.tensors) {
+    const size_t leaf = tensor.name.find("_proj.weight");
+    if (leaf == tensor.name.npos) {
+      tensors.push_back(std::move(tensor));
+      continue;
+    }
+    const std::string stem = tensor.name.substr(0, leaf) + "_proj";
+    tensors.push_back({stem + ".codes", Dtype::kI16, {tensor.shape[0], 6, 1}});
+    tensors.push_back({stem + ".scales", Dtype::kF16, {tensor.shape[0], 1, 1, 1}});
+  }
+  const auto errors = [&](const char* method) {
+    config["quantization_config"]["quant_method"] = method;
+    const auto read = mapping::parse_config(config.dump(), "config.json");
+    check::Findings findings{check::Profile("")};
+    check::check_model({tensors, read, "config.json"}, findings);
+    check::check_quantised({tensors, read, "config.json"}, findings);
+    return std::ranges::count(findings.all(), check::Severity::kError, &check::Finding::severity);
+  };
+  CHECK(errors("aqlm") == 0);
+  CHECK(errors("fbgemm_fp8") > 0);
+}
+
+TEST_CASE("numbers of layers that are written in another way are no layers") {
+  const mapping::Fixture& fixture = mapping::fixture("llama");
+  std::vector<TensorSpec> tensors = fixture.tensors;
+  for (const char* name : {"model.layers.00.a.weight", "model.layers.01.a.weight",
+                           "model.layers.-1.a.weight", "model.layers..a.weight"})
+    tensors.push_back({name, Dtype::kF32, {1}});
+  check::Findings findings{check::Profile("")};
+  check::check_model({tensors, fixture.config, "config.json"}, findings);
+  CHECK(findings.all().empty());
 }
 
 TEST_CASE("a config of another model is found in families that are Llama but for a few ops") {

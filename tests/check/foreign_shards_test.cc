@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/error.h"
+#include "lib/check/model.h"
 #include "lib/mapping/mapping.h"
 #include "lib/mapping/resolve/resolve.h"
 #include "tests/presets/fixture.h"
@@ -55,8 +56,11 @@ TEST_CASE("every model of every family fits its own shards on every mesh that it
       shards.extents = check::extents_of_model(fixture.config);
       const auto data = check::check_foreign_shards(shards, resolve, findings);
       CHECK(data.size() == resolution.tensors.size());
+      std::vector<TensorSpec> wholes;
+      for (const check::DataTensor& tensor : data) wholes.push_back(tensor.spec);
+      check::check_model({wholes, fixture.config, "config.json"}, findings);
       for (const check::Finding& finding : findings.all()) {
-        if (finding.rule == check::CheckRule::kUnproved) continue;
+        if (finding.severity < check::Severity::kWarning) continue;
         FAIL_CHECK(check::rule_info(finding.rule).id << " " << finding.tensor << " "
                                                      << finding.found);
       }

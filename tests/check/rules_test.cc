@@ -90,6 +90,19 @@ TEST_CASE("sections that a layout cuts in several ways do not overlap by mistake
   }
 }
 
+TEST_CASE("tensors of ranks that are missing are not reported one by one") {
+  const TempFolder folder;
+  api::SplitOptions options;
+  options.source = golden::model_folder("mixtral");
+  options.mapping.mesh = mesh::parse_mesh("pp=2,ep=2");
+  options.ranks = {0};
+  options.write.output = folder / "out";
+  api::split(options);
+  const api::CheckReport report = api::check(options_for(folder / "out"));
+  CHECK(count_of(report, CheckRule::kMissingRank) == 3);
+  CHECK(report.findings.size() == 3);
+}
+
 TEST_CASE("ids are unique, belong to a family and are found in any case") {
   std::set<std::string_view> seen;
   for (const check::RuleInfo& info : check::rule_table()) {

@@ -184,6 +184,35 @@ TEST_CASE("a missing tensor and one of another shape are errors that name it") {
   CHECK(error->tensor_name().ends_with("layers.1.mlp.up_proj.weight"));
 }
 
+TEST_CASE("a missing tensor of one expert is that expert's") {
+  const Fixture& f = fixture("mixtral");
+  const std::string lost = "model.layers.1.block_sparse_moe.experts.2.w3.weight";
+  auto tensors = f.tensors;
+  REQUIRE(std::erase_if(tensors, [&](const auto& tensor) { return tensor.name == lost; }) == 1);
+  std::string why_not;
+  const auto graph = model::find_graph(f.config, why_not);
+  const auto error = error_of([&] { model::bind_model(graph, f.config, tensors); });
+  REQUIRE(error);
+  CHECK(error->tensor_name() == lost);
+  model::MissingTensors missing;
+  model::bind_model(graph, f.config, tensors, model::Misfits::kLeaveOut, &missing);
+  CHECK(missing.count == 1);
+  CHECK(missing.first == lost);
+  CHECK(missing.names.contains(lost));
+}
+
+TEST_CASE("a layer that a variant is written for and that lost its tensor has no other variant") {
+  const Fixture& f = fixture("modernbert");
+  const std::string lost = "model.layers.1.attn_norm.weight";
+  auto tensors = f.tensors;
+  REQUIRE(std::erase_if(tensors, [&](const auto& tensor) { return tensor.name == lost; }) == 1);
+  std::string why_not;
+  const auto graph = model::find_graph(f.config, why_not);
+  const auto error = error_of([&] { model::bind_model(graph, f.config, tensors); });
+  REQUIRE(error);
+  CHECK(error->tensor_name() == lost);
+}
+
 TEST_CASE("a tensor that no op reads is told, and buffers are not") {
   const Fixture& f = fixture("llama");
   auto tensors = f.tensors;

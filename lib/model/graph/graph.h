@@ -45,7 +45,7 @@ struct Way {
   std::vector<Op> ops;
 };
 /// Variants of a stretch. The first one is used that the layer and config.json allow and whose
-/// required tensors exist.
+/// required tensors exist; a layer that is in the `layers` of one uses it whatever exists.
 using Alternatives = std::vector<Way>;
 
 struct Block {
