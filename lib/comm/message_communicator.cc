@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/threads.h"
 
 namespace shardtool::comm {
 namespace {
@@ -34,9 +35,7 @@ class Flag {
 
 MessageCommunicator::MessageCommunicator(int rank, int size, Links links)
     : Communicator(rank, size), links_(std::move(links)) {
-  try {
-    answers_ = std::jthread([this](const std::stop_token& stop) { answer(stop); });
-  } catch (const std::system_error&) {
+  if (!start_thread(answers_, [this](const std::stop_token& stop) { answer(stop); })) {
     throw Error(ErrorCode::kLimit, "the system refused a thread");
   }
 }

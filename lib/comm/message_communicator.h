@@ -76,7 +76,7 @@ class MessageCommunicator : public Communicator {
   void do_abort(const std::string& reason) noexcept override;
 
   /// Ends the answers. Called before the links can no longer be used.
-  void end_answers() { answers_ = {}; }
+  void end_answers() { answers_.clear(); }
 
   const Links& links() const { return links_; }
   bool was_aborted() const { return aborted_.has_value(); }
@@ -107,7 +107,7 @@ class MessageCommunicator : public Communicator {
   bool is_waiting_ = false;
   std::uint64_t busy_ = 0;  ///< answers so far of processes that compute
   std::condition_variable_any ended_;
-  std::jthread answers_;  ///< last member: it uses those above
+  std::vector<std::jthread> answers_;  ///< at most one; last member: it uses those above
 };
 
 }  // namespace shardtool::comm
