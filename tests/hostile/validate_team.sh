@@ -58,7 +58,7 @@ grep -q 'rank 3' out.0 || fail "the device is not named"
 cp kept parts/model-rank-3-part-0.safetensors
 
 # An infinity is a fault for two processes and for a share, as for one.
-printf '\200\177' | dd of=parts/model-rank-3-part-0.safetensors bs=1 seek=$((size - 3000)) conv=notrunc status=none
+printf '\200\177' | dd of=parts/model-rank-3-part-0.safetensors bs=1 seek=$((size - 20000)) conv=notrunc status=none
 launch 2
 [[ $statuses == ' 1 0' ]] && grep -q '^fault .* rank' out.0 || fail "an infinity in two processes:$statuses"
 status=0
