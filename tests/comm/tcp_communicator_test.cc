@@ -188,8 +188,8 @@ TEST_CASE("a process that computes longer than the deadline is waited for") {
 }
 
 TEST_CASE("nobody is joined to itself where nobody listens") {
-  // The system now and then takes the port that is sought for the seeking end. Linux gives such ends
-  // ports of the other parity than those at which programs listen.
+  // The system now and then takes the port that is sought for the seeking end. Linux gives such
+  // ends ports of the other parity than those at which programs listen.
   constexpr int kAttempts = 60'000;
   const int port = listen().addresses.front().port ^ 1;
   int joined = 0;
