@@ -70,9 +70,7 @@ std::string sizes_text(const HolderSet& holders, int axis) {
 
 bool has_partial_overlap(const HolderSet& holders) {
   i64 held = 0;
-  for (int h = 0; h < holders.size(); ++h) {
-    if (holders.holders_with(holders.pick(h)).front() == h) held += image_size(holders.region(h));
-  }
+  for (const int h : holders.firsts()) held += image_size(holders.region(h));
   return held > element_count(holders.shape()).value_or(0);
 }
 

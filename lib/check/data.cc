@@ -313,7 +313,7 @@ class Judge {
     const HolderSet& holders = *tensor_.side.holders;
     bool equal = true;
     for (int h = 0; h < size(); ++h) {
-      const int first = holders.holders_with(holders.pick(h)).front();
+      const int first = holders.replicas(h).front();
       if (seen(first).xxh3 == seen(h).xxh3) continue;
       if (has_padding(tensor_, h) && seen(first).digest == seen(h).digest) continue;
       equal = false;
@@ -354,9 +354,7 @@ class Judge {
       return;
     }
     std::uint64_t digest = 0;
-    for (int h = 0; h < size(); ++h) {
-      if (holders.holders_with(holders.pick(h)).front() == h) digest ^= seen(h).digest;
-    }
+    for (const int h : holders.firsts()) digest ^= seen(h).digest;
     hold_digest(digest);
   }
 

@@ -55,7 +55,7 @@ struct Destination {
     std::vector<Destination> all;
     const index::HolderSet& holders = *move.to.holders;
     for (int h = 0; h < holders.size(); ++h) {
-      all.push_back({holders.holders_with(holders.pick(h)).front(), plan.is_sequential(h),
+      all.push_back({holders.replicas(h).front(), plan.is_sequential(h),
                      holder_bytes(holders, h, move.result_dtype()), plan.bytes_to(h)});
     }
     return all;

@@ -120,14 +120,12 @@ void fill_one(const TensorMove& move, std::span<const SourceFile> sources,
               std::span<const TargetFile> targets) {
   const HolderJoin join(*move.from.holders, *move.to.holders);
   join.for_each_box([&](HolderJoin::Box cells) {
-    const auto all_wanted = join.destinations_of(cells);
-    if (all_wanted.empty()) return;
     std::vector<i64> sizes;
-    for (const index::AxisCell* cell : cells) sizes.push_back(cell->size);
+    for (const HolderJoin::Cell* cell : cells) sizes.push_back(cell->size);
     const HolderJoin::Located source = join.source_of(cells);
     const Box box(move, sizes);
     const Rows rows = box.read(source, sources);
-    for (const HolderJoin::Located& wanted : all_wanted) {
+    for (const HolderJoin::Located& wanted : join.destinations_of(cells)) {
       for (const int holder : wanted.holders) box.write(rows, source, holder, wanted, targets);
     }
   });

@@ -102,8 +102,7 @@ class Grouping {
   static Cover cover_of(const HolderSet& holders) {
     if (!index::covers(holders)) return Cover::kPartial;
     i64 elements = 0;
-    for (int holder = 0; holder < holders.size(); ++holder) {
-      if (holders.holders_with(holders.pick(holder)).front() != holder) continue;
+    for (const int holder : holders.firsts()) {
       const auto size = element_count(holders.local_shape(holder));
       const auto sum = size ? checked_add(elements, *size) : std::nullopt;
       if (!sum) return Cover::kOverlapping;

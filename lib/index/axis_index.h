@@ -13,7 +13,7 @@ struct Claim {
   i64 local = 0;
 };
 
-/// One axis cut at every piece boundary of a list of maps.
+/// One axis cut at every piece boundary of some maps of a list.
 ///
 ///     map 0   |-----A-----|
 ///     map 1         |-----B-----|
@@ -29,8 +29,13 @@ class AxisIndex {
     std::span<const Claim> claims;
   };
 
-  /// O(p log p + claims) for p pieces in total.
+  static constexpr size_t kMostClaims = size_t{1} << 24;
+
+  /// Indexes all maps. O(p log p + claims) for p pieces in total. Throws kLimit if maps overlap in
+  /// more than kMostClaims claims.
   explicit AxisIndex(std::span<const AxisMap> maps);
+  /// Indexes the maps of these numbers, which ascend; claims name them by their numbers in `maps`.
+  AxisIndex(std::span<const AxisMap> maps, std::span<const int> numbers);
   AxisIndex(const AxisIndex&) = delete;
   AxisIndex& operator=(const AxisIndex&) = delete;
   AxisIndex(AxisIndex&&) = default;

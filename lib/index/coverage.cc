@@ -100,11 +100,8 @@ class GapSearch {
 
 std::optional<std::vector<Interval>> first_gap(const HolderSet& holders) {
   if (std::ranges::find(holders.shape(), 0) != holders.shape().end()) return std::nullopt;
-  std::vector<int> distinct;
-  for (int holder = 0; holder < holders.size(); ++holder) {
-    if (holders.holders_with(holders.pick(holder)).front() == holder) distinct.push_back(holder);
-  }
-  return GapSearch(holders).run(0, distinct);
+  const auto distinct = holders.firsts();
+  return GapSearch(holders).run(0, {distinct.begin(), distinct.end()});
 }
 
 bool covers(const HolderSet& holders) {

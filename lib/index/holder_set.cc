@@ -58,7 +58,9 @@ int HolderSet::add(const Region& region) {
     picks_.push_back(map_number(static_cast<int>(axis), region[axis]));
   }
   const int holder = size_++;
-  if (const auto group = group_number(pick(holder))) {
+  const auto group = group_number(pick(holder));
+  group_of_.push_back(group ? *group : static_cast<int>(first_of_group_.size()));
+  if (group) {
     auto& replicas = replicas_[*group];
     if (replicas.empty()) replicas.push_back(first_of_group_[static_cast<size_t>(*group)]);
     replicas.push_back(holder);
@@ -99,12 +101,11 @@ Shape HolderSet::local_shape(int holder) const {
   return shape;
 }
 
-std::span<const int> HolderSet::holders_with(std::span<const int> pick) const {
-  const auto group = group_number(pick);
-  if (!group) return {};
-  const auto replicas = replicas_.find(*group);
-  if (replicas != replicas_.end()) return replicas->second;
-  return {&first_of_group_[static_cast<size_t>(*group)], 1};
+std::span<const int> HolderSet::replicas(int holder) const {
+  const int group = group_of_[static_cast<size_t>(holder)];
+  const auto found = replicas_.find(group);
+  if (found != replicas_.end()) return found->second;
+  return {&first_of_group_[static_cast<size_t>(group)], 1};
 }
 
 }  // namespace shardtool::index

@@ -41,8 +41,10 @@ class HolderSet {
   bool is_whole() const;
   /// Equals local_shape(region(holder)), without building the region.
   Shape local_shape(int holder) const;
-  /// Holders with this pick, ascending; may be empty.
-  std::span<const int> holders_with(std::span<const int> pick) const;
+  /// First holder of every group of replicas, ascending.
+  std::span<const int> firsts() const { return first_of_group_; }
+  /// Holders with the pick of this one, ascending; itself among them.
+  std::span<const int> replicas(int holder) const;
 
  private:
   int map_number(int axis, const AxisMap& map);
@@ -53,7 +55,8 @@ class HolderSet {
   std::vector<NumberTable> map_numbers_;
   int size_ = 0;
   std::vector<int> picks_;           ///< picks of all holders, concatenated
-  std::vector<int> first_of_group_;  ///< first holder of each group with equal picks
+  std::vector<int> group_of_;        ///< number of each holder's group with equal picks
+  std::vector<int> first_of_group_;  ///< first holder of each group
   NumberTable group_numbers_;
   std::unordered_map<int, std::vector<int>> replicas_;  ///< by group, for groups of two or more
 };

@@ -30,7 +30,7 @@ void add_replicas(const WeightGroup& group, std::vector<DeviceWeights>& devices)
   std::vector<int> having;
   join.for_each_box([&](index::HolderJoin::Box box) {
     i64 elements = 1;
-    for (const index::AxisCell* cell : box) elements *= cell->size;
+    for (const index::HolderJoin::Cell* cell : box) elements *= cell->size;
     having.clear();
     for (const auto& located : join.destinations_of(box)) {
       having.insert(having.end(), located.holders.begin(), located.holders.end());

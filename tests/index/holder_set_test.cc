@@ -13,7 +13,7 @@ using index::HolderSet;
 using index::Region;
 
 TEST_CASE("holders are factored by axis, and replicas share a pick") {
-  CHECK(rc::check("H1, H2, region and holders_with", [] {
+  CHECK(rc::check("H1, H2, region, replicas and firsts", [] {
     const Shape shape = *gen::shape();
     std::vector<Region> regions;
     const i64 count = *gen::between(0, 8);
@@ -39,18 +39,13 @@ TEST_CASE("holders are factored by axis, and replicas share a pick") {
       for (int other = 0; other < set.size(); ++other) {
         if (regions[static_cast<size_t>(other)] == set.region(h)) replicas.push_back(other);
       }
-      const auto found = set.holders_with(set.pick(h));
+      const auto found = set.replicas(h);
       RC_ASSERT(std::vector<int>(found.begin(), found.end()) == replicas);
+      const auto firsts = set.firsts();
+      RC_ASSERT((std::ranges::count(firsts, h) == (replicas.front() == h ? 1 : 0)));
+      RC_ASSERT(std::ranges::is_sorted(firsts));
     }
   }));
-}
-
-TEST_CASE("a pick that nobody has names no holder") {
-  HolderSet set({4});
-  CHECK(set.holders_with(std::vector{0}).empty());
-  set.add({AxisMap::slice(4, {0, 2})});
-  CHECK(set.holders_with(std::vector{0}).size() == 1);
-  CHECK(set.holders_with(std::vector{1}).empty());
 }
 
 TEST_CASE("a region of another shape is refused") {
@@ -63,5 +58,5 @@ TEST_CASE("the whole tensor has one holder, also when it is a scalar") {
   CHECK(HolderSet::whole({2, 3}).region(0) == index::whole_region({2, 3}));
   const HolderSet scalar = HolderSet::whole({});
   CHECK(scalar.size() == 1);
-  CHECK(scalar.holders_with({}).size() == 1);
+  CHECK(scalar.replicas(0).size() == 1);
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "lib/index/row_major_range.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
 
@@ -135,7 +136,7 @@ TEST_CASE("every wanted element of any holders is in exactly one box, with the r
     join.for_each_box([&](HolderJoin::Box box) {
       std::vector<i64> origin;
       std::vector<i64> sizes;
-      for (const AxisCell* cell : box) {
+      for (const HolderJoin::Cell* cell : box) {
         origin.push_back(cell->begin);
         sizes.push_back(cell->size);
       }
@@ -161,6 +162,63 @@ TEST_CASE("every wanted element of any holders is in exactly one box, with the r
     RC_ASSERT(static_cast<i64>(times_written.size()) == wanted);
     for (const auto& [where, times] : times_written) RC_ASSERT(times == 1);
   }));
+}
+
+TEST_CASE("n ranges of a row-major matrix meet the whole matrix in at most 3 n boxes") {
+  CHECK(rc::check("boxes grow with the ranges", [] {
+    const Shape shape{*gen::between(1, 9), *gen::between(1, 9)};
+    const i64 all = shape[0] * shape[1];
+    std::set<i64> cuts{0, all};
+    const i64 n_cuts = *gen::between(0, 12);
+    for (i64 n = 0; n < n_cuts; ++n) cuts.insert(*gen::between(0, all));
+    HolderSet ranges(shape);
+    for (auto begin = cuts.begin(), end = std::next(begin); end != cuts.end(); ++begin, ++end) {
+      index::for_each_box_of_range(shape, *begin, *end, [&](const Shape& at, const Shape& size) {
+        Region region;
+        for (size_t a = 0; a < 2; ++a)
+          region.push_back(AxisMap::slice(shape[a], {at[a], at[a] + size[a]}));
+        ranges.add(region);
+      });
+    }
+    const HolderSet whole = HolderSet::whole(shape);
+    const auto boxes = [](const HolderSet& from, const HolderSet& to) {
+      i64 count = 0;
+      HolderJoin(from, to).for_each_box([&](HolderJoin::Box) { ++count; });
+      return count;
+    };
+    const i64 n = std::ssize(cuts) - 1;
+    RC_ASSERT(ranges.size() <= 3 * n);
+    // A row that two ranges share cuts none of the ranges that are whole rows.
+    RC_ASSERT(boxes(ranges, whole) == ranges.size());
+    RC_ASSERT(boxes(whole, ranges) == ranges.size());
+  }));
+}
+
+TEST_CASE("holders that alternate on an axis share the cells inside") {
+  constexpr i64 kRows = 1000;
+  constexpr i64 kColumns = 6;
+  HolderSet strided({kRows, kColumns});
+  for (i64 k = 0; k < 4; ++k) {
+    std::vector<index::Piece> pieces;
+    for (i64 row = k / 2; row < kRows; row += 2) pieces.push_back({row / 2, row, 1});
+    strided.add(
+        {AxisMap(kRows / 2, kRows, pieces), AxisMap::slice(kColumns, {k % 2 * 3, k % 2 * 3 + 3})});
+  }
+  const HolderSet whole = HolderSet::whole({kRows, kColumns});
+  const HolderJoin join(whole, strided);
+  CHECK(join.cells(0).size() == kRows);
+  CHECK(join.cells(1).size() == 4);
+  i64 boxes = 0;
+  join.for_each_box([&](HolderJoin::Box) { ++boxes; });
+  CHECK(boxes == 2 * kRows);
+}
+
+TEST_CASE("shards that overlap in too many ways are refused, in bounded memory") {
+  constexpr i64 kShards = 10000;
+  HolderSet overlapping({2 * kShards});
+  for (i64 k = 0; k < kShards; ++k)
+    overlapping.add({AxisMap::slice(2 * kShards, {k, k + kShards})});
+  CHECK_ERROR(kLimit, HolderJoin(overlapping, HolderSet::whole({2 * kShards})));
 }
 
 TEST_CASE("a scalar is one box that every holder has") {

@@ -170,8 +170,7 @@ TEST_CASE("devices with equal indices along all used axes are replicas of each o
           along.push_back(index_along(layout.mesh(), ref, rank));
       }
       const int holder = first.emplace(along, static_cast<int>(rank)).first->second;
-      const auto replicas =
-          layout.holders().holders_with(layout.holders().pick(static_cast<int>(rank)));
+      const auto replicas = layout.holders().replicas(static_cast<int>(rank));
       RC_ASSERT(std::find(replicas.begin(), replicas.end(), holder) != replicas.end());
     }
   }));

@@ -7,7 +7,6 @@
 #include "tests/support/generators.h"
 
 using namespace shardtool;
-using index::AxisCell;
 using index::HolderJoin;
 using index::HolderSet;
 using layout::Layout;
@@ -36,7 +35,7 @@ Shards empty_shards(const HolderSet& holders, int bits) {
 
 std::vector<i64> sizes_of(HolderJoin::Box box) {
   std::vector<i64> sizes;
-  for (const AxisCell* cell : box) sizes.push_back(cell->size);
+  for (const HolderJoin::Cell* cell : box) sizes.push_back(cell->size);
   return sizes;
 }
 

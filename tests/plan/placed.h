@@ -22,7 +22,7 @@ inline i64 elements_lacking(const layout::Layout& from, const layout::Layout& to
   i64 lacking = 0;
   join.for_each_box([&](index::HolderJoin::Box box) {
     i64 volume = 1;
-    for (const index::AxisCell* cell : box) volume *= cell->size;
+    for (const index::HolderJoin::Cell* cell : box) volume *= cell->size;
     const auto have = join.source_of(box).holders;
     for (const auto& wanted : join.destinations_of(box)) {
       for (const int device : wanted.holders) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -13,7 +14,6 @@
 namespace shardtool::exec {
 namespace {
 
-using index::AxisCell;
 using index::AxisMap;
 using index::HolderJoin;
 using index::HolderSet;
@@ -29,9 +29,9 @@ std::shared_ptr<const HolderSet> with_an_axis(const std::shared_ptr<const Holder
 }
 
 /// Distinct inner extents after `axis`, in elements, one per class of holders that share them.
-std::vector<i64> inner_sizes(const HolderSet& side, int axis) {
+std::vector<i64> inner_sizes(const HolderSet& side, int axis, std::span<const int> holders) {
   std::set<std::vector<int>> picks;
-  for (int h = 0; h < side.size(); ++h) {
+  for (const int h : holders) {
     const auto pick = side.pick(h).subspan(static_cast<size_t>(axis) + 1);
     picks.insert({pick.begin(), pick.end()});
   }
@@ -66,7 +66,7 @@ Error cut_inside_byte(Dtype dtype, const Shape& shape) {
 
 std::string describe(HolderJoin::Box box) {
   std::string text;
-  for (const AxisCell* cell : box) {
+  for (const HolderJoin::Cell* cell : box) {
     text +=
         fmt::format("{}[{}, {})", text.empty() ? "" : " x ", cell->begin, cell->begin + cell->size);
   }
@@ -120,8 +120,7 @@ struct ChunkPlan::Builder {
     i64 row = 0;
     for (size_t a = 0; a <= axis(); ++a) {
       const i64 extent = side.maps(static_cast<int>(a))[static_cast<size_t>(pick[a])].local_size();
-      const AxisCell& cell = plan.join_.cells(static_cast<int>(a))[at.cells[a]];
-      const i64 inside = a < axis() ? at.outer[a] - cell.begin : at.row_begin;
+      const i64 inside = a < axis() ? at.outer[a] - at.cells[a]->begin : at.row_begin;
       row = row * extent + local[a] + inside;
     }
     return to_bytes(row * row_elements(side, holder), element_bits);
@@ -204,7 +203,6 @@ struct ChunkPlan::Builder {
 
   void add(HolderJoin::Box box) {
     const auto all_wanted = plan.join_.destinations_of(box);
-    if (all_wanted.empty()) return;
     const HolderJoin::Located source = plan.join_.source_of(box);
     const int holder = source.holders.front();
     const int input = input_for(holder, source.local);
@@ -224,11 +222,12 @@ struct ChunkPlan::Builder {
     }
   }
 
-  void add_boxes(std::vector<const AxisCell*>& box, size_t a) {
-    if (a == box.size()) return add(box);
-    for (const AxisCell& cell : plan.join_.cells(static_cast<int>(a))) {
-      box[a] = &cell;
-      add_boxes(box, a + 1);
+  void add_boxes(std::vector<const HolderJoin::Cell*>& box) {
+    if (std::ssize(box) == plan.join_.rank()) return add(box);
+    for (const HolderJoin::Cell& cell : plan.join_.inside(box)) {
+      box.push_back(&cell);
+      add_boxes(box);
+      box.pop_back();
     }
   }
 };
@@ -238,7 +237,7 @@ void check_move(const TensorMove& move) {
   const auto to = with_an_axis(move.to.holders);
   const HolderJoin join(*from, *to);
   join.for_each_box([&](HolderJoin::Box box) {
-    if (!join.source_of(box).holders.empty() || join.destinations_of(box).empty()) return;
+    if (!join.sources(box).empty()) return;
     throw Error(ErrorCode::kCoverage, fmt::format("no shard holds elements {}", describe(box)))
         .tensor(move.name)
         .note("shape", to_string(move.shape))
@@ -264,32 +263,40 @@ ChunkPlan::ChunkPlan(const TensorMove& move, ChunkLimits limits)
       result_bits_(bits(move.result_dtype())),
       scratch_bits_(move.computed ? move.computed->scratch_bits() : 0) {
   choose_chunk_axis();
-  for (int a = 0; a < join_.rank(); ++a) is_empty_ = is_empty_ || join_.cells(a).empty();
-  first_.cells.assign(static_cast<size_t>(axis_) + 1, 0);
-  for (int a = 0; a < axis_ && !is_empty_; ++a) first_.outer.push_back(join_.cells(a)[0].begin);
   i64 elements = 0;
   join_.for_each_box([&](HolderJoin::Box box) {
-    if (join_.destinations_of(box).empty()) return;
     i64 size = 1;
-    for (const AxisCell* cell : box) size *= cell->size;
+    for (const HolderJoin::Cell* cell : box) size *= cell->size;
     elements += size;
   });
   bytes_ = elements * element_bits_ / 8;
 }
 
-void ChunkPlan::choose_chunk_axis() {
-  for (axis_ = 0; axis_ < join_.rank(); ++axis_) {
-    const std::vector<i64> outputs = inner_sizes(*to_, axis_);
-    const i64 in_bits = sum(inner_sizes(*from_, axis_)) * element_bits_;
+/// Rows of any cell of the chunk axis for which the memory has room.
+i64 ChunkPlan::rows_that_fit() const {
+  i64 rows = std::numeric_limits<i64>::max();
+  for (const HolderJoin::Cell& cell : join_.cells(axis_)) {
+    const std::vector<i64> outputs = inner_sizes(*to_, axis_, join_.destinations(cell));
+    const i64 in_bits = sum(inner_sizes(*from_, axis_, join_.sources(cell))) * element_bits_;
     const i64 all_bits = in_bits + sum(outputs) * std::max(element_bits_, result_bits_) +
                          in_bits / element_bits_ * scratch_bits_;
     // Each output may begin at any offset of a page and gets pages of its own.
-    const i64 alignment = 2 * kPage * static_cast<i64>(outputs.size());
+    const i64 alignment = 2 * kPage * std::ssize(outputs);
     const i64 arena = std::max(limits_.arena_bytes - alignment, limits_.arena_bytes / 2);
-    rows_ = std::min(arena * 8 / std::max<i64>(all_bits, 1),
-                     limits_.input_bytes * 8 / std::max<i64>(in_bits, 1));
+    rows = std::min({rows, arena * 8 / std::max<i64>(all_bits, 1),
+                     limits_.input_bytes * 8 / std::max<i64>(in_bits, 1)});
+  }
+  return rows;
+}
+
+void ChunkPlan::choose_chunk_axis() {
+  if (join_.cells(0).empty()) return;
+  for (axis_ = 0; axis_ < join_.rank(); ++axis_) {
+    rows_ = rows_that_fit();
     const i64 whole_bytes = element_bits_ % 8 == 0 ? 1 : 8;
     if (rows_ < whole_bytes) continue;
+    const std::vector<i64> outputs =
+        inner_sizes(*to_, axis_, join_.destinations(join_.cells(axis_).front()));
     const i64 page_rows =
         kPage / std::gcd(kPage, std::max<i64>(outputs.front() * result_bits_ / 8, 1));
     const i64 step = page_rows <= rows_ ? std::lcm(page_rows, whole_bytes) : whole_bytes;
@@ -301,48 +308,54 @@ void ChunkPlan::choose_chunk_axis() {
                             : "raise --max-memory");
 }
 
-bool ChunkPlan::advance_outer(Position& at) const {
+/// Enters the first cells inside those of the position, down to the chunk axis.
+void ChunkPlan::enter(Position& at) const {
   at.row_begin = 0;
-  at.cells.back() = 0;
-  for (int a = axis_ - 1; a >= 0; --a) {
-    const auto i = static_cast<size_t>(a);
-    const auto cells = join_.cells(a);
-    if (++at.outer[i] < cells[at.cells[i]].begin + cells[at.cells[i]].size) return true;
-    if (++at.cells[i] < cells.size()) {
-      at.outer[i] = cells[at.cells[i]].begin;
-      return true;
-    }
-    at.cells[i] = 0;
-    at.outer[i] = cells[0].begin;
+  while (std::ssize(at.cells) <= axis_) {
+    at.cells.push_back(&join_.inside(at.cells).front());
+    if (std::ssize(at.cells) <= axis_) at.outer.push_back(at.cells.back()->begin);
   }
-  return false;
+}
+
+/// Moves on to the next rows with other holders or another outer index; false after the last.
+bool ChunkPlan::advance(Position& at) const {
+  while (!at.cells.empty()) {
+    if (at.outer.size() == at.cells.size()) {  // an axis before the chunk axis: its next index
+      const HolderJoin::Cell& cell = *at.cells.back();
+      if (++at.outer.back() < cell.begin + cell.size) break;
+      at.outer.pop_back();
+    }
+    const HolderJoin::Cell* const next = at.cells.back() + 1;
+    at.cells.pop_back();
+    const auto cells = join_.inside(at.cells);
+    if (next == cells.data() + cells.size()) continue;
+    at.cells.push_back(next);
+    if (std::ssize(at.cells) <= axis_) at.outer.push_back(next->begin);
+    break;
+  }
+  if (at.cells.empty()) return false;
+  enter(at);
+  return true;
 }
 
 bool ChunkPlan::next(Position& position) const {
-  if (is_empty_) return false;
-  const auto cells = join_.cells(axis_);
+  if (join_.cells(0).empty()) return false;
   if (position.sequence < 0) {
-    position = first_;
+    position = {};
+    enter(position);
   } else {
     position.row_begin += position.rows;
-    if (position.row_begin == cells[position.cells.back()].size) {
-      position.row_begin = 0;
-      ++position.cells.back();
-    }
-    if (position.cells.back() == cells.size() && !advance_outer(position)) return false;
+    if (position.row_begin == position.cells.back()->size && !advance(position)) return false;
   }
   ++position.sequence;
-  position.rows = std::min(rows_, cells[position.cells.back()].size - position.row_begin);
+  position.rows = std::min(rows_, position.cells.back()->size - position.row_begin);
   return true;
 }
 
 Chunk ChunkPlan::chunk(const Position& position) const {
   Builder builder(*this, position);
-  std::vector<const AxisCell*> box(static_cast<size_t>(join_.rank()));
-  for (size_t a = 0; a <= builder.axis(); ++a) {
-    box[a] = &join_.cells(static_cast<int>(a))[position.cells[a]];
-  }
-  builder.add_boxes(box, builder.axis() + 1);
+  std::vector<const HolderJoin::Cell*> box = position.cells;
+  builder.add_boxes(box);
   for (size_t i = 0; i < builder.chunk.outputs.size(); ++i) {
     auto& output = builder.chunk.outputs[i];
     output.has_padding = builder.copied_bytes[i] < output.bytes;
@@ -350,16 +363,23 @@ Chunk ChunkPlan::chunk(const Position& position) const {
   return std::move(builder.chunk);
 }
 
-i64 ChunkPlan::chunks() const {
-  if (is_empty_) return 0;
+i64 ChunkPlan::chunks_inside(HolderJoin::Box box) const {
+  std::vector<const HolderJoin::Cell*> inner(box.begin(), box.end());
   i64 count = 0;
-  for (const AxisCell& cell : join_.cells(axis_)) count += (cell.size + rows_ - 1) / rows_;
-  for (int a = 0; a < axis_; ++a) {
-    i64 extent = 0;
-    for (const AxisCell& cell : join_.cells(a)) extent += cell.size;
-    count *= extent;
+  for (const HolderJoin::Cell& cell : join_.inside(box)) {
+    if (std::ssize(box) == axis_) {
+      count += (cell.size + rows_ - 1) / rows_;
+      continue;
+    }
+    inner.push_back(&cell);
+    count += cell.size * chunks_inside(inner);
+    inner.pop_back();
   }
   return count;
+}
+
+i64 ChunkPlan::chunks() const {
+  return chunks_inside({});
 }
 
 i64 ChunkPlan::bytes_to(int destination_holder) const {

@@ -87,9 +87,9 @@ class ChunkPlan {
   /// default-constructed position is before the first chunk.
   struct Position {
     i64 sequence = -1;
-    std::vector<i64> outer;     ///< global index on every axis before the chunk axis
-    std::vector<size_t> cells;  ///< cell number on every axis up to and including the chunk axis
-    i64 row_begin = 0;          ///< relative to the cell of the chunk axis
+    std::vector<i64> outer;  ///< global index on every axis before the chunk axis
+    std::vector<const index::HolderJoin::Cell*> cells;  ///< up to and including the chunk axis
+    i64 row_begin = 0;                                  ///< relative to the cell of the chunk axis
     i64 rows = 0;
   };
   /// Advances to the next chunk; returns false after the last, and the position is then invalid.
@@ -114,7 +114,10 @@ class ChunkPlan {
   struct Builder;
 
   void choose_chunk_axis();
-  bool advance_outer(Position& position) const;
+  i64 rows_that_fit() const;
+  void enter(Position& position) const;
+  bool advance(Position& position) const;
+  i64 chunks_inside(index::HolderJoin::Box box) const;
 
   std::shared_ptr<const index::HolderSet> from_;  ///< with a unit axis for scalars
   std::shared_ptr<const index::HolderSet> to_;
@@ -126,8 +129,6 @@ class ChunkPlan {
   int scratch_bits_;  ///< for computing an element
   int axis_ = 0;      ///< the chunk axis
   i64 rows_ = 1;
-  Position first_;  ///< without its rows and its sequence
-  bool is_empty_ = false;
   i64 bytes_ = 0;
 };
 

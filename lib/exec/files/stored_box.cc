@@ -95,7 +95,7 @@ void read_region(const TensorSpec& spec, const MoveSide& side, const index::Regi
                  source.local,
                  side.holders->local_shape(holder),
                  join.destinations_of(box).front().local};
-    for (const index::AxisCell* cell : box) part.sizes.push_back(cell->size);
+    for (const index::HolderJoin::Cell* cell : box) part.sizes.push_back(cell->size);
     read_part(part, extents, spec, files, bytes);
   });
 }

@@ -12,22 +12,23 @@
 namespace shardtool::plan {
 namespace {
 
-using index::AxisIndex;
 using index::AxisMap;
 using index::HolderJoin;
 
 constexpr int kBitsPerByte = 8;
 
-/// Holders of a box on one side: every choice of one claim per axis with a holder.
+/// Holders of boxes on one side.
 class BoxHolders {
  public:
-  BoxHolders(const Holders& side, const AxisIndex::Segment* index::AxisCell::*segment)
-      : side_(&side), segment_(segment), pick_(static_cast<size_t>(side.set->rank())) {}
+  explicit BoxHolders(const Holders& side) : side_(&side) {}
 
-  /// Holder numbers, ascending; may be empty.
-  const std::vector<int>& of(HolderJoin::Box box) {
+  /// Holder numbers of groups of replicas, ascending; may be empty.
+  const std::vector<int>& of(std::span<const int> firsts) {
     holders_.clear();
-    collect(box, 0);
+    for (const int first : firsts) {
+      const auto replicas = side_->set->replicas(first);
+      holders_.insert(holders_.end(), replicas.begin(), replicas.end());
+    }
     std::sort(holders_.begin(), holders_.end());
     return holders_;
   }
@@ -46,47 +47,15 @@ class BoxHolders {
     return reads_of(sizes_, extents_, bits, most_gap);
   }
   /// Extents of the holder's array.
-  Shape extents(int holder) const {
-    Shape extents;
-    for (size_t axis = 0; axis < pick_.size(); ++axis)
-      extents.push_back(map(holder, axis).local_size());
-    return extents;
-  }
-  /// Index of the box's first element in the holder's array. Requires that it holds the box.
-  Shape place(HolderJoin::Box box, int holder) const {
-    Shape place;
-    for (size_t axis = 0; axis < box.size(); ++axis) {
-      const AxisIndex::Segment* segment = box[axis]->*segment_;
-      const int wanted = side_->set->pick(holder)[axis];
-      const auto claim = std::ranges::find(segment->claims, wanted, &index::Claim::map);
-      place.push_back(claim->local + box[axis]->begin - segment->begin);
-    }
-    return place;
-  }
+  Shape extents(int holder) const { return side_->set->local_shape(holder); }
 
  private:
-  void collect(HolderJoin::Box box, size_t axis) {
-    if (axis == box.size()) {
-      const auto found = side_->set->holders_with(pick_);
-      holders_.insert(holders_.end(), found.begin(), found.end());
-      return;
-    }
-    const AxisIndex::Segment* segment = box[axis]->*segment_;
-    if (segment == nullptr) return;
-    for (const index::Claim& claim : segment->claims) {
-      pick_[axis] = claim.map;
-      collect(box, axis + 1);
-    }
-  }
-
   const AxisMap& map(int holder, size_t axis) const {
     const auto number = static_cast<size_t>(side_->set->pick(holder)[axis]);
     return side_->set->maps(static_cast<int>(axis))[number];
   }
 
   const Holders* side_;
-  const AxisIndex::Segment* index::AxisCell::*segment_;
-  std::vector<int> pick_;
   std::vector<int> holders_;
   std::vector<i64> sizes_;
   std::vector<i64> extents_;
@@ -94,13 +63,13 @@ class BoxHolders {
 
 i64 box_bytes(HolderJoin::Box box, int bits) {
   i64 elements = 1;
-  for (const index::AxisCell* cell : box) elements *= cell->size;
+  for (const HolderJoin::Cell* cell : box) elements *= cell->size;
   return bytes_of(elements, bits);
 }
 
 /// Box that a device lacks.
 struct LackedBox {
-  std::vector<const index::AxisCell*> cells;
+  std::vector<const HolderJoin::Cell*> cells;
   int holder = 0;  ///< of the device
   i64 bytes = 0;
 };
@@ -173,10 +142,11 @@ std::map<i64, int> holder_of_rank(const Holders& side) {
 /// Measures the boxes of one move, one after the other.
 class Measure {
  public:
-  Measure(const Holders& from, const Holders& to, int bits, i64 node_size, i64 most_gap,
-          Boxes boxes)
-      : sources_(from, &index::AxisCell::source),
-        destinations_(to, &index::AxisCell::destination),
+  Measure(const HolderJoin& join, const Holders& from, const Holders& to, int bits, i64 node_size,
+          i64 most_gap, Boxes boxes)
+      : join_(join),
+        sources_(from),
+        destinations_(to),
         bits_(bits),
         node_size_(node_size),
         most_gap_(most_gap),
@@ -186,9 +156,8 @@ class Measure {
   }
 
   void add(HolderJoin::Box box, Traffic& traffic) {
-    const std::vector<int>& wanting = destinations_.of(box);
-    if (wanting.empty()) return;
-    const std::vector<int>& having = sources_.of(box);
+    const std::vector<int>& wanting = destinations_.of(join_.destinations(box));
+    const std::vector<int>& having = sources_.of(join_.sources(box));
     if (having.empty()) throw Error(ErrorCode::kCoverage, "no source has all that is wanted");
     const i64 bytes = box_bytes(box, bits_);
     if (bytes == 0) return;
@@ -266,12 +235,12 @@ class Measure {
   /// Adds the bytes [begin, end) of a box that a device lacks.
   void add_boxes(const LackedBox& lacked, int sender, i64 begin, i64 end,
                  std::vector<TransferBox>& boxes) const {
-    const Shape from = sources_.place(lacked.cells, sender);
-    const Shape to = destinations_.place(lacked.cells, lacked.holder);
+    const Shape from = join_.local_in_source(lacked.cells, sender);
+    const Shape to = join_.local_in_destination(lacked.cells, lacked.holder);
     const Shape from_extents = sources_.extents(sender);
     const Shape to_extents = destinations_.extents(lacked.holder);
     Shape sizes;
-    for (const index::AxisCell* cell : lacked.cells) sizes.push_back(cell->size);
+    for (const HolderJoin::Cell* cell : lacked.cells) sizes.push_back(cell->size);
     const auto elements = [&](i64 bytes) { return bytes * kBitsPerByte / bits_; };
     const auto offset = [&](const Shape& index, const Shape& extents) {
       return row_major(index, extents) * bits_ / kBitsPerByte;
@@ -306,6 +275,7 @@ class Measure {
     });
   }
 
+  const HolderJoin& join_;
   BoxHolders sources_;
   BoxHolders destinations_;
   int bits_;
@@ -361,7 +331,7 @@ Traffic traffic(const Holders& from, const Holders& to, int bits, i64 node_size,
                 Boxes boxes) {
   Traffic traffic;
   const HolderJoin join(*from.set, *to.set);
-  Measure measure(from, to, bits, node_size, most_gap, boxes);
+  Measure measure(join, from, to, bits, node_size, most_gap, boxes);
   join.for_each_box([&](HolderJoin::Box box) { measure.add(box, traffic); });
   measure.finish(traffic);
   add_bounds(from, to, bits, traffic);
@@ -371,13 +341,13 @@ Traffic traffic(const Holders& from, const Holders& to, int bits, i64 node_size,
 void add_overlaps(const Holders& from, const Holders& to, int bits, i64 count, i64 n_devices,
                   std::vector<i64>& overlap) {
   const HolderJoin join(*from.set, *to.set);
-  BoxHolders sources(from, &index::AxisCell::source);
-  BoxHolders destinations(to, &index::AxisCell::destination);
+  BoxHolders sources(from);
+  BoxHolders destinations(to);
   join.for_each_box([&](HolderJoin::Box box) {
     const i64 bytes = times(box_bytes(box, bits), count);
-    const auto& wanting = destinations.of(box);
-    if (bytes == 0 || wanting.empty()) return;
-    const auto& having = sources.of(box);
+    if (bytes == 0) return;
+    const auto& wanting = destinations.of(join.destinations(box));
+    const auto& having = sources.of(join.sources(box));
     for (const int w : wanting) {
       i64* row = overlap.data() + destinations.rank(w) * n_devices;
       for (const int h : having) row[sources.rank(h)] += bytes;

@@ -91,9 +91,8 @@ Chunks chunks_of(const index::HolderSet& of) {
   std::vector<std::vector<Box>> boxes;
   Chunks chunks;
   i64 held = 0;
-  for (int h = 0; h < of.size(); ++h) {
-    const std::span<const int> replicas = of.holders_with(of.pick(h));
-    if (replicas.front() != h) continue;
+  for (const int h : of.firsts()) {
+    const std::span<const int> replicas = of.replicas(h);
     chunks.groups.push_back({{replicas.begin(), replicas.end()}});
     boxes.push_back(boxes_of(of.region(h)));
     held += image_size(of.region(h));
