@@ -118,35 +118,6 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
   return {split(counts.heads, over, kExact), shared_units(counts.kv_heads, mesh, over)};
 }
 
-AxisExpr cut_grouped_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over,
-                           SplitRule rule, SmallPolicy small) {
-  const HeadCut cut = cut_heads(counts, mesh, over, rule, small);
-  const i64 devices = extent(mesh, over);
-  const i64 group = counts.heads / counts.kv_heads;
-  if (devices <= counts.kv_heads) return scale(cut.kv, group + 2);
-  const i64 units = counts.heads + 2 * counts.kv_heads;
-  constexpr i64 kMostShared = 1 << 20;
-  if (units > kMostShared) {
-    throw Error(ErrorCode::kLimit,
-                fmt::format("{} {} and {} {} are too many to share groups", counts.heads,
-                            counts.heads_name, counts.kv_heads, counts.kv_name))
-        .note("expected", fmt::format("at most {} heads, k and v included", kMostShared));
-  }
-  std::vector<std::vector<i64>> owned;
-  for (i64 part = 0; part < devices; ++part) {
-    const index::Interval queries = part_of(counts.heads, devices, part, rule);
-    std::vector<i64> mine;
-    for (i64 head = queries.begin; head < queries.end; ++head) {
-      mine.push_back(head + 2 * (head / group));
-      const bool is_last = head + 1 == queries.end || (head + 1) % group == 0;
-      const i64 key = (head / group + 1) * (group + 2) - 2;
-      if (is_last) mine.insert(mine.end(), {key, key + 1});
-    }
-    owned.push_back(std::move(mine));
-  }
-  return owners(units, std::move(owned), over);
-}
-
 AxisExpr cut_units(i64 n, const mesh::Mesh& mesh, const Over& over, SplitRule rule,
                    SmallPolicy small) {
   const i64 devices = extent(mesh, over);

@@ -40,13 +40,6 @@ struct HeadCut {
 HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, SplitRule rule,
                   SmallPolicy small);
 
-/// The same cut where every KV group lies in one piece, its g query heads before its key and its
-/// value head: over kv_heads * (g + 2) units. Where devices share a group, each has its own query
-/// heads, and the key and the value head of every group that these attend to. Throws as cut_heads,
-/// and kLimit for more than 2^20 shared units.
-AxisExpr cut_grouped_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over,
-                           SplitRule rule, SmallPolicy small);
-
 /// Cuts n units that may be fewer than the devices: kReplicate has each unit on equally many
 /// consecutive devices (n must divide their number, kNotDivisible), kError and kGather split by
 /// `rule`.

@@ -168,10 +168,8 @@ AxisExpr ShardingStrategy::cut_qkv(i64 extent, const mesh::Mesh& mesh) const {
                             kv_heads, heads))
         .help("grouped layouts are \"per_kv_group\" or \"concat\"");
   }
-  if (order != QkvOrder::kConcat) {
-    return scale(cut_grouped_heads({heads, kv_heads}, mesh, over_, rule_, small), dim);
-  }
   const HeadCut cut = cut_heads({heads, kv_heads}, mesh, over_, rule_, small);
+  if (order != QkvOrder::kConcat) return scale(cut.kv, (heads / kv_heads + 2) * dim);
   return concat({scale(cut.queries, dim), scale(cut.kv, dim), scale(cut.kv, dim)});
 }
 

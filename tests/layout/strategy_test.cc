@@ -136,21 +136,6 @@ TEST_CASE("every order of stacked_qkv obeys \"small\" where there are fewer head
   }
 }
 
-TEST_CASE("devices that share a KV group cut its queries, in every order of stacked_qkv") {
-  // Two groups of 4 query heads: rows q0 q1 q2 q3 k v, then those of the second group, 2 per head.
-  const auto of = [](SmallPolicy small) {
-    return S::stacked_qkv({8, 2, 2, QkvOrder::kPerKvGroup, small}, kTp);
-  };
-  const Held halves = {"[0, 4) [8, 12)", "[4, 12)", "[12, 16) [20, 24)", "[16, 24)"};
-  CHECK(cut(of(SmallPolicy::kReplicate), {24, 3}, 0, 4) == halves);
-  CHECK(cut(of(SmallPolicy::kGather), {24, 3}, 0, 4) == halves);
-  CHECK(cut(of(SmallPolicy::kGather), {24, 3}, 0, 3) ==
-        Held{"[0, 6) [8, 12)", "[6, 16) [20, 24)", "[16, 24)"});
-  CHECK_ERROR(kLimit,
-              S::stacked_qkv({2 << 20, 1, 1, QkvOrder::kPerKvGroup, SmallPolicy::kReplicate}, kTp)
-                  .apply({(2 << 20) + 2, 0}, tp(2)));
-}
-
 TEST_CASE("stacked_qkv refuses sizes that do not fit, with the sizes") {
   const auto refused = error_of([] {
     return S::stacked_qkv(equal_heads(32, 128), kTp).apply({6144, 8}, tp(4));
