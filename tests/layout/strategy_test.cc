@@ -136,6 +136,16 @@ TEST_CASE("every order of stacked_qkv obeys \"small\" where there are fewer head
   }
 }
 
+TEST_CASE("devices that share a KV head in per_kv_group hold its whole group") {
+  // Two groups, each of 4 query heads, a key and a value head, 2 rows per head.
+  const auto of = [](SmallPolicy small) {
+    return S::stacked_qkv({8, 2, 2, QkvOrder::kPerKvGroup, small}, kTp);
+  };
+  const Held groups = {"[0, 12)", "[0, 12)", "[12, 24)", "[12, 24)"};
+  CHECK(cut(of(SmallPolicy::kReplicate), {24, 3}, 0, 4) == groups);
+  CHECK(cut(of(SmallPolicy::kGather), {24, 3}, 0, 4) == groups);
+}
+
 TEST_CASE("stacked_qkv refuses sizes that do not fit, with the sizes") {
   const auto refused = error_of([] {
     return S::stacked_qkv(equal_heads(32, 128), kTp).apply({6144, 8}, tp(4));
