@@ -120,8 +120,7 @@ void fill_one(const TensorMove& move, std::span<const SourceFile> sources,
               std::span<const TargetFile> targets) {
   const HolderJoin join(*move.from.holders, *move.to.holders);
   join.for_each_box([&](HolderJoin::Box cells) {
-    std::vector<i64> sizes;
-    for (const HolderJoin::Cell* cell : cells) sizes.push_back(cell->size);
+    const Shape sizes = index::sizes(cells);
     const HolderJoin::Located source = join.source_of(cells);
     const Box box(move, sizes);
     const Rows rows = box.read(source, sources);

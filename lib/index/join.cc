@@ -212,4 +212,16 @@ std::vector<HolderJoin::Located> HolderJoin::destinations_of(Box box) const {
   return found;
 }
 
+Shape sizes(HolderJoin::Box box) {
+  Shape sizes;
+  for (const HolderJoin::Cell* cell : box) sizes.push_back(cell->size);
+  return sizes;
+}
+
+i64 elements(HolderJoin::Box box) {
+  i64 elements = 1;
+  for (const HolderJoin::Cell* cell : box) elements *= cell->size;
+  return elements;
+}
+
 }  // namespace shardtool::index

@@ -49,7 +49,7 @@ class HolderJoin {
     size_t count = 0;
   };
   struct Cell : AxisCell {
-    Range sources;       ///< holders of the box so far, see below
+    Range sources;       ///< holders of the box that ends with this cell
     Range destinations;  ///< never empty
     Range inside;        ///< of the next axis' cells; empty after the last axis
   };
@@ -91,7 +91,7 @@ class HolderJoin {
   std::vector<Located> destinations_of(Box box) const;
 
   static constexpr size_t kMostCells = size_t{1} << 22;    ///< of one axis
-  static constexpr size_t kMostHolders = size_t{1} << 25;  ///< over all cells
+  static constexpr size_t kMostHolders = size_t{1} << 23;  ///< over all cells
 
  private:
   /// Cells of one axis over some maps of each side.
@@ -107,6 +107,7 @@ class HolderJoin {
   };
   /// By the numbers of the maps of the sources, -1, and those of the destinations.
   using JoinedAxes = std::map<std::vector<int>, std::unique_ptr<JoinedAxis>>;
+
   std::span<const int> holders(Range range) const {
     return std::span(holders_).subspan(range.first, range.count);
   }
@@ -125,5 +126,9 @@ class HolderJoin {
   Range all_sources_;
   Range all_destinations_;
 };
+
+/// Extents of a box, and their product.
+Shape sizes(HolderJoin::Box box);
+i64 elements(HolderJoin::Box box);
 
 }  // namespace shardtool::index

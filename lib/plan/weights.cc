@@ -29,8 +29,6 @@ void add_replicas(const WeightGroup& group, std::vector<DeviceWeights>& devices)
   const index::HolderJoin join(*group.held.set, *group.held.set);
   std::vector<int> having;
   join.for_each_box([&](index::HolderJoin::Box box) {
-    i64 elements = 1;
-    for (const index::HolderJoin::Cell* cell : box) elements *= cell->size;
     having.clear();
     for (const auto& located : join.destinations_of(box)) {
       having.insert(having.end(), located.holders.begin(), located.holders.end());
@@ -40,7 +38,7 @@ void add_replicas(const WeightGroup& group, std::vector<DeviceWeights>& devices)
     std::iter_swap(having.begin(),
                    std::min_element(having.begin(), having.end(),
                                     [&](int a, int b) { return rank(a) < rank(b); }));
-    const i64 bytes = bytes_of(elements, group.bits, group.tensors);
+    const i64 bytes = bytes_of(index::elements(box), group.bits, group.tensors);
     for (size_t h = 1; h < having.size(); ++h) {
       add_bytes(devices[static_cast<size_t>(rank(having[h]))].replicated_bytes, bytes);
     }

@@ -135,14 +135,10 @@ TEST_CASE("every wanted element of any holders is in exactly one box, with the r
     std::map<std::pair<int, std::vector<i64>>, int> times_written;
     join.for_each_box([&](HolderJoin::Box box) {
       std::vector<i64> origin;
-      std::vector<i64> sizes;
-      for (const HolderJoin::Cell* cell : box) {
-        origin.push_back(cell->begin);
-        sizes.push_back(cell->size);
-      }
+      for (const HolderJoin::Cell* cell : box) origin.push_back(cell->begin);
       const HolderJoin::Located source = join.source_of(box);
       const auto wanted_by = join.destinations_of(box);
-      for (const auto& step : reference::tuples(sizes)) {
+      for (const auto& step : reference::tuples(index::sizes(box))) {
         const auto element = moved(origin, step);
         for (const Region& region : src)
           RC_ASSERT((!source.holders.empty() || !find(region, element)));
@@ -218,7 +214,19 @@ TEST_CASE("shards that overlap in too many ways are refused, in bounded memory")
   HolderSet overlapping({2 * kShards});
   for (i64 k = 0; k < kShards; ++k)
     overlapping.add({AxisMap::slice(2 * kShards, {k, k + kShards})});
+  CHECK_ERROR(kLimit, AxisIndex(overlapping.maps(0)));
   CHECK_ERROR(kLimit, HolderJoin(overlapping, HolderSet::whole({2 * kShards})));
+}
+
+TEST_CASE("shards that overlap on two axes are refused, also if each axis alone is within limits") {
+  constexpr i64 kShards = 1000;
+  HolderSet overlapping({2 * kShards, 2 * kShards});
+  for (i64 k = 0; k < kShards; ++k) {
+    const AxisMap part = AxisMap::slice(2 * kShards, {k, k + kShards});
+    overlapping.add({part, part});
+  }
+  CHECK(AxisIndex(overlapping.maps(0)).segments().size() == 2 * kShards - 1);
+  CHECK_ERROR(kLimit, HolderJoin(overlapping, HolderSet::whole({2 * kShards, 2 * kShards})));
 }
 
 TEST_CASE("a scalar is one box that every holder has") {

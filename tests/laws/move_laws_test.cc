@@ -33,12 +33,6 @@ Shards empty_shards(const HolderSet& holders, int bits) {
   return shards;
 }
 
-std::vector<i64> sizes_of(HolderJoin::Box box) {
-  std::vector<i64> sizes;
-  for (const HolderJoin::Cell* cell : box) sizes.push_back(cell->size);
-  return sizes;
-}
-
 void copy_by_element(const std::vector<i64>& sizes, index::BoxSide from, index::BoxSide to,
                      const Bytes& src, Bytes& dst, int bits) {
   for (auto there : reference::tuples(sizes)) {
@@ -58,7 +52,7 @@ Shards move(const HolderSet& sources, const HolderSet& destinations, const Shard
   Shards dst = empty_shards(destinations, bits);
   const HolderJoin join(sources, destinations);
   join.for_each_box([&](HolderJoin::Box box) {
-    const auto sizes = sizes_of(box);
+    const auto sizes = index::sizes(box);
     const HolderJoin::Located from = join.source_of(box);
     RC_ASSERT(!from.holders.empty());
     const int source = from.holders.front();

@@ -21,8 +21,7 @@ inline i64 elements_lacking(const layout::Layout& from, const layout::Layout& to
   const index::HolderJoin join(from.holders(), to.holders());
   i64 lacking = 0;
   join.for_each_box([&](index::HolderJoin::Box box) {
-    i64 volume = 1;
-    for (const index::HolderJoin::Cell* cell : box) volume *= cell->size;
+    const i64 volume = index::elements(box);
     const auto have = join.source_of(box).holders;
     for (const auto& wanted : join.destinations_of(box)) {
       for (const int device : wanted.holders) {

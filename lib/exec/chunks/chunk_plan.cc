@@ -264,11 +264,7 @@ ChunkPlan::ChunkPlan(const TensorMove& move, ChunkLimits limits)
       scratch_bits_(move.computed ? move.computed->scratch_bits() : 0) {
   choose_chunk_axis();
   i64 elements = 0;
-  join_.for_each_box([&](HolderJoin::Box box) {
-    i64 size = 1;
-    for (const HolderJoin::Cell* cell : box) size *= cell->size;
-    elements += size;
-  });
+  join_.for_each_box([&](HolderJoin::Box box) { elements += index::elements(box); });
   bytes_ = elements * element_bits_ / 8;
 }
 
@@ -363,23 +359,18 @@ Chunk ChunkPlan::chunk(const Position& position) const {
   return std::move(builder.chunk);
 }
 
-i64 ChunkPlan::chunks_inside(HolderJoin::Box box) const {
-  std::vector<const HolderJoin::Cell*> inner(box.begin(), box.end());
-  i64 count = 0;
-  for (const HolderJoin::Cell& cell : join_.inside(box)) {
-    if (std::ssize(box) == axis_) {
-      count += (cell.size + rows_ - 1) / rows_;
-      continue;
-    }
-    inner.push_back(&cell);
-    count += cell.size * chunks_inside(inner);
-    inner.pop_back();
-  }
-  return count;
-}
-
 i64 ChunkPlan::chunks() const {
-  return chunks_inside({});
+  std::vector<const HolderJoin::Cell*> box;
+  const std::function<i64()> inside = [&] {
+    i64 count = 0;
+    for (const HolderJoin::Cell& cell : join_.inside(box)) {
+      box.push_back(&cell);
+      count += std::ssize(box) > axis_ ? (cell.size + rows_ - 1) / rows_ : cell.size * inside();
+      box.pop_back();
+    }
+    return count;
+  };
+  return inside();
 }
 
 i64 ChunkPlan::bytes_to(int destination_holder) const {

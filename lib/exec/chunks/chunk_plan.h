@@ -117,7 +117,6 @@ class ChunkPlan {
   i64 rows_that_fit() const;
   void enter(Position& position) const;
   bool advance(Position& position) const;
-  i64 chunks_inside(index::HolderJoin::Box box) const;
 
   std::shared_ptr<const index::HolderSet> from_;  ///< with a unit axis for scalars
   std::shared_ptr<const index::HolderSet> to_;

@@ -90,12 +90,8 @@ void read_region(const TensorSpec& spec, const MoveSide& side, const index::Regi
           .tensor(spec.name);
     }
     const int holder = source.holders.front();
-    BoxPart part{side.slots[static_cast<size_t>(holder)],
-                 {},
-                 source.local,
-                 side.holders->local_shape(holder),
-                 join.destinations_of(box).front().local};
-    for (const index::HolderJoin::Cell* cell : box) part.sizes.push_back(cell->size);
+    const BoxPart part{side.slots[static_cast<size_t>(holder)], index::sizes(box), source.local,
+                       side.holders->local_shape(holder), join.destinations_of(box).front().local};
     read_part(part, extents, spec, files, bytes);
   });
 }

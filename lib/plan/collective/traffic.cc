@@ -62,9 +62,7 @@ class BoxHolders {
 };
 
 i64 box_bytes(HolderJoin::Box box, int bits) {
-  i64 elements = 1;
-  for (const HolderJoin::Cell* cell : box) elements *= cell->size;
-  return bytes_of(elements, bits);
+  return bytes_of(index::elements(box), bits);
 }
 
 /// Box that a device lacks.
@@ -239,8 +237,7 @@ class Measure {
     const Shape to = join_.local_in_destination(lacked.cells, lacked.holder);
     const Shape from_extents = sources_.extents(sender);
     const Shape to_extents = destinations_.extents(lacked.holder);
-    Shape sizes;
-    for (const HolderJoin::Cell* cell : lacked.cells) sizes.push_back(cell->size);
+    const Shape sizes = index::sizes(lacked.cells);
     const auto elements = [&](i64 bytes) { return bytes * kBitsPerByte / bits_; };
     const auto offset = [&](const Shape& index, const Shape& extents) {
       return row_major(index, extents) * bits_ / kBitsPerByte;
