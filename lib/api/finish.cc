@@ -38,10 +38,14 @@ class FolderOutput {
       : path_(std::move(output)), place_(store::look_at_output(path_)) {}
 
   const std::string& path() const { return path_; }
-  /// Looks at what is there, and keeps other processes from publishing it.
+  /// Looks at what is there, and keeps other processes from publishing it. Deletes what is left of
+  /// runs that were killed after they had published.
   void claim() {
     claim_.emplace(path_, store::Existing::kReplace);
     place_ = claim_->place();
+    for (const std::string& id : store::hidden_ids(place_)) {
+      if (!store::identity_at(folder(id))) claim_->discard(id);
+    }
   }
   /// Ids of the runs that have begun to write the output.
   std::vector<std::string> runs() const {

@@ -28,6 +28,7 @@ i64 last_change_ns(const store::HiddenRun& run) {
   std::vector<std::string> paths = store::hidden_journals(run.place, run.id);
   std::ranges::move(store::hidden_records(run.place, run.id), std::back_inserter(paths));
   paths.push_back(store::hidden_folder(run.place, run.id));
+  paths.push_back(store::hidden_replaced(run.place, run.id));
   i64 last = 0;
   for (const std::string& path : paths) {
     if (const auto found = store::identity_at(path)) last = std::max(last, found->mtime_ns);
@@ -70,7 +71,12 @@ InterruptedRun look_at(const store::HiddenRun& run) {
   InterruptedRun found;
   found.output = run.place.path();
   found.folder = store::hidden_folder(run.place, run.id);
-  const bool has_folder = store::identity_at(found.folder).has_value();
+  bool has_folder = store::identity_at(found.folder).has_value();
+  if (const auto old = store::hidden_replaced(run.place, run.id);
+      !has_folder && store::identity_at(old)) {
+    found.folder = old;
+    has_folder = true;
+  }
   if (has_folder) store::check_own_folder(found.folder);
   read_journals(run, found);
   if (has_folder) found.bytes = store::disk_bytes(found.folder);

@@ -26,6 +26,7 @@ namespace {
 constexpr size_t kIdDigits = 32;
 constexpr std::string_view kTag = ".shardtool-";  // OutputPlace::hidden
 constexpr std::string_view kFolderSuffix = ".tmp";
+constexpr std::string_view kReplacedSuffix = ".old";
 constexpr std::string_view kJournalSuffix = ".journal";
 constexpr std::string_view kRecordSuffix = ".share";
 
@@ -95,8 +96,8 @@ struct HiddenName {
 /// Reads ".NAME.shardtool-<id>.<more>" with the suffix of a folder, a journal or a record.
 std::optional<HiddenName> parse_hidden(std::string_view name) {
   const size_t tag = name.rfind(kTag);
-  const bool has_suffix = name.ends_with(kFolderSuffix) || name.ends_with(kJournalSuffix) ||
-                          name.ends_with(kRecordSuffix);
+  const bool has_suffix = name.ends_with(kFolderSuffix) || name.ends_with(kReplacedSuffix) ||
+                          name.ends_with(kJournalSuffix) || name.ends_with(kRecordSuffix);
   if (!name.starts_with('.') || tag == name.npos || tag < 2 || !has_suffix) return std::nullopt;
   const std::string_view rest = name.substr(tag + kTag.size());
   const std::string_view id = rest.substr(0, kIdDigits);
@@ -147,6 +148,10 @@ Error output_exists(const std::string& path) {
 
 std::string hidden_folder(const OutputPlace& place, const std::string& id) {
   return place.hidden(fmt::format("-{}{}", id, kFolderSuffix));
+}
+
+std::string hidden_replaced(const OutputPlace& place, const std::string& id) {
+  return place.hidden(fmt::format("-{}{}", id, kReplacedSuffix));
 }
 
 std::string hidden_lock(const OutputPlace& place) {
@@ -230,11 +235,15 @@ bool OutputClaim::discard_journals(const std::string& id) const noexcept {
   }
 }
 
+bool OutputClaim::discard_replaced(const std::string& id) const noexcept {
+  return remove_tree(hidden_replaced(place_, id)) || errno == ENOENT;
+}
+
 bool OutputClaim::discard(const std::string& id) const noexcept {
   // Delete the journals first, so that they never refer to deleted files.
   const bool journals = discard_journals(id);
   const bool folder = remove_tree(hidden_folder(place_, id)) || errno == ENOENT;
-  return journals && folder;
+  return discard_replaced(id) && journals && folder;
 }
 
 }  // namespace shardtool::store

@@ -25,6 +25,8 @@ void require_deletable(const OutputPlace& place);
 ///
 ///     parent/.NAME.shardtool.lock              flock of the run: exclusive, or of all its shares
 ///     parent/.NAME.shardtool-<id>.tmp/         the files of the run `id`, until they are renamed
+///     parent/.NAME.shardtool-<id>.old/         while an output is replaced: the new one, until it
+///                                              takes the name, then the one before
 ///     parent/.NAME.shardtool-<id>.<n>.journal  finished work of its process n in these files
 ///                                              (exec/journal.h)
 ///     parent/.NAME.shardtool-<id>.<i>-of-<n>.share  a share that has ended
@@ -32,6 +34,7 @@ void require_deletable(const OutputPlace& place);
 ///
 /// An id is 32 hexadecimal digits: equal for runs that write the same bytes from the same source.
 std::string hidden_folder(const OutputPlace& place, const std::string& id);
+std::string hidden_replaced(const OutputPlace& place, const std::string& id);
 std::string hidden_lock(const OutputPlace& place);
 std::string hidden_journal(const OutputPlace& place, const std::string& id, int process);
 std::string hidden_record(const OutputPlace& place, const std::string& id, int share, int of);
@@ -70,6 +73,8 @@ class OutputClaim {
   bool discard(const std::string& id) const noexcept;
   /// Deletes the journals and records of a run.
   bool discard_journals(const std::string& id) const noexcept;
+  /// Deletes the output that a killed run has replaced. Returns as discard().
+  bool discard_replaced(const std::string& id) const noexcept;
 
  private:
   OutputPlace place_;

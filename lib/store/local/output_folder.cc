@@ -25,6 +25,7 @@ OutputFolder::OutputFolder(OutputClaim claim, const std::string& id, Leftover le
   for (const std::string& other : claim_.leftovers()) {
     if (other != id || leftover == Leftover::kDiscard) claim_.discard(other);
   }
+  claim_.discard_replaced(id);
   if (syscalls().mkdir(working_path().c_str(), kFolderMode) == 0) {
     claim_.discard_journals(id);  // journals of a folder that no longer exists
     return;
@@ -77,32 +78,44 @@ std::string OutputFolder::publish(std::span<const WrittenFile> expected) {
   finished_ = true;
   // Delete the other hidden files: the journal and, after an exchange, the old content.
   const bool replaced = claim_.place().found == Found::kContent;
-  return !claim_.discard(id_) && replaced ? working_path() : "";
+  return !claim_.discard(id_) && replaced ? hidden_replaced(claim_.place(), id_) : "";
 }
 
 void OutputFolder::put_in_place() {
-  if (claim_.place().found == Found::kContent) {
-    if (syscalls().rename_exchange(working_path().c_str(), final_path().c_str()) == 0) return;
-    const int reason = errno;
-    Error error = write_failure("replace the output", final_path(), reason);
-    if (reason == EINVAL || reason == ENOSYS) {
-      error.help("this file system cannot exchange two folders: delete the output first");
-    }
-    throw error;
-  }
+  if (claim_.place().found == Found::kContent) return replace_content();
   if (syscalls().rename(working_path().c_str(), final_path().c_str()) == 0) return;
   const bool taken = errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR;
   throw taken ? output_exists(final_path())
               : write_failure("rename the finished folder to the output", final_path(), errno);
 }
 
+void OutputFolder::replace_content() {
+  const Syscalls& call = syscalls();
+  const std::string replaced = hidden_replaced(claim_.place(), id_);
+  if (call.rename(working_path().c_str(), replaced.c_str()) != 0) {
+    throw write_failure("rename the finished folder to", replaced, errno);
+  }
+  if (call.rename_exchange(replaced.c_str(), final_path().c_str()) == 0) return;
+  const int reason = errno;
+  call.rename(replaced.c_str(), working_path().c_str());
+  Error error = write_failure("replace the output", final_path(), reason);
+  if (reason == EINVAL || reason == ENOSYS) {
+    error.help("this file system cannot exchange two folders: delete the output first");
+  }
+  throw error;
+}
+
 /// Undoes put_in_place after a sync failure, when the rename might not survive a power cut.
 void OutputFolder::withdraw(Error& error) {
   const Syscalls& call = syscalls();
-  const bool replaced = claim_.place().found == Found::kContent;
-  const int undone = replaced ? call.rename_exchange(final_path().c_str(), working_path().c_str())
-                              : call.rename(final_path().c_str(), working_path().c_str());
-  if (undone != 0) {
+  std::string from = final_path();
+  bool is_undone = true;
+  if (claim_.place().found == Found::kContent) {
+    from = hidden_replaced(claim_.place(), id_);
+    is_undone = call.rename_exchange(final_path().c_str(), from.c_str()) == 0;
+  }
+  is_undone = is_undone && call.rename(from.c_str(), working_path().c_str()) == 0;
+  if (!is_undone) {
     finished_ = true;
     error.note("state", "the output is complete, but a power cut may still undo its renaming");
     return;

@@ -25,6 +25,8 @@ enum class Leftover { kDiscard, kContinue };
 ///
 /// O1 before publication the content of NAME is unchanged
 /// O2 the destructor deletes all hidden files unless keep() was called
+/// O3 replaced content never has the name of a hidden folder, whose journals and records would be
+///    taken for its own: the new folder takes the name hidden_replaced() before the exchange
 class OutputFolder {
  public:
   /// Deletes the remains of runs with other ids. Throws kNoSpace, kWriteFailed, the errors of
@@ -61,6 +63,7 @@ class OutputFolder {
 
  private:
   void put_in_place();
+  void replace_content();
   void withdraw(Error& error);
 
   OutputClaim claim_;
