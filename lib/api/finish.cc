@@ -116,7 +116,7 @@ class PrefixOutput {
     // A share that ran twice may have told of itself after the other had published.
     return found_.is_published() ? std::vector<std::string>() : found_.runs;
   }
-  bool is_unfinished() const { return found_.is_unfinished; }
+  bool is_unfinished() const { return found_.is_unfinished(); }
   bool is_published(const std::string&) const { return place_.look().is_published(); }
 
   std::vector<Share> ended(const std::string& id) const { return place_.ended_shares(id); }
@@ -130,8 +130,8 @@ class PrefixOutput {
     if (!table) throw no_uploads(place_);
     store::s3::PartedOutput objects(store::s3::shared_client(), table->objects,
                                     place_.fragments(id), options.resources.store_memory / 2);
-    take_up_parts(objects, place_);
     OwnedPrefix(place_, id).require();
+    take_up_parts(objects, place_, found_.mark.value_or(Former::kNothing));
     if (!objects.gather()) {
       throw Error(ErrorCode::kFileMissing, "bytes that the shares have written are gone")
           .at({path(), 0, 0, {}})

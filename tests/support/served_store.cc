@@ -41,6 +41,11 @@ void ServedStore::clear_below(const std::string& prefix) {
   requests_ = 0;
 }
 
+void ServedStore::end_uploads() {
+  const std::lock_guard lock(mutex_);
+  bucket_.uploads.clear();
+}
+
 void ServedStore::put(const std::string& key, std::string bytes) {
   const std::lock_guard lock(mutex_);
   bucket_.objects[key] = std::move(bytes);

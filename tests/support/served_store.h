@@ -20,6 +20,8 @@ class ServedStore {
   void clear();
   /// Begins a case that has the same objects, but none below a prefix, no uploads and no faults.
   void clear_below(const std::string& prefix);
+  /// Ends all uploads, as the rule of a bucket does with those of some age.
+  void end_uploads();
   void put(const std::string& key, std::string bytes);
   void put_folder(const std::string& prefix, const std::string& folder);
   /// Changes answers; called for each request with its number since `clear`, from 1.

@@ -1,12 +1,16 @@
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "lib/api/transform.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/served_store.h"
+#include "tests/support/throws.h"
 
 /// Checkpoints on an object store that tests play.
 namespace shardtool::api {
@@ -135,6 +139,70 @@ class LargeModel {
 
  private:
   ServedStore& store_ = ServedStore::instance();
+  TempFolder folder_;
+};
+
+/// Three models with the same names and shapes, and what their splits write.
+class AlikeModels {
+ public:
+  explicit AlikeModels(const char* mapping) {
+    for (const int model : {0, 1, 2}) {
+      test::Tensors tensors;
+      for (const std::string name : {"rows.a", "columns.a", "same.a"}) {
+        tensors[name] = test::numbered_tensor(name, Dtype::kF32, {33, 41});
+        if (model == 1) std::ranges::reverse(tensors[name].bytes);
+        if (model == 2) std::ranges::rotate(tensors[name].bytes, tensors[name].bytes.begin() + 4);
+      }
+      test::write_checkpoint(folder_ / ("model" + std::to_string(model)), tensors, 1);
+    }
+    folder_.write("mapping.json", mapping);
+    for (const int model : {0, 1, 2}) {
+      store.clear();
+      run(model)();
+      expected.push_back(store.below("out"));
+    }
+  }
+
+  /// Options for a run of one model on one thread.
+  SplitOptions options(int model, bool force = false) const {
+    SplitOptions options;
+    options.source = folder_ / ("model" + std::to_string(model));
+    options.mapping.path = folder_ / "mapping.json";
+    options.write.output = kOutput;
+    options.write.force = force;
+    options.write.resources.threads = 1;
+    return options;
+  }
+  std::function<void()> run(int model, bool force = false) const {
+    return [options = options(model, force)] { split(options); };
+  }
+  /// Requests of a run that nothing disturbs.
+  int requests() {
+    store.clear();
+    store.disturb([](int, test::PlayedAnswer&) {});
+    run(0)();
+    return store.requests();
+  }
+  /// Objects of the output, without hidden ones.
+  std::map<std::string, std::string> left() {
+    auto objects = store.below("out");
+    std::erase_if(objects, [](const auto& object) { return object.first.starts_with('.'); });
+    return objects;
+  }
+  bool can_read() const {
+    const TempFolder folder;
+    MergeOptions options;
+    options.sources = {kOutput};
+    options.write.output = folder / "whole";
+    return !testing::error_of([&] { merge(options); });
+  }
+  /// True for the whole output of a model.
+  bool is_published() { return std::ranges::find(expected, store.below("out")) != expected.end(); }
+
+  ServedStore& store = ServedStore::instance();
+  std::vector<std::map<std::string, std::string>> expected;
+
+ private:
   TempFolder folder_;
 };
 

@@ -85,75 +85,11 @@ constexpr const char* kRepeatedPadding =
     "axes": {"long": {"mesh": "tp", "uneven": "pad", "pad_to": 4, "padding": "repeat_last"}},
     "rules": [{"match": "**", "dims": ["long", null]}]})";
 
-/// Three models with the same names and shapes, and what their splits write.
-class Models {
- public:
-  explicit Models(const char* mapping) {
-    for (const int model : {0, 1, 2}) {
-      test::Tensors tensors;
-      for (const std::string name : {"rows.a", "columns.a", "same.a"}) {
-        tensors[name] = test::numbered_tensor(name, Dtype::kF32, {33, 41});
-        if (model == 1) std::ranges::reverse(tensors[name].bytes);
-        if (model == 2) std::ranges::rotate(tensors[name].bytes, tensors[name].bytes.begin() + 4);
-      }
-      test::write_checkpoint(folder_ / ("model" + std::to_string(model)), tensors, 1);
-    }
-    folder_.write("mapping.json", mapping);
-    for (const int model : {0, 1, 2}) {
-      store.clear();
-      run(model)();
-      expected.push_back(store.below("out"));
-    }
-  }
-
-  /// Options for a run of one model on one thread.
-  SplitOptions options(int model, bool force = false) const {
-    SplitOptions options;
-    options.source = folder_ / ("model" + std::to_string(model));
-    options.mapping.path = folder_ / "mapping.json";
-    options.write.output = kOutput;
-    options.write.force = force;
-    options.write.resources.threads = 1;
-    return options;
-  }
-  std::function<void()> run(int model, bool force = false) const {
-    return [options = options(model, force)] { split(options); };
-  }
-  /// Requests of a run that nothing disturbs.
-  int requests() {
-    store.clear();
-    store.disturb([](int, test::PlayedAnswer&) {});
-    run(0)();
-    return store.requests();
-  }
-  /// Objects of the output, without hidden ones.
-  std::map<std::string, std::string> left() {
-    auto objects = store.below("out");
-    std::erase_if(objects, [](const auto& object) { return object.first.starts_with('.'); });
-    return objects;
-  }
-  bool can_read() const {
-    const TempFolder folder;
-    MergeOptions options;
-    options.sources = {kOutput};
-    options.write.output = folder / "whole";
-    return !testing::error_of([&] { merge(options); });
-  }
-  /// True for the whole output of a model.
-  bool is_published() { return std::ranges::find(expected, store.below("out")) != expected.end(); }
-
-  ServedStore& store = ServedStore::instance();
-  std::vector<std::map<std::string, std::string>> expected;
-
- private:
-  TempFolder folder_;
-};
-
 }  // namespace
 
 TEST_CASE("a run that succeeds leaves a whole output, whenever another one writes its prefix") {
   for (const char* mapping : {kThreeRanks, kRepeatedPadding}) {
-    Models models(mapping);
+    AlikeModels models(mapping);
     const int requests = models.requests();
     for (const int other : {0, 1}) {
       for (int stops = 1; stops <= requests; ++stops) {
@@ -171,7 +107,7 @@ TEST_CASE("a run that succeeds leaves a whole output, whenever another one write
 }
 
 TEST_CASE("an output that is replaced stays until the new one is complete") {
-  Models models(kThreeRanks);
+  AlikeModels models(kThreeRanks);
   models.store.clear();
   models.run(1)();
   const auto old_objects = models.store.below("out");
@@ -215,7 +151,7 @@ TEST_CASE("an output that is replaced stays until the new one is complete") {
 
 TEST_CASE(
     "a request that fails costs neither the output that is replaced nor the one that was sent") {
-  Models models(kThreeRanks);
+  AlikeModels models(kThreeRanks);
   models.store.clear();
   models.run(1)();
   models.store.disturb([](int, test::PlayedAnswer&) {});
@@ -254,13 +190,13 @@ TEST_CASE("a prefix whose output is gone when a run takes it is not said to have
   const StorePlace place(kOutput);
   StorePlace::Found found;
   found.names = {format::kManifestName};
-  CHECK(OwnedPrefix(place, "one").take(found).is_unfinished);
+  CHECK(OwnedPrefix(place, "one").take(found).is_unfinished());
   store.put("out/manifest.json", "{}");
-  CHECK(place.look().is_unfinished);
+  CHECK(place.look().is_unfinished());
 }
 
 TEST_CASE("of two runs that replace an output the last that succeeds leaves a whole one") {
-  Models models(kThreeRanks);
+  AlikeModels models(kThreeRanks);
   const int requests = models.requests() + 10;
   for (const int other : {0, 1}) {
     for (int stops = 1; stops <= requests; ++stops) {
@@ -276,7 +212,7 @@ TEST_CASE("of two runs that replace an output the last that succeeds leaves a wh
 }
 
 TEST_CASE("of two runs whose requests interleave one succeeds with a whole output, or none does") {
-  Models models(kThreeRanks);
+  AlikeModels models(kThreeRanks);
   const int requests = models.requests();
   int neither = 0;
   int schedules = 0;

@@ -18,11 +18,15 @@ namespace {
 
 constexpr std::string_view kMarkText =
     "shardtool deletes this object when the output is complete\nowner ";
+constexpr std::string_view kPartIsThere = "\na part of the output before is left\n";
 constexpr int kSuccess = 2;
 constexpr int kAbsent = 404;
 
-std::string mark_text(std::string_view owner, bool is_replaced) {
-  return fmt::format("{}{}{}", kMarkText, owner, is_replaced ? store::kStillThere : "\n");
+std::string mark_text(std::string_view owner, Former former) {
+  const std::string_view more = former == Former::kWhole  ? store::kStillThere
+                                : former == Former::kPart ? kPartIsThere
+                                                          : "\n";
+  return fmt::format("{}{}{}", kMarkText, owner, more);
 }
 
 std::string_view owner_in(std::string_view mark) {
@@ -47,8 +51,8 @@ store::s3::PlainRequest conditional(const char* method, store::s3::Url url, cons
 OwnedPrefix::OwnedPrefix(const StorePlace& place, std::string owner)
     : place_(place), owner_(std::move(owner)), client_(store::s3::shared_client()) {}
 
-void OwnedPrefix::put_mark(bool is_replaced) const {
-  store::s3::put_object(client_, place_.mark_url(), mark_text(owner_, is_replaced));
+void OwnedPrefix::put_mark(Former former) const {
+  store::s3::put_object(client_, place_.mark_url(), mark_text(owner_, former));
 }
 
 void OwnedPrefix::require_may_delete() const {
@@ -64,14 +68,14 @@ void OwnedPrefix::require_may_delete() const {
   }
 }
 
-void OwnedPrefix::mark(bool is_replaced) {
-  if (owner_of(place_) != owner_) put_mark(is_replaced);
+void OwnedPrefix::mark(Former former) {
+  if (owner_of(place_) != owner_) put_mark(former);
   is_marked_ = true;
-  is_replaced_ = is_replaced;
+  former_ = former;
 }
 
 StorePlace::Found OwnedPrefix::take(const StorePlace::Found& found) {
-  put_mark(found.has_manifest() && !found.is_unfinished);
+  put_mark(found.former());
   StorePlace::Found now = place_.look();
   if (now.has_manifest() && !found.has_manifest()) {
     if (owner_of(place_) == owner_) {
@@ -81,13 +85,12 @@ StorePlace::Found OwnedPrefix::take(const StorePlace::Found& found) {
     throw store::output_exists(place_.prefix());
   }
   require();
-  if (now.is_replaced && !now.has_manifest()) {
-    refuse_readers();  // the run that had the prefix has deleted it meanwhile
-    now.is_replaced = false;
-    now.is_unfinished = true;
+  if (now.mark == Former::kWhole && !now.has_manifest()) {
+    change_mark(Former::kPart);  // the run that had the prefix has deleted it meanwhile
+    now.mark = Former::kPart;
   }
   is_marked_ = true;
-  is_replaced_ = now.is_replaced;
+  former_ = *now.mark;
   return now;
 }
 
@@ -120,31 +123,34 @@ std::optional<std::string> OwnedPrefix::next_owner() const {
 }
 
 void OwnedPrefix::clear(const std::vector<std::string>& names) {
-  if (names.empty()) return;
+  if (names.empty()) {
+    if (former_ != Former::kNothing) change_mark(Former::kNothing);
+    return;
+  }
   std::vector<store::s3::ListedObject> objects = client_.list(place_.url("")).objects;
   std::erase_if(objects, [&](const auto& object) {
     return std::ranges::find(names, object.name) == names.end();
   });
   const auto first = std::ranges::partition(
       objects, [](const auto& object) { return object.name == format::kManifestName; });
-  refuse_readers();
+  change_mark(Former::kPart);
   remove_listed({objects.begin(), first.begin()});
   remove_listed({first.begin(), objects.end()});
+  change_mark(Former::kNothing);
   store::look_again(place_.prefix());
 }
 
-/// Changes the mark to one that has readers refuse the prefix.
-void OwnedPrefix::refuse_readers() {
+void OwnedPrefix::change_mark(Former former) {
   const auto found = own_mark();
-  const std::string text = mark_text(owner_, false);
+  const std::string text = mark_text(owner_, former);
   if (found.text != text) {
     const auto request = conditional("PUT", place_.mark_url(), found.header("etag"), text);
     if (client_.ask(request).status / 100 != kSuccess) {
       require();
-      put_mark(false);
+      put_mark(former);
     }
   }
-  is_replaced_ = false;
+  former_ = former;
 }
 
 /// Deletes objects that are still those of a listing. Swift refuses the condition for objects that
@@ -192,6 +198,11 @@ void OwnedPrefix::publish(const std::optional<std::string>& id) const {
   place_.abort_all_uploads();
   if (id) place_.discard(*id);
   unmark();
+}
+
+Former former_in(std::string_view mark) {
+  if (mark.find(store::kStillThere) != mark.npos) return Former::kWhole;
+  return mark.find(kPartIsThere) != mark.npos ? Former::kPart : Former::kNothing;
 }
 
 std::optional<std::string> owner_of(const StorePlace& place) {

@@ -28,9 +28,8 @@ class OwnedPrefix {
   /// Deletes an object that is not there. Throws kStoreRefused if the policy of the bucket forbids
   /// to delete: the output could be sent and never be published.
   void require_may_delete() const;
-  /// Makes this run the owner, whoever was it. `is_replaced`: readers may read the output that is
-  /// there.
-  void mark(bool is_replaced = false);
+  /// Makes this run the owner, whoever was it, of a prefix that has `former`.
+  void mark(Former former);
   /// Makes this run the owner of a prefix that had `found`. An output that is there stays readable.
   /// Returns what is there now, with what the runs have left that have lost the prefix. Throws
   /// kOutputExists, and takes the mark away, if an output has appeared since `found`, and kOtherRun
@@ -38,8 +37,8 @@ class OwnedPrefix {
   StorePlace::Found take(const StorePlace::Found& found);
   /// True once this run has made itself the owner; it may have lost the prefix since.
   bool is_marked() const { return is_marked_; }
-  /// True while readers may read an earlier output.
-  bool is_replaced() const { return is_replaced_; }
+  /// What the prefix still has of an earlier output, once it is marked.
+  Former former() const { return former_; }
   /// Throws kOtherRun unless this run is the owner.
   void require() const;
   /// Owner that has taken the prefix from this run; empty if there is none by now. Nullopt if it is
@@ -47,7 +46,7 @@ class OwnedPrefix {
   std::optional<std::string> next_owner() const;
 
   /// Has readers refuse the prefix, and deletes the objects of `names`, an output or what was made
-  /// of one, the manifest first.
+  /// of one, the manifest first. Nothing is left of an earlier output then.
   void clear(const std::vector<std::string>& names);
   /// Sends a local file to the object `name` with so much memory. Throws the errors of
   /// store::s3::put_file.
@@ -61,18 +60,21 @@ class OwnedPrefix {
   void publish(const std::optional<std::string>& id = {}) const;
 
  private:
-  void put_mark(bool is_replaced) const;
+  void put_mark(Former former) const;
   store::s3::HttpAnswer own_mark() const;
   Error lost() const;
-  void refuse_readers();
+  void change_mark(Former former);
   void remove_listed(std::span<const store::s3::ListedObject> objects) const;
 
   const StorePlace& place_;
   std::string owner_;
   bool is_marked_ = false;
-  bool is_replaced_ = false;
+  Former former_ = Former::kNothing;
   store::s3::Client& client_;
 };
+
+/// What the text of a mark says of an earlier output.
+Former former_in(std::string_view mark);
 
 /// Owner that the mark of a prefix names; nullopt if there is no mark.
 std::optional<std::string> owner_of(const StorePlace& place);

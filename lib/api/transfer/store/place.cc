@@ -6,6 +6,7 @@
 
 #include "lib/api/transfer/output_checks.h"
 #include "lib/api/transfer/share_record.h"
+#include "lib/api/transfer/store/owned_prefix.h"
 #include "lib/base/shell.h"
 #include "lib/format/manifest/manifest.h"
 #include "lib/store/local/output_claim.h"
@@ -77,8 +78,7 @@ StorePlace::Found StorePlace::look() const {
   found.names = store::names_below(prefix_);
   if (std::erase(found.names, store::kUnfinishedName) > 0) {
     const auto mark = text_of(client_, mark_url());
-    found.is_replaced = mark && mark->find(store::kStillThere) != mark->npos;
-    found.is_unfinished = mark && !found.is_replaced;
+    if (mark) found.mark = former_in(*mark);
   }
   for (const std::string& folder : store::folders_in(prefix_)) {
     if (folder.starts_with(kHiddenFront)) {
@@ -90,12 +90,17 @@ StorePlace::Found StorePlace::look() const {
   return found;
 }
 
+Former StorePlace::Found::former() const {
+  if (has_manifest() && !is_unfinished()) return Former::kWhole;
+  return names.empty() ? Former::kNothing : Former::kPart;
+}
+
 bool StorePlace::Found::has_manifest() const {
   return std::ranges::find(names, format::kManifestName) != names.end();
 }
 
 void StorePlace::require_writable(const Found& found, bool force) const {
-  if (found.is_empty() || found.is_unfinished) return;
+  if (found.is_empty() || found.is_unfinished()) return;
   if (!force) throw store::output_exists(prefix_);
   check_own_output(prefix_, found.names);
 }
@@ -181,9 +186,9 @@ std::vector<std::pair<std::string, std::string>> StorePlace::hidden_texts(
   return texts;
 }
 
-void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place, bool is_replaced) {
+void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place, Former former) {
   for (const size_t o : output.take_up()) {
-    if (is_replaced) throw no_uploads(place);
+    if (former != Former::kNothing) throw no_uploads(place);
     // Objects were deleted before the first was made: one that is there was made of its parts.
     const store::s3::PartedObject& object = output.object(o);
     const auto info = store::s3::shared_client().head(object.url);

@@ -17,11 +17,19 @@
 
 namespace shardtool::api {
 
+/// What a prefix still has of an earlier output while it is marked. While it has a part, an object
+/// is not taken for one of the new output, whose objects are made only once there is nothing.
+enum class Former {
+  kNothing,
+  kPart,   ///< it is being deleted; readers refuse the prefix
+  kWhole,  ///< readers may read it
+};
+
 /// Objects below PREFIX while an output s3://bucket/PREFIX is written:
 ///
-///     PREFIX/.shardtool-unfinished              names the owner (owned_prefix.h); readers refuse
-///                                               the prefix, unless it says that an earlier output
-///                                               is still there
+///     PREFIX/.shardtool-unfinished              names the owner (owned_prefix.h) and the Former;
+///                                               readers refuse the prefix, unless the earlier
+///                                               output is whole
 ///     PREFIX/.shardtool-<id>/uploads            UploadTable of the run `id` (RunIdentity::id)
 ///     PREFIX/.shardtool-<id>/journal-...        finished tensors (exec::to_lines)
 ///     PREFIX/.shardtool-<id>/<i>-of-<n>.share   a share that has ended (share_record.h)
@@ -42,11 +50,15 @@ class StorePlace {
   struct Found {
     std::vector<std::string> names;
     std::vector<std::string> runs;
-    bool is_unfinished = false;  ///< there is the mark, and readers refuse the prefix
-    bool is_replaced = false;    ///< there is the mark, and an earlier output
+    std::optional<Former> mark;  ///< nullopt without a mark
     bool has_others = false;     ///< there are other folders
     bool has_manifest() const;
-    bool is_marked() const { return is_unfinished || is_replaced; }
+    bool is_marked() const { return mark.has_value(); }
+    /// True if there is the mark, and readers refuse the prefix.
+    bool is_unfinished() const { return is_marked() && mark != Former::kWhole; }
+    /// What the prefix has of an earlier output for a run that begins anew. Objects below a marked
+    /// prefix may be of any run.
+    Former former() const;
     bool is_published() const { return has_manifest() && !is_marked(); }
     bool is_empty() const { return names.empty() && runs.empty() && !has_others; }
   };
@@ -88,10 +100,9 @@ class StorePlace {
 };
 
 /// Takes up what the store has of an output: parts, fragments and objects that were made. Throws
-/// kOtherRun if it has neither an upload nor the object. With `is_replaced` no object was made yet:
-/// those that are there are of the output before.
-void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place,
-                   bool is_replaced = false);
+/// kOtherRun if it has neither an upload nor the object. Unless `former` is kNothing no object was
+/// made yet: those that are there are of the output before.
+void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place, Former former);
 
 /// Error for uploads that somebody has ended.
 Error no_uploads(const StorePlace& place);

@@ -94,28 +94,30 @@ class StoreRun {
   void begin(const StorePlace::Found& found) {
     if (continues() && found.is_marked()) {
       if (const auto table = place_.uploads(identity_.id())) {
-        prefix_.mark(found.is_replaced);
-        if (options_.share && found.is_replaced) prefix_.clear(found.names);
+        prefix_.mark(*found.mark);
+        const bool is_deleted =
+            found.mark == Former::kPart || (options_.share && found.mark == Former::kWhole);
+        if (is_deleted) prefix_.clear(found.names);
         sent_.open(*table);
-        return sent_.take_up(prefix_.is_replaced());
+        return sent_.take_up(prefix_.former());
       }
     }
     if (options_.share) {
-      prefix_.mark();
+      prefix_.mark(found.former());
       // Keeps all that other shares have begun since.
       place_.discard_runs(found);
       prefix_.clear(found.names);
     } else {
       const StorePlace::Found now = prefix_.take(found);
       place_.discard_runs(now);
-      if (!prefix_.is_replaced()) prefix_.clear(now.names);
+      if (prefix_.former() != Former::kWhole) prefix_.clear(now.names);
       if (found.is_marked()) place_.abort_all_uploads();
     }
     // Another share may have begun uploads and not told yet; what is left over ends in the end.
     sent_.begin();
     if (!options_.share) return;
     check_only_run(place_.look());  // shares of two runs that begin at once are both refused
-    sent_.take_up(false);
+    sent_.take_up(prefix_.former());
   }
 
   void complete(TransformReport& report) {
@@ -123,7 +125,7 @@ class StoreRun {
     check_copied(run_, copied);
     sent_.gather();
     prefix_.require();
-    if (prefix_.is_replaced()) {
+    if (prefix_.former() == Former::kWhole) {
       has_deleted_ = true;
       prefix_.clear(place_.look().names);
     }
@@ -207,7 +209,7 @@ class StoreRun {
       if (sent_.is_open() && table && !is_listed) return;
       if (next) return place_.discard(identity_.id());
       place_.discard(identity_.id());
-      if (!prefix_.is_replaced()) place_.remove(place_.look().names);
+      if (prefix_.former() != Former::kWhole) place_.remove(place_.look().names);
       prefix_.publish(identity_.id());
     } catch (const std::exception&) {
       // The mark stays: readers refuse the prefix, and the next run discards what is there.
@@ -224,7 +226,7 @@ class StoreRun {
     if (!sent_.is_open() || !leaves_data_alone(error.code())) return false;
     commit();
     const i64 bytes = sent_.listed_bytes();
-    const bool is_only_one = has_deleted_ && !prefix_.is_replaced();
+    const bool is_only_one = has_deleted_ && prefix_.former() != Former::kWhole;
     if (!is_only_one && bytes < std::max<i64>(options_.worth_keeping, 1)) return false;
     error.resumable().note("kept",
                            fmt::format("{}, below {}", format_bytes(bytes), place_.prefix()));
@@ -263,7 +265,7 @@ void tidy_up(const WriteRun& run, const WriteOptions& options) {
   const StorePlace::Found found = place.look();
   if (found.is_marked()) {
     OwnedPrefix prefix(place, name_of_owner(id, options));
-    prefix.mark();
+    prefix.mark(*found.mark);
     return prefix.publish(id);
   }
   // A share that ran twice may have told of itself after the other had published.

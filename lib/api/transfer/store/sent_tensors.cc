@@ -76,8 +76,8 @@ void SentTensors::open(const UploadTable& table) {
                   memory_of_parts(options_.resources));
 }
 
-void SentTensors::take_up(bool is_replaced) {
-  take_up_parts(*output_, place_, is_replaced);
+void SentTensors::take_up(Former former) {
+  take_up_parts(*output_, place_, former);
   for (auto& [t, copied] : listed_tensors(place_, identity_.id())) {
     const bool is_good = t < is_mine_.size() && is_mine_[t] && is_complete(run_, t, copied);
     if (is_good && is_durable(t)) finished_[t] = std::move(copied);

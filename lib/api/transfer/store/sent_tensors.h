@@ -26,7 +26,7 @@ class SentTensors {
   bool is_open() const { return output_.has_value(); }
   const UploadTable& table() const { return table_; }
   /// Takes up what earlier processes have sent. Throws kOtherRun as take_up_parts() does.
-  void take_up(bool is_replaced);
+  void take_up(Former former);
 
   /// Moves the tensors of `is_mine` that are not sent yet, and notes them in the journal; the
   /// process that leads also sends what belongs to no tensor. Throws the errors of moving.
