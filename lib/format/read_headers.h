@@ -8,12 +8,12 @@
 
 namespace shardtool::format {
 
-/// Checkpoint::format of files that this program wrote for single ranks, opened without their
-/// manifest: their tensors are parts.
+/// Checkpoint::format of files that shardtool wrote for single ranks and that are opened without
+/// their manifest. Their tensors are shards.
 inline constexpr std::string_view kFilesOfRanks = "safetensors of single ranks";
 
-/// Adds the tensors of one open file, as tensors of the next file of the checkpoint, and what the
-/// format says of the file (header_xxh3, framework). Throws when nothing of the file can be used.
+/// Adds the tensors of one open file to the checkpoint, whose next file it is, and fills the fields
+/// of `source` (header_xxh3, framework). Throws if no tensor of the file can be read.
 using ReadFile = void (*)(Checkpoint& checkpoint, SourceFile& source, const store::Reader& file,
                           const ProblemSink& report);
 
@@ -26,18 +26,18 @@ void read_safetensors_file(Checkpoint& checkpoint, SourceFile& source, const sto
 void read_files(Checkpoint& checkpoint, const std::vector<std::string>& names, ReadFile read,
                 const ProblemSink& report);
 
-/// True if the header of every file has DCP_SHARDING_INFO, by which torch.distributed.checkpoint
-/// places the tensors of a file (torch/distributed/checkpoint/_hf_utils.py, PyTorch 2.13). False
-/// for files that cannot be read, and for shards of a rank that this program wrote: these have a
-/// manifest.
+/// True if the header of every file has DCP_SHARDING_INFO, the places of its tensors for
+/// torch.distributed.checkpoint (torch/distributed/checkpoint/_hf_utils.py, PyTorch 2.13). False
+/// for files that cannot be read, and for files that shardtool wrote for a rank, because these have
+/// a manifest.
 bool are_sharded(const std::string& folder, const std::vector<std::string>& names);
 
-/// Reads safetensors files; tensors get their `part` from DCP_SHARDING_INFO. Reports kHeaderJson
-/// for a file whose entry lacks one of its tensors.
+/// Reads safetensors files; DCP_SHARDING_INFO gives the `part` of each tensor. Reports kHeaderJson
+/// for a file whose DCP_SHARDING_INFO lacks one of its tensors.
 void read_sharded_headers(Checkpoint& checkpoint, const std::vector<std::string>& names,
                           const ProblemSink& report);
 
-/// Same for safetensors files, without parts.
+/// Reads safetensors files as read_files does; no tensor has a `part`.
 void read_headers(Checkpoint& checkpoint, const std::vector<std::string>& names,
                   const ProblemSink& report);
 

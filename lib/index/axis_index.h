@@ -7,13 +7,14 @@
 
 namespace shardtool::index {
 
-/// Map number `map` contains a segment; the segment starts at local index `local` of that map.
+/// Local index at which a segment begins in map number `map`, whose image contains the segment.
 struct Claim {
   int map = 0;
   i64 local = 0;
 };
 
-/// One axis cut at every piece boundary of some maps of a list.
+/// One axis, cut into segments at every piece boundary of several maps. Each segment lists the maps
+/// that contain it.
 ///
 ///     map 0   |-----A-----|
 ///     map 1         |-----B-----|
@@ -31,10 +32,10 @@ class AxisIndex {
 
   static constexpr size_t kMostClaims = size_t{1} << 24;
 
-  /// Indexes all maps. O(p log p + claims) for p pieces in total. Throws kLimit if maps overlap in
-  /// more than kMostClaims claims.
+  /// Indexes all maps. O(p log p + claims) for p pieces in total. Throws kLimit above kMostClaims
+  /// claims.
   explicit AxisIndex(std::span<const AxisMap> maps);
-  /// Indexes the maps of these numbers, which ascend; claims name them by their numbers in `maps`.
+  /// Indexes only the maps with these numbers, which are ascending. Claims use the same numbers.
   AxisIndex(std::span<const AxisMap> maps, std::span<const int> numbers);
   AxisIndex(const AxisIndex&) = delete;
   AxisIndex& operator=(const AxisIndex&) = delete;

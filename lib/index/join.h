@@ -12,8 +12,8 @@
 
 namespace shardtool::index {
 
-/// Interval of one axis with constant holders on both sides: the intersection of a source segment
-/// and a destination segment.
+/// Intersection of a source segment and a destination segment of one axis. Inside it the holders
+/// are the same at every index, on both sides.
 ///
 ///     sources       |-----s0-----|-----s1-----|
 ///     destinations     |------d0------|--d1--|
@@ -25,25 +25,27 @@ struct AxisCell {
   const AxisIndex::Segment* destination = nullptr;  ///< never null
 };
 
-/// Cells of one axis that the destinations cover, ascending; they point into the two indices. Two
-/// sides with p and q segments give at most p + q - 1 cells if the sources have no gap.
+/// Returns the cells of one axis that some destination covers, ascending. They point into the two
+/// indices. p source segments without gaps and q destination segments give at most p + q - 1 cells.
 std::vector<AxisCell> join_axis(const AxisIndex& sources, const AxisIndex& destinations);
 
-/// Computes move(s -> d) = place(s)^-1 o place(d) for all holders of one tensor at once, as a tree:
-/// the cells of the first axis, inside each of them the cells of the second axis over the holders
-/// of that cell alone, and so on.
+/// Computes move(s -> d) = place(s)^-1 o place(d) for all holders of one tensor at once, as a tree
+/// of cells. The first level has the cells of the first axis. Inside each cell, the next level has
+/// the cells of the second axis, computed from only those holders that have the cell, and so on.
 ///
 ///     |  a  |    a    |      holders a and b share the first rows: two cells inside those rows,
 ///     |--b--|         |      one cell inside the others
 ///     |       c       |
 ///
-/// A path of one cell per axis is a box that one or more destination holders have as a translation,
-/// and none or more source holders. Boxes are disjoint, and every element that a destination has is
-/// in one. n disjoint ranges of a row-major matrix meet the whole matrix in at most 3 n boxes; if
-/// both sides are products of their axes, the boxes are the product of the axes' cells.
+/// A path of one cell per axis is a box. Every holder of a box stores it as one translation. A box
+/// has at least one destination holder, and any number of source holders. Boxes are disjoint, and
+/// every element of a destination is in a box.
+///
+/// n disjoint ranges of a row-major matrix, joined with the whole matrix, give at most 3 n boxes.
+/// If all axes are cut independently, the boxes are the product of the cells of all axes.
 class HolderJoin {
  public:
-  /// Range of a list of the join.
+  /// Range of `holders_` or of the cells of an axis.
   struct Range {
     size_t first = 0;
     size_t count = 0;
@@ -53,41 +55,43 @@ class HolderJoin {
     Range destinations;  ///< never empty
     Range inside;        ///< of the next axis' cells; empty after the last axis
   };
-  /// One cell per axis; some functions take one that stops before the last axis.
+  /// Path of one cell per axis. A shorter path, of the first axes only, is allowed where a function
+  /// says so.
   using Box = std::span<const Cell* const>;
 
-  /// Keeps references to both. Requires equal shapes (kInternal). Throws kLimit if holders overlap
-  /// in more ways than the memory should hold (kMostCells, kMostHolders).
+  /// Keeps references to both. Requires equal shapes (kInternal). Throws kLimit if the tree would
+  /// exceed kMostCells or kMostHolders.
   HolderJoin(const HolderSet& sources, const HolderSet& destinations);
 
   int rank() const { return sources_->rank(); }
-  /// Cells of the next axis inside a box that stops before it, ascending.
+  /// Returns the cells of the next axis inside a path of the axes before it, ascending.
   std::span<const Cell> inside(Box box) const;
-  /// Cells of an axis inside any box. Boxes with the same holders share them: they are here once.
+  /// Returns all cells of an axis. Paths with the same holders share their cells, which are listed
+  /// once.
   std::span<const Cell> cells(int axis) const { return cells_[static_cast<size_t>(axis)]; }
   /// Calls visit(box) for every box, last axis fastest. A scalar has one box, without cells.
   void for_each_box(const std::function<void(Box)>& visit) const;
 
-  /// First holder of each group of replicas that has the box, ascending; if the box stops before
-  /// the last axis, that has some of it.
+  /// Returns the first holder of each group of replicas that has the box, ascending. For a shorter
+  /// path: that has the path's cells, and so some of their elements.
   std::span<const int> sources(Box box) const;
   std::span<const int> destinations(Box box) const;
-  /// The same for the last cell of a box.
+  /// Like the two above, for the path that ends with this cell.
   std::span<const int> sources(const Cell& cell) const { return holders(cell.sources); }
   std::span<const int> destinations(const Cell& cell) const { return holders(cell.destinations); }
-  /// Local indices of the box's first element in a holder that has the box.
+  /// Returns the local indices of the box's first element in one of its holders.
   std::vector<i64> local_in_source(Box box, int holder) const;
   std::vector<i64> local_in_destination(Box box, int holder) const;
 
-  /// Replicas that hold a box (ascending; may be empty) and, per axis, the local index of the box's
-  /// first element in each of them.
+  /// A group of replicas that hold a box, ascending, perhaps empty; and the local indices of the
+  /// box's first element, which are the same in all of them.
   struct Located {
     std::span<const int> holders;
     std::vector<i64> local;
   };
-  /// Source holders of the box: the first and its replicas.
+  /// Returns the first source holder of the box and its replicas.
   Located source_of(Box box) const;
-  /// Destinations of the box, one entry per group of replicas.
+  /// Returns the destinations of the box, one entry per group of replicas.
   std::vector<Located> destinations_of(Box box) const;
 
   static constexpr size_t kMostCells = size_t{1} << 22;    ///< of one axis
@@ -105,7 +109,7 @@ class HolderJoin {
     std::vector<std::pair<int, int>> pairs;  ///< {map, holder}, ascending
     std::vector<int> maps;                   ///< each once, ascending
   };
-  /// By the numbers of the maps of the sources, -1, and those of the destinations.
+  /// Joined axes by key: the map numbers of the sources, then -1, then those of the destinations.
   using JoinedAxes = std::map<std::vector<int>, std::unique_ptr<JoinedAxis>>;
 
   std::span<const int> holders(Range range) const {

@@ -7,32 +7,32 @@
 
 namespace shardtool::layout {
 
-/// One axis of a bundle member: the logical axis of the bundle that it follows (nullopt: whole on
-/// every device), and the logical indices per stored index.
+/// One axis of a bundle member: the axis of the leading tensor whose cut it follows (nullopt: whole
+/// on every device), and the number of that axis' indices per stored index.
 struct MemberAxis {
   std::optional<size_t> follows;
   i64 granularity = 1;
-  /// True if a stored index holds a value of each of its logical indices, as a word of codes does.
-  /// A device with a part of it would then have values of others, and a smaller block would be a
-  /// part of its bytes instead of a copy.
+  /// True if a stored index holds one value for each of its logical indices, such as a word of
+  /// codes. It can then be neither shared by devices (they would get values of other devices) nor
+  /// refined into smaller blocks (these would need a part of its bytes, not a copy).
   bool is_packed = false;
 };
 
-/// Tensor that shares logical axes with the leading tensor of its bundle: block scales, zero
-/// points, a bias, g_idx. Its cut always follows the leader's.
+/// Tensor that follows the cut of the leading tensor of its bundle: block scales, zero points, a
+/// bias, g_idx.
 struct BundleMember {
   Shape shape;
   std::vector<MemberAxis> axes;
 };
 
-/// Layout of a member: each axis is coarsen(the leader's expression, granularity), on the same
-/// devices as the leader. `straddling` decides about a cut of the leader inside a member's block;
-/// kRefuse throws kBlockStraddle, as any does on a packed axis. Throws kShapeMismatch when a stored
-/// extent differs.
+/// Returns the layout of a member, on the same devices as the leader. Each axis that follows one is
+/// coarsen(the leader's expression, granularity). If a cut of the leader falls inside a block of
+/// the member, `straddling` decides; kRefuse throws kBlockStraddle, and so do the others on a
+/// packed axis. Throws kShapeMismatch if a stored extent differs.
 Layout member_layout(const Layout& leader, const BundleMember& member,
                      Straddling straddling = Straddling::kRefuse);
 
-/// One scale per block of `block` elements: one granularity per axis of the leader.
+/// One scale per block; `block` has the extent of a block along each axis of the leader.
 BundleMember block_scale(const Shape& shape, const std::vector<i64>& block);
 /// One value per index of one axis of the leader, stored as [n] or [n, 1] ([1, n] for the last
 /// axis).

@@ -7,19 +7,20 @@
 
 namespace shardtool::layout {
 
-/// Returns the expression with these mesh axes left out of every cut: parts along them are joined,
-/// and the others are cut by the same rules. Throws kUnsupported for a list of cuts or owners over
-/// several mesh axes of which only some are left out.
+/// Returns the expression after a gather along these mesh axes: no cut uses them, and cuts over
+/// other axes keep their rules. Throws kUnsupported for explicit cuts or owners over several mesh
+/// axes if only some of them are gathered.
 AxisExpr gathered(const AxisExpr& expr, const std::vector<std::string>& axes);
 
-/// True if the layout cuts an axis, or spreads numbers of names, along this mesh axis.
+/// True if the layout cuts a tensor axis along this mesh axis, or distributes tensors over it by
+/// the numbers in their names.
 bool is_cut_along(const Layout& layout, const std::string& axis);
 
-/// Returns those of the mesh axes along which the layout has replicas.
+/// Returns the axes of `over` along which all devices hold equal data.
 mesh::Over replica_axes(const Layout& layout, const mesh::Over& over);
 
-/// Returns the layout after a gather along these mesh axes: devices along them are replicas. Throws
-/// kUnsupported.
+/// Returns the layout after a gather along these mesh axes, along which devices are then replicas.
+/// Throws kUnsupported like the function above.
 Layout gathered(const Layout& layout, const std::vector<std::string>& axes);
 
 }  // namespace shardtool::layout

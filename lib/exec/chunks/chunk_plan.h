@@ -10,10 +10,12 @@
 
 namespace shardtool::exec {
 
-/// A slab is one index of every axis before the chunk axis times a range of the chunk axis with
-/// constant holders; a chunk is some consecutive rows of a slab, where a row is one index of the
-/// chunk axis with all inner axes. Inside a chunk every holder's part is one contiguous range of
-/// its bytes:
+/// Memory for one chunk. A chunk is a box of the whole tensor, defined by the chunk axis:
+///
+/// - A row is one index of the chunk axis (and of all axes before it), with all indices of the axes
+///   after it.
+/// - A slab is a range of rows in which the holders do not change.
+/// - A chunk is some consecutive rows of a slab. In every holder it is one contiguous byte range.
 ///
 ///     tensor rows   |== slab 0 ==|==== slab 1 ====|         chunks: <= `rows` rows of one slab
 ///     source file      [one range]    [one range]
@@ -24,7 +26,7 @@ struct ChunkLimits {
   i64 input_bytes = 0;  ///< for the bytes of inputs alone
 };
 
-/// Consecutive rows of a chunk that a source holder has.
+/// The bytes of a chunk in one source holder.
 struct ChunkInput {
   int holder = 0;
   i64 offset = 0;  ///< in the holder's bytes
@@ -32,13 +34,13 @@ struct ChunkInput {
   i64 row_bytes = 0;
 };
 
-/// Holder that needs a chunk's output, and the offset in its bytes.
+/// Destination holder of an output, and the output's offset in the holder's bytes.
 struct ChunkTarget {
   int holder = 0;
   i64 offset = 0;
 };
 
-/// Consecutive rows as one or more destination holders store them.
+/// The bytes of a chunk as one or more destination holders store them.
 struct ChunkOutput {
   i64 bytes = 0;             ///< in the sources' element type
   i64 result_bytes = 0;      ///< in the destinations' element type
@@ -46,15 +48,15 @@ struct ChunkOutput {
   std::vector<ChunkTarget> targets;
 };
 
-/// Copy of bytes from input `input` to output `output`; offsets are relative to the two ranges.
+/// Copy from one input to one output of a chunk; offsets are relative to the input and output.
 struct ChunkCopy {
   int input = 0;
   int output = 0;
   index::StridedCopy copy;
 };
 
-/// Placement of a range's bytes in the whole tensor: src is relative to the range, dst is the byte
-/// offset in the row-major whole tensor.
+/// Position of an input's or output's bytes in the whole tensor: `src` is an offset in the input or
+/// output, `dst` the byte offset in the row-major whole tensor.
 struct ChunkPlace {
   int range = 0;       ///< index into inputs or outputs
   bool counts = true;  ///< false for an output that repeats elements of an earlier one
@@ -64,26 +66,27 @@ struct ChunkPlace {
 struct Chunk {
   i64 sequence = 0;  ///< position among the tensor's chunks, from 0
   i64 rows = 0;
-  i64 bytes = 0;  ///< of the whole tensor, needed from this chunk by some destination
+  i64 bytes = 0;  ///< of the whole tensor, in this chunk, that some destination needs
   std::vector<ChunkInput> inputs;
   std::vector<ChunkOutput> outputs;
   std::vector<ChunkCopy> copies;
   std::vector<ChunkPlace> input_places;   ///< every needed element once
-  std::vector<ChunkPlace> output_places;  ///< every element of every output; counting once
+  std::vector<ChunkPlace> output_places;  ///< every element of every output (see `counts`)
 };
 
-/// Throws kCoverage when a needed element has no source, kSubByteCut when a cut is inside a byte.
-/// The result depends only on the holder sets and the dtype.
+/// Throws kCoverage if an element of a destination has no source, kSubByteCut if a cut is inside a
+/// byte. The result depends only on the holder sets and the dtype.
 void check_move(const TensorMove& move);
 
-/// Streaming plan for the tensors of one layout: it depends only on the move's holder sets and
-/// element sizes. Chunks come in row-major order of the whole tensor.
+/// The chunks of a move, in row-major order of the whole tensor. The plan depends only on the
+/// move's holder sets and element sizes, so tensors with equal layouts share one.
 class ChunkPlan {
  public:
-  /// Requires check_move(move). Throws kLimit when one element for every holder does not fit.
+  /// Requires check_move(move). Throws kLimit if the limits have no room for one element of every
+  /// holder.
   ChunkPlan(const TensorMove& move, ChunkLimits limits);
 
-  /// Position of a chunk; its contents are built in a separate step, which can run in parallel. A
+  /// Position of a chunk. chunk() builds its contents, which can run in parallel. A
   /// default-constructed position is before the first chunk.
   struct Position {
     i64 sequence = -1;
@@ -101,13 +104,13 @@ class ChunkPlan {
   i64 bytes() const { return bytes_; }
   /// Number of positions from the first to the last.
   i64 chunks() const;
-  /// Bytes that all chunks together bring to one destination holder: every row in which it has an
-  /// element, with the padding inside the row. The other bytes of the holder are padding.
+  /// Returns the bytes that all chunks together write to one destination holder: its rows with at
+  /// least one element, including the padding in them. Its other bytes are padding.
   i64 bytes_to(int destination_holder) const;
-  /// Calls `visit` with the bytes of a destination holder that no chunk brings, in order: padding.
+  /// Calls `visit` for the ranges of a destination holder that no chunk writes (padding), in order.
   void for_each_gap(int destination_holder,
                     const std::function<void(i64 offset, i64 bytes)>& visit) const;
-  /// True if the chunks fill the holder's bytes from front to back (gaps are padding).
+  /// True if the chunks write the holder's bytes from front to back; gaps are padding.
   bool is_sequential(int destination_holder) const;
 
  private:

@@ -11,7 +11,8 @@
 
 namespace shardtool::exec {
 
-/// Effect of computing a tensor, or a part of one; parts add up.
+/// Counts and digests of computing a tensor, or a part of one. Reports of disjoint parts add up to
+/// that of the whole.
 struct ComputedReport {
   kernels::CastCounts counts;          ///< of the computed elements, each once
   std::vector<std::uint64_t> digests;  ///< linear CRC-64 of every stored tensor behind it
@@ -20,8 +21,8 @@ struct ComputedReport {
   bool operator==(const ComputedReport&) const = default;
 };
 
-/// Box of a tensor [.., rows, columns] whose outer axes are flattened into the row number, and the
-/// memory for its elements.
+/// Box of a tensor, and the memory for its elements. All axes but the last are flattened into the
+/// row number.
 struct ComputedBox {
   i64 row = 0, rows = 0;
   i64 column = 0, columns = 0;
@@ -29,18 +30,18 @@ struct ComputedBox {
   i64 stride = 0;               ///< bytes from row to row
 };
 
-/// A tensor that no file holds: its elements are computed from those of stored tensors. The stored
-/// elements behind a box are few, so that every chunk reads only what it needs.
+/// A tensor that no file holds: its elements are computed from those of stored tensors. A box needs
+/// only few stored elements, so every chunk reads no more than it needs.
 class ComputedTensor {
  public:
   virtual ~ComputedTensor() = default;
 
-  /// Computes the elements of a box. Adds to the report: over the boxes of any partition of the
-  /// tensor it sums to the counts and digests of the whole. May be called from several threads.
+  /// Computes the elements of a box and adds their counts and digests to the report. For any
+  /// partition of the tensor into boxes, the sum is the same. May be called from several threads.
   /// Throws the errors of reading.
   virtual void compute(const ComputedBox& box, std::span<const SourceFile> files,
                        ComputedReport& report) const = 0;
-  /// Throws kDataMismatch if the digests of all stored elements are not those that are known.
+  /// Throws kDataMismatch if a stored tensor has a known digest and `whole` has another one.
   virtual void check(const ComputedReport& whole) const = 0;
   /// Bits of memory per element that compute needs beside the box.
   virtual int scratch_bits() const = 0;

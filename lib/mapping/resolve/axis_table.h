@@ -14,15 +14,15 @@
 
 namespace shardtool::mapping {
 
-/// The layout::SplitRule of a policy. kError cuts like kBalanced; the caller must refuse an uneven
-/// cut.
+/// Returns the layout::SplitRule of a policy. kError gives the rule of kBalanced; the caller must
+/// refuse uneven cuts.
 layout::SplitRule split_rule(Uneven uneven, i64 pad_to);
 
-/// Returns the mesh axes of a reference. An axis that the mesh lacks counts as size 1 if it may
-/// lack axes; else it throws kUnknownName at its place.
+/// Returns the mesh axes of a reference. An axis that the mesh lacks is left out if
+/// `may_lack_axes`; otherwise throws kUnknownName at its place.
 mesh::Over over_of(const MeshRef& ref, bool may_lack_axes, const mesh::Mesh& mesh);
 
-/// Distribution of the units of a logical axis.
+/// Cut of a logical axis, in units such as heads.
 struct UnitCut {
   std::string name;        ///< name of the axis
   layout::AxisExpr units;  ///< one index per unit
@@ -32,10 +32,12 @@ struct UnitCut {
   i64 together = 1;                         ///< number of units that stay together
 };
 
-/// The logical axes of all documents over one mesh. Each field comes from the nearest document.
+/// The logical axes of all documents over one mesh. Each field of an axis comes from the nearest
+/// document that has it. An axis with "groups" follows the cut of the axis that it names there: it
+/// is grouped under that axis.
 ///
-/// A1 every axis' mesh axes are in the mesh
-/// A2 an axis and the one that it is grouped under have the same mesh axes
+/// A1 the mesh axes of every axis are in the mesh
+/// A2 an axis and the axis that it is grouped under have the same mesh axes
 class AxisTable {
  public:
   /// `layout` is an entry of "layouts", or empty. `config` may be null. Documents and config must
@@ -54,26 +56,26 @@ class AxisTable {
   /// or has one of another type.
   std::optional<i64> size_if_given(const std::string& axis);
   const mesh::Over& over(const std::string& axis) const { return axes_.at(axis).over; }
-  /// Returns true if the axis of a rule is cut in the rule's tensors: of the axes that share a mesh
-  /// axis, those that are "alone" are.
+  /// Returns true if the axis is cut in the tensors of a rule. Of several axes of the rule on one
+  /// mesh axis, only those with "alone" are, if there are any.
   bool is_cut(const std::string& axis, const Rule& rule) const;
-  /// Returns true if the axis is grouped under another one, or another one under it.
+  /// Returns true if the axis is grouped under another axis, or another axis under it.
   bool has_groups(const std::string& axis) const;
-  /// Returns the axes whose units several devices share because a user's file sets "small":
-  /// "replicate", and that no axis is grouped under. Only those that have been cut.
+  /// Returns the axes without axes grouped under them whose units are replicated because a user's
+  /// file sets "small": "replicate". Lists only axes that have been cut so far.
   const std::set<std::string>& shared() const { return shared_; }
   const Place& place(const std::string& axis) const { return axes_.at(axis).spec.place; }
   /// The declared sizes that have been evaluated so far.
   std::map<std::string, i64> known_sizes() const;
-  /// Config values that gave the size: "num_attention_heads = 30 (from config.json)"; or empty.
+  /// Lists the config values in the size: "num_attention_heads = 30 (from config.json)"; or empty.
   std::string size_origin(const std::string& axis) const;
-  /// Distributes n units of the axis over its mesh axes, of which it must have some. An axis with
-  /// "groups" and the axis it is grouped under are decided together. Throws kGroups, kNotDivisible.
+  /// Cuts n units of the axis over its mesh axes. Requires at least one mesh axis. An axis and the
+  /// axis that it is grouped under are cut together. Throws kGroups, kNotDivisible.
   const UnitCut& cut(const std::string& axis, i64 n);
 
-  /// Makes later cuts keep runs of this many units together. With `pad`, sizes are rounded up until
-  /// every part has the same number of runs. Does not affect axes with owners. Must be called
-  /// before the first `cut`.
+  /// Sets, by axis, a number of units that later cuts keep together. With `pad`, sizes are rounded
+  /// up until every part has the same number of such runs. Does not affect axes with owners. Must
+  /// be called before the first `cut`.
   void align(const std::map<std::string, i64>& units, bool pad);
 
   const mesh::Mesh& mesh() const { return mesh_; }

@@ -10,26 +10,27 @@
 
 namespace shardtool::mapping {
 
-/// Places tensors along the index axes that a mesh cuts, such as layers and experts, by the numbers
-/// in their names and in the "at" of their rules.
+/// Places tensors on devices by the numbers in their names, such as layer and expert, or in the
+/// "at" of their rules. Each number is an index of a logical axis, the index axis. Considers only
+/// index axes that are cut over the mesh.
 class TensorNumbers {
  public:
   /// `numbers` and `axes` must outlive it.
   TensorNumbers(const IndexNumbers& numbers, AxisTable& axes) : numbers_(numbers), axes_(axes) {}
 
-  /// Collects the numbers of every tensor, which `matches` has read. Throws kAssertion for a
+  /// Collects the numbers of every tensor; `matches` must have read them. Throws kAssertion for a
   /// missing or repeated number, and kUnknownName or kShapeMismatch for an "at" outside of its
   /// axis.
   void read(const Matches& matches);
 
-  /// The tensor's numbers on axes that are cut.
+  /// Returns the tensor's numbers on index axes that are cut.
   const std::vector<IndexNumber>& of(size_t tensor) const { return of_[tensor]; }
-  /// Returns where the tensor of this rule lies on these axes, and adds their cuts to `units`.
-  /// Throws kShapeMismatch for a number outside of its axis, and the errors of AxisTable::cut.
+  /// Returns the index axes of the tensor with its numbers, and adds their cuts to `units`. Throws
+  /// kShapeMismatch for a number outside of its axis, and the errors of AxisTable::cut.
   std::vector<layout::IndexAxis> axes_of(size_t tensor, const Rule& rule,
                                          std::vector<UnitCut>& units);
-  /// Returns for each of the tensor's numbers the first one that lies on the same devices. Tensors
-  /// with equal homes have equal layouts.
+  /// Returns the tensor's homes: for each of its numbers, the first number of that axis on the same
+  /// devices. Tensors of one rule and shape with equal homes have equal layouts.
   std::vector<i64> homes_of(size_t tensor);
 
  private:
