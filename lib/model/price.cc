@@ -189,9 +189,10 @@ Phase Sum::of_device(const Phase& all) const {
 }
 
 /// Returns the phase of one step. An encoder's steps read the prompt in a prefill. Other steps of
-/// such a model have one token per sequence, which attends to the prompt or to earlier tokens.
+/// such a model have one token per sequence, which attends to the prompt or to earlier tokens; with
+/// every logit they have an answer as long as the prompt.
 Phase Sum::of_step(const Step& step, const Phase& phase) const {
-  if (!has_encoder_ || (step.of_prompt && phase.is_prefill)) return phase;
+  if (!has_encoder_ || workload_.every_logit || (step.of_prompt && phase.is_prefill)) return phase;
   if (step.of_prompt) return {};
   const i64 before = phase.is_prefill ? 1 : phase.context;
   return {phase.sequences, phase.sequences, false,
@@ -205,7 +206,8 @@ void Sum::add(const PricedLayer& priced, const Layer& layer, const Phase& all, P
   const Phase mine = of_device(all);
   const bool last_only = causal_ && layer.part == Layer::Part::kEnd && !workload_.every_logit;
   price.amounts.launches += launches_of(flow, all.is_prefill);
-  const i64 handed_on = has_encoder_ ? mine.sequences : mine.tokens;
+  const bool is_by_token = has_encoder_ && !workload_.every_logit;
+  const i64 handed_on = is_by_token ? mine.sequences : mine.tokens;
   for (const auto& [value, exchange] : priced.handoffs) {
     if (exchange.of_prompt && !all.is_prefill) continue;
     add(exchange, exchange.of_prompt ? mine.tokens : handed_on, comm);
@@ -296,22 +298,19 @@ ForwardPass::ForwardPass(const Model& model, std::span<const TensorSpec> tensors
   for (size_t t = 0; t < tensors.size(); ++t) reads_.push_back(weights.read(t, tensors));
   WeightGathers gathers(tensors, weights, mesh);
   SharedFlows flows(model, reads_, weights.computed, mesh, own_tokens_);
+  const auto running = running_devices(model, weights.computed);
+  stages_ = std::max<i64>(1, pipeline_stages(model, running));
   Stream stream;
   for (size_t i = 0; i < model.layers.size(); ++i) {
     layers_.push_back({flows.of(i, stream), {}, gathers.of(model.layers[i])});
     if (i + 1 == model.layers.size()) break;
-    layers_.back().handoffs = handoffs(model, i, weights.computed, mesh, stream);
+    layers_.back().handoffs = handoffs(running[i], running[i + 1], mesh, stream);
   }
 }
 
 i64 ForwardPass::sequences(const ReplicaWorkload& workload) const {
   check(workload, model_);
   return ceil_div(workload.batch, mesh::extent(mesh_, over_));
-}
-
-i64 ForwardPass::stages() const {
-  return 1 + std::ranges::count_if(
-                 layers_, [](const PricedLayer& layer) { return !layer.handoffs.empty(); });
 }
 
 PhasePrice ForwardPass::prefill(const ReplicaWorkload& workload,

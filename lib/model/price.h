@@ -54,8 +54,8 @@ class ForwardPass {
   const mesh::Over& own_tokens() const { return own_tokens_; }
   /// Number of groups of devices that have sequences of their own.
   i64 token_groups() const { return mesh::extent(mesh_, own_tokens_); }
-  /// Number of pipeline stages: groups of successive layers with devices of their own.
-  i64 stages() const;
+  /// Number of pipeline stages (model::pipeline_stages), at least 1.
+  i64 stages() const { return stages_; }
 
  private:
   i64 sequences(const ReplicaWorkload& workload) const;
@@ -66,6 +66,7 @@ class ForwardPass {
   mesh::Over own_tokens_;  ///< axes along which devices have tokens of their own
   std::vector<ops::WeightRead> reads_;
   std::vector<PricedLayer> layers_;
+  i64 stages_ = 1;
 };
 
 /// Returns the collectives of weights in one step of training: each layer's weights are gathered

@@ -24,7 +24,8 @@ struct ReplicaWorkload {
   bool sequence_parallel = false;
   /// The head computes every position, as a loss needs, and leaves the logits cut: the loss reads
   /// them where they are, and exchanges a few numbers per token, which are not counted. Else the
-  /// head computes one position per sequence and gathers its logits.
+  /// head computes one position per sequence and gathers its logits. After an encoder all layers
+  /// compute every position of an answer that is as long as the prompt. For passes over a prompt.
   bool every_logit = false;
 };
 

@@ -5,10 +5,14 @@
 namespace shardtool::plan {
 namespace {
 
+/// Returns the time of a forward pass on the devices of its layer.
+double forward_us(const ForwardTimes& forward) {
+  return forward.products + forward.collectives + forward.launches;
+}
+
 double again(const ForwardTimes& forward, Recompute recompute) {
   if (recompute == Recompute::kNone) return 0;
-  if (recompute == Recompute::kSelective) return forward.attention;
-  return forward.products + forward.collectives + forward.launches;
+  return recompute == Recompute::kSelective ? forward.attention : forward_us(forward);
 }
 
 /// Returns the part of a collective that lasts longer than the pass beside it.
@@ -33,34 +37,41 @@ StepParts& StepParts::operator+=(const StepParts& other) {
   return *this;
 }
 
-StepParts layer_step(const ForwardTimes& forward, const ReplicaTimes& replicas, Recompute recompute,
-                     const StepShape& shape) {
-  const auto times = static_cast<double>(shape.micro_batches);
-  const double ahead = forward.products + forward.collectives + forward.launches;
-  const double done_again = again(forward, recompute);
+PipelineStage layer_passes(const ForwardTimes& forward, const ReplicaTimes& replicas,
+                           Recompute recompute, int zero_stage) {
+  const double ahead = forward_us(forward);
   const double back =
-      2 * forward.products + forward.collectives + 2 * forward.launches + done_again;
-  StepParts parts;
-  parts.compute = times * 3 * forward.products;
-  parts.recompute = times * done_again;
-  parts.collectives = times * 2 * forward.collectives;
-  parts.launches = times * 3 * forward.launches;
-  parts.idle = static_cast<double>(shape.stages - 1) * (ahead + back);
-  switch (shape.zero_stage) {
+      2 * forward.products + forward.collectives + 2 * forward.launches + again(forward, recompute);
+  PipelineStage passes{ahead, back, forward.handoff, replicas.shared};
+  switch (zero_stage) {
     case 0:
-      parts.replicas = beyond(replicas.all_reduce, back);
+      passes.after += beyond(replicas.all_reduce, back);
       break;
     case 1:
-      parts.replicas = beyond(replicas.reduce_scatter, back) + beyond(replicas.all_gather, ahead);
+      passes.after += beyond(replicas.reduce_scatter, back) + beyond(replicas.all_gather, ahead);
       break;
     case 2:
-      parts.replicas =
-          times * beyond(replicas.reduce_scatter, back) + beyond(replicas.all_gather, ahead);
+      passes.back += beyond(replicas.reduce_scatter, back);
+      passes.after += beyond(replicas.all_gather, ahead);
       break;
     default:
-      parts.replicas = times * (beyond(replicas.all_gather, ahead) +
-                                beyond(replicas.all_gather + replicas.reduce_scatter, back));
+      passes.ahead += beyond(replicas.all_gather, ahead);
+      passes.back += beyond(replicas.all_gather + replicas.reduce_scatter, back);
   }
+  return passes;
+}
+
+StepParts layer_step(const ForwardTimes& forward, const ReplicaTimes& replicas, Recompute recompute,
+                     int zero_stage, i64 micro_batches) {
+  const auto times = static_cast<double>(micro_batches);
+  const PipelineStage alone = layer_passes(forward, {}, recompute, zero_stage);
+  const PipelineStage passes = layer_passes(forward, replicas, recompute, zero_stage);
+  StepParts parts;
+  parts.compute = times * 3 * forward.products;
+  parts.recompute = times * again(forward, recompute);
+  parts.collectives = times * 2 * forward.collectives;
+  parts.launches = times * 3 * forward.launches;
+  parts.replicas = times * (passes.ahead - alone.ahead + passes.back - alone.back) + passes.after;
   return parts;
 }
 

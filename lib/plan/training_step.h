@@ -1,17 +1,20 @@
 #pragma once
 
 #include "lib/plan/activations.h"
+#include "lib/plan/pipeline.h"
 
 /// The time of a step of training: the micro-batches of a replica pass through its pipeline stages,
-/// forward and backward, and then all replicas agree on the gradients.
+/// forward and backward, and then all replicas agree on the gradients. `pipeline.h` has the time of
+/// all stages together.
 namespace shardtool::plan {
 
 /// Forward pass of one micro-batch through one layer, on one device, in microseconds.
 struct ForwardTimes {
   double products = 0;     ///< with reads of weights that they do not hide
   double attention = 0;    ///< part of products: queries with keys, and with values
-  double collectives = 0;  ///< of activations
+  double collectives = 0;  ///< of activations, among the devices of the layer
   double launches = 0;
+  double handoff = 0;  ///< of activations, to the devices of the next pipeline stage
 };
 
 /// Collectives of one layer's weights and gradients among data-parallel devices, in microseconds.
@@ -19,12 +22,7 @@ struct ReplicaTimes {
   double all_reduce = 0;
   double all_gather = 0;
   double reduce_scatter = 0;
-};
-
-struct StepShape {
-  i64 micro_batches = 1;  ///< of one replica
-  i64 stages = 1;
-  int zero_stage = 0;
+  double shared = 0;  ///< all_reduce of gradients with other stages that have the same weights
 };
 
 /// Time of a step by its cause, in microseconds.
@@ -34,26 +32,32 @@ struct StepParts {
   double collectives = 0;  ///< of activations
   double replicas = 0;     ///< collectives of weights and gradients that no pass hides
   double launches = 0;
-  double idle = 0;       ///< while the pipeline fills and drains
+  double idle = 0;       ///< while a stage waits for others and for what they hand over
   double optimizer = 0;  ///< reads and writes of the training state
 
   double total() const;
+  /// Time in which a stage works: all but idle.
+  double busy() const { return total() - idle; }
   StepParts& operator+=(const StepParts& other);
 };
 
-/// Computes the parts of a step that one layer of a stage takes, without the optimizer's. A
-/// backward pass has twice the products and launches of a forward pass, and its collectives.
-/// Recompute repeats the forward pass (full), or its attention (selective).
-///
-///     pass  = 3 products + 2 collectives + 3 launches + recompute
-///     layer = (micro_batches + stages - 1) pass + replicas
+/// Computes the passes of one micro-batch through one layer of a stage. A backward pass has twice
+/// the products and launches of a forward pass, and its collectives. Recompute repeats the forward
+/// pass (full), or its attention (selective); what stages hand over is kept.
 ///
 /// Collectives among replicas run beside the passes of the same layer; what takes longer remains
 /// (ZeRO stages of arXiv 1910.02054): one all_reduce of the gradients (0); one reduce_scatter and
 /// one all_gather (1); a reduce_scatter per micro-batch and one all_gather (2); two all_gathers and
-/// a reduce_scatter per micro-batch (3). Requires at least one micro-batch and stage, 0 <= ZeRO
-/// <= 3.
+/// a reduce_scatter per micro-batch (3). Those of every micro-batch lengthen its passes, and the
+/// others are after them. So is the all_reduce of weights that several stages have, such as tied
+/// embeddings, which no pass hides (Megatron-LM, _allreduce_word_embedding_grads). Requires
+/// 0 <= ZeRO <= 3.
+PipelineStage layer_passes(const ForwardTimes& forward, const ReplicaTimes& replicas,
+                           Recompute recompute, int zero_stage);
+
+/// Returns the parts of the time in which one layer of a stage works in a step, without the
+/// optimizer's: micro_batches (ahead + back) + after, of its passes.
 StepParts layer_step(const ForwardTimes& forward, const ReplicaTimes& replicas, Recompute recompute,
-                     const StepShape& shape);
+                     int zero_stage, i64 micro_batches);
 
 }  // namespace shardtool::plan

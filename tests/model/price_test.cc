@@ -240,12 +240,21 @@ TEST_CASE("an encoder reads the prompt once, and behind it a sequence has one to
   CHECK(price.prefill.amounts.cache_bytes == 4 * 2 * 64 * (100 + 1 + 100));
   // Keys and values of the prompt are products of the prefill only.
   CHECK(price.prefill.amounts.launches - price.decode.amounts.launches == 1 + 2 * 7 + 1 + 2);
-  // The encoder's output is passed on with the decoder's values, once.
+  // The last stage hands the encoder's output to the first one, where the decoder begins. From
+  // there it is passed on with the decoder's values, once.
   CHECK(comm(price_of("t5", "pp=2", {.batch = 4, .prompt_len = 100}).decode.comm) ==
         "pp permute 1 x 384");
   CHECK(comm(price_of("t5", "pp=2", {.batch = 4, .prompt_len = 100}).prefill.comm) ==
-        "pp permute 1 x 384; pp permute 2 x 38400");
+        "pp permute 1 x 384; pp permute 3 x 38400");
   CHECK(comm_of("t5_encoder", "tp=2") == "tp all_reduce 5 x 96");
+}
+
+TEST_CASE("with every logit a decoder computes an answer as long as the prompt") {
+  const ReplicaWorkload workload{.batch = 4, .prompt_len = 100, .every_logit = true};
+  // The encoder's two layers reduce twice each, the decoder's three times, and both embeddings
+  // once.
+  CHECK(comm(price_of("t5", "tp=2", workload).prefill.comm) == "tp all_reduce 12 x 38400");
+  CHECK(comm(price_of("t5", "pp=2", workload).prefill.comm) == "pp permute 4 x 38400");
 }
 
 TEST_CASE("a window bounds what a decoded token reads of the cache") {

@@ -18,7 +18,12 @@ namespace {
 
 using Ranks = std::vector<i64>;
 
-std::map<std::string, Ranks> running(const std::string& family, const std::string& mesh) {
+struct Running {
+  std::map<std::string, Ranks> devices;  ///< by layer
+  i64 stages = 0;
+};
+
+Running running_of(const std::string& family, const std::string& mesh) {
   const mapping::Fixture& f = mapping::fixture(family);
   std::string why_not;
   const auto bound = model::bind_model(model::find_graph(f.config, why_not), f.config, f.tensors);
@@ -28,9 +33,14 @@ std::map<std::string, Ranks> running(const std::string& family, const std::strin
   const auto layouts = model::layouts_of(resolution, f.tensors.size());
   const auto devices = model::running_devices(bound, layouts);
   REQUIRE(devices.size() == bound.layers.size());
-  std::map<std::string, Ranks> by_name;
-  for (size_t i = 0; i < devices.size(); ++i) by_name[name_of(bound.layers[i])] = devices[i];
-  return by_name;
+  Running found;
+  for (size_t i = 0; i < devices.size(); ++i) found.devices[name_of(bound.layers[i])] = devices[i];
+  found.stages = model::pipeline_stages(bound, devices);
+  return found;
+}
+
+std::map<std::string, Ranks> running(const std::string& family, const std::string& mesh) {
+  return running_of(family, mesh).devices;
 }
 
 }  // namespace
@@ -46,4 +56,11 @@ TEST_CASE("the first stage runs the embeddings, and the last one the head") {
   CHECK(t5.at("decoder start") == Ranks{0});
   CHECK(t5.at("end") == Ranks{1});
   CHECK(running("llama", "tp=2").at("end") == Ranks{0, 1});
+}
+
+TEST_CASE("an encoder and a decoder over the same devices have the same pipeline stages") {
+  CHECK(running_of("t5", "pp=2").stages == 2);
+  CHECK(running_of("t5", "tp=2").stages == 1);
+  CHECK(running_of("llama", "pp=2,tp=2").stages == 2);
+  CHECK(running_of("mixtral", "ep=2,tp=2").stages == 1);
 }

@@ -12,26 +12,40 @@ constexpr double kAhead = 115;
 constexpr double kBack = 220;
 
 double replicas_of(int zero, const ReplicaTimes& replicas, i64 micro_batches) {
-  return layer_step(kForward, replicas, Recompute::kNone, {micro_batches, 1, zero}).replicas;
+  return layer_step(kForward, replicas, Recompute::kNone, zero, micro_batches).replicas;
 }
 
 TEST_CASE("a pass is three times the products, and recompute repeats what it drops") {
-  const StepShape shape{4, 1, 0};
-  const StepParts none = layer_step(kForward, {}, Recompute::kNone, shape);
+  const StepParts none = layer_step(kForward, {}, Recompute::kNone, 0, 4);
   CHECK(none.compute == 4 * 300);
   CHECK(none.collectives == 4 * 20);
   CHECK(none.launches == 4 * 15);
   CHECK(none.recompute == 0);
   CHECK(none.idle == 0);
   CHECK(none.total() == Approx(4 * (kAhead + kBack)));
-  CHECK(layer_step(kForward, {}, Recompute::kSelective, shape).recompute == 4 * 30);
-  CHECK(layer_step(kForward, {}, Recompute::kFull, shape).recompute == 4 * kAhead);
+  CHECK(layer_step(kForward, {}, Recompute::kSelective, 0, 4).recompute == 4 * 30);
+  CHECK(layer_step(kForward, {}, Recompute::kFull, 0, 4).recompute == 4 * kAhead);
 }
 
-TEST_CASE("a pipeline idles for a pass per further stage") {
-  const StepParts parts = layer_step(kForward, {}, Recompute::kNone, {4, 3, 0});
-  CHECK(parts.idle == 2 * (kAhead + kBack));
-  CHECK(layer_step(kForward, {}, Recompute::kFull, {4, 3, 0}).idle == 2 * (2 * kAhead + kBack));
+TEST_CASE("a stage works for its passes and for what comes after them") {
+  const ReplicaTimes replicas{900, 700, 800, 40};
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    for (const int zero : {0, 1, 2, 3}) {
+      const PipelineStage passes = layer_passes(kForward, replicas, recompute, zero);
+      CHECK(layer_step(kForward, replicas, recompute, zero, 4).total() ==
+            Approx(4 * (passes.ahead + passes.back) + passes.after));
+    }
+  }
+}
+
+TEST_CASE("a full recomputation repeats no hand-over") {
+  ForwardTimes forward = kForward;
+  forward.handoff = 50;
+  const PipelineStage passes = layer_passes(forward, {}, Recompute::kFull, 0);
+  CHECK(passes.ahead == kAhead);
+  CHECK(passes.back == kBack + kAhead);
+  CHECK(passes.handoff == 50);
+  CHECK(passes.after == 0);
 }
 
 TEST_CASE("collectives among replicas cost what the passes beside them do not hide") {
@@ -41,6 +55,8 @@ TEST_CASE("collectives among replicas cost what the passes beside them do not hi
   CHECK(replicas_of(2, {900, kAhead + 2, kBack + 3}, 4) == Approx(2 + 4 * 3));
   // The backward pass gathers the weights once more.
   CHECK(replicas_of(3, {900, kAhead + 2, kBack}, 4) == Approx(4 * (2 + kAhead + 2)));
+  // Nothing hides the sum of the gradients of weights that several stages have.
+  CHECK(replicas_of(0, {kBack, 0, 0, 9}, 4) == Approx(9));
 }
 
 }  // namespace

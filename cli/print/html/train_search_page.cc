@@ -178,7 +178,7 @@ class TrainSearchPage {
     write_bars(page_, layers);
     page_.begin_table({"stage", "#keep all", "#recompute attention", "#recompute all",
                        "#weights, gradients, optimizer", "#gathered", "#activations", "#total",
-                       "#time"});
+                       "#busy"});
     for (size_t s = 0; s < stages.size(); ++s) {
       page_.begin_row().text_cell(fmt::format("{}", s));
       for (const auto& [key, words] : kRecomputes) page_.count_cell(stages[s]["layers"][key]);

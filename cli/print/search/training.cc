@@ -69,7 +69,7 @@ Table stages_table(const api::TrainingRow& row) {
                {"weights, gradients, optimizer", true},
                {"activations", true},
                {"total", true},
-               {"time", true}},
+               {"busy", true}},
               {}};
   for (size_t s = 0; s < row.stages.size(); ++s) {
     const api::TrainedStage& stage = row.stages[s];
@@ -78,7 +78,7 @@ Table stages_table(const api::TrainingRow& row) {
                           format_count(stage.layers[1]), format_count(stage.layers[2]),
                           format_bytes(stage.state + stage.gathered),
                           format_bytes(stage.activations), format_bytes(stage.total),
-                          plan::format_modelled_us(stage.parts.total())});
+                          plan::format_modelled_us(stage.parts.busy())});
   }
   return table;
 }
@@ -183,7 +183,7 @@ void write_row(JsonWriter& json, const api::TrainingRow& row) {
       json.field(kRecomputeNames[r], stage.layers[r]);
     json.end_object().field("state_bytes", stage.state).field("gathered_bytes", stage.gathered);
     json.field("activation_bytes", stage.activations).field("total_bytes", stage.total);
-    json.key("time_ms").exact(stage.parts.total() / kStepUsPerMs);
+    json.key("time_ms").exact(stage.parts.busy() / kStepUsPerMs);
     json.end_object();
   }
   json.end_array().end_object();

@@ -86,6 +86,19 @@ void add_replica_comm(const mesh::Mesh& mesh, const PlacedParameters& parameters
   for (auto& [key, row] : found) rows.push_back(std::move(row));
 }
 
+/// Adds the sums of the gradients of weights that several stages have.
+void add_shared_comm(const mesh::Mesh& mesh, const PlacedParameters& parameters,
+                     const PlanOptions& options, std::vector<model::CommRow>& rows) {
+  const plan::HardwareProfile* hardware = options.hardware ? &*options.hardware : nullptr;
+  const i64 domain = hardware == nullptr ? mesh.size() : hardware->domain();
+  for (const SharedWeights& weights : parameters.shared) {
+    const auto sum = gradient_sum(weights, mesh, domain, options.training->state.gradient);
+    model::CommRow row{mesh::to_string(weights.over), sum, 1, wire_bytes(sum), {}};
+    if (hardware != nullptr) row.time = plan::time_of(sum, *hardware);
+    rows.push_back(std::move(row));
+  }
+}
+
 /// Adds the collectives of activations: those of a forward pass, as many in the backward pass, and
 /// again those that a full recomputation repeats. What stages hand over is kept.
 void add_activation_comm(const PlannedModel& model, const mapping::Resolution& resolution,
@@ -129,9 +142,10 @@ std::vector<model::CommRow> training_comm(const mapping::ModelConfig* config,
                            resolution.mesh, options.hardware ? &*options.hardware : nullptr);
   const mesh::Over token_axes = token_axes_of(model, resolution);
   const i64 groups = mesh::extent(resolution.mesh, token_axes);
+  const PlacedParameters parameters = count_parameters(model, resolution, token_axes);
   if (plan::times(options.training->data_parallel, groups) > 1)
-    add_replica_comm(resolution.mesh, count_parameters(model, resolution, token_axes), token_axes,
-                     options, rows);
+    add_replica_comm(resolution.mesh, parameters, token_axes, options, rows);
+  add_shared_comm(resolution.mesh, parameters, options, rows);
   if (options.training->sequence > 0) add_activation_comm(model, resolution, options, notes, rows);
   std::ranges::sort(rows, {}, [](const model::CommRow& row) {
     return std::tuple(row.axis, row.collective.op, row.collective.payload_bytes);

@@ -27,16 +27,6 @@ i64 most_parts(const PlannedModel& model, std::initializer_list<model::TensorCla
   return most;
 }
 
-/// Returns the number of different sets of devices that run layers: the stages of a pipeline.
-i64 stages_of(const model::Model& model, const std::vector<std::vector<i64>>& running) {
-  std::set<std::vector<i64>> stages;
-  for (size_t i = 0; i < model.layers.size(); ++i) {
-    const model::Layer& layer = model.layers[i];
-    if (layer.number >= 0 && !layer.beside) stages.insert(running[i]);
-  }
-  return std::ssize(stages);
-}
-
 }  // namespace
 
 void set_training(const AppliedMapping& applied, const PlannedModel& model,
@@ -44,11 +34,11 @@ void set_training(const AppliedMapping& applied, const PlannedModel& model,
                   std::vector<std::string>& notes) {
   const TrainingPlan& training = *options.training;
   const auto parameters =
-      count_parameters(model, applied.resolution, token_axes_of(model, applied.resolution)).ranks;
+      count_parameters(model, applied.resolution, token_axes_of(model, applied.resolution));
   for (size_t rank = 0; rank < report.devices.size(); ++rank) {
     PlanDevice& device = report.devices[rank];
-    device.training =
-        state_bytes(parameters[rank], training.zero_stage, training.data_parallel, training.state);
+    device.training = state_bytes(parameters, device.rank, training.zero_stage,
+                                  training.data_parallel, training.state);
   }
   if (training.sequence == 0) return;
   const auto sizes = model.bound ? model::stack_sizes(*model.bound) : model::StackSizes{};
@@ -69,7 +59,7 @@ void set_training(const AppliedMapping& applied, const PlannedModel& model,
   const model::LayoutOf layouts = model.layouts();
   const auto running = model::running_devices(*model.bound, layouts);
   // The first stage stores activations of as many micro-batches as there are stages.
-  const auto micro_batches = static_cast<double>(stages_of(*model.bound, running));
+  const auto micro_batches = static_cast<double>(model::pipeline_stages(*model.bound, running));
   std::vector<double> bytes(report.devices.size());
   // Once the head has computed its backward pass, its activations make room for those that layers
   // compute again, one at a time.

@@ -51,8 +51,8 @@ std::vector<LayerPair> pair_layers(const Side& whole, const Side& shards) {
     require_same_ops(pairs[i]);
     if (i == 0) continue;
     SideLayer& before = pairs[i - 1].shards;
-    before.handoffs =
-        model::handoffs(*shards.model, i - 1, shards.layouts, shards.mesh, pairs[i].shards.entry);
+    before.handoffs = model::handoffs(before.devices, pairs[i].shards.devices, shards.mesh,
+                                      pairs[i].shards.entry);
   }
   return pairs;
 }

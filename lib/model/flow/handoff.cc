@@ -64,13 +64,28 @@ std::vector<std::vector<i64>> running_devices(const Model& model, const LayoutOf
   return running;
 }
 
-std::vector<ValueMove> handoffs(const Model& model, size_t from, const LayoutOf& layouts,
+bool have_common(std::span<const i64> a, std::span<const i64> b) {
+  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    if (a[i] == b[j]) return true;
+    ++(a[i] < b[j] ? i : j);
+  }
+  return false;
+}
+
+i64 pipeline_stages(const Model& model, std::span<const std::vector<i64>> running) {
+  std::vector<std::span<const i64>> stages;
+  for (size_t i = 0; i < running.size(); ++i) {
+    if (model.layers[i].number < 0 || model.layers[i].beside) continue;
+    const bool is_new = std::ranges::none_of(
+        stages, [&](std::span<const i64> stage) { return have_common(stage, running[i]); });
+    if (is_new) stages.push_back(running[i]);
+  }
+  return std::ssize(stages);
+}
+
+std::vector<ValueMove> handoffs(std::span<const i64> senders, std::span<const i64> receivers,
                                 const mesh::Mesh& mesh, const Stream& passed) {
-  const auto senders = devices_of(model, from, layouts);
-  const auto receivers = devices_of(model, from + 1, layouts);
-  const bool meet = std::find_first_of(senders.begin(), senders.end(), receivers.begin(),
-                                       receivers.end()) != senders.end();
-  if (meet || senders.empty() || receivers.empty()) return {};
+  if (senders.empty() || receivers.empty() || have_common(senders, receivers)) return {};
   std::vector<ValueMove> all;
   for (const auto& [name, value] : passed) {
     all.push_back({name, stage_exchange(mesh, senders.front(), receivers.front(), value)});

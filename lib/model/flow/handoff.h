@@ -18,10 +18,18 @@ std::span<const i64> devices_of(const Model& model, size_t layer, const LayoutOf
 /// stack, else that of the layer before it.
 std::vector<std::vector<i64>> running_devices(const Model& model, const LayoutOf& layouts);
 
-/// Returns the moves from one stage of a pipeline to the next: all values that layer `from` passes,
-/// to the devices of the layer after it. Every device sends its parts to the device that differs
-/// from it only along `over`. Empty if a device has both layers.
-std::vector<ValueMove> handoffs(const Model& model, size_t from, const LayoutOf& layouts,
+/// True if a device is in both lists, which are ascending.
+bool have_common(std::span<const i64> a, std::span<const i64> b);
+
+/// Returns the number of pipeline stages: groups of layers that have no device in common, given the
+/// devices that run each layer. Towers and the ops outside of layers do not count.
+i64 pipeline_stages(const Model& model, std::span<const std::vector<i64>> running);
+
+/// Returns the moves from one stage of a pipeline to the next: all values that a layer passes, from
+/// its devices to those of the layer after it. Every device sends its parts to the device that
+/// differs from it only along `over`. Empty if a device has both layers. A decoder that begins on
+/// the first stage again has its encoder's output from the last one.
+std::vector<ValueMove> handoffs(std::span<const i64> senders, std::span<const i64> receivers,
                                 const mesh::Mesh& mesh, const Stream& passed);
 
 }  // namespace shardtool::model

@@ -74,5 +74,15 @@ TEST_CASE("a mapping that is compared and impossible is a row with the reason") 
   CHECK_ERROR(kUnknownName, make_plan(options));
 }
 
+TEST_CASE("a plan for more groups of experts than experts is refused, as is the split") {
+  const StoredModel model(mapping::tiny_mixtral({.layers = 1}, 4));
+  PlanOptions options;
+  options.sources = {model.path()};
+  options.mapping.mesh = mesh::parse_mesh("ep=4");
+  CHECK(make_plan(options).memory.devices.size() == 4);
+  options.mapping.mesh = mesh::parse_mesh("ep=5");
+  CHECK_ERROR(kEmptyShard, make_plan(options));
+}
+
 }  // namespace
 }  // namespace shardtool::api

@@ -3,18 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <tuple>
 
 #include "lib/api/catalogue/profiles.h"
 #include "lib/api/planning/search/trained_replica.h"
 #include "lib/api/planning/search/training_search.h"
 #include "lib/plan/collective/collective_time.h"
-#include "lib/plan/layer_ways.h"
+#include "lib/plan/pipeline.h"
 #include "tests/api/planning/stored_model.h"
 #include "tests/mapping/models.h"
 #include "tests/support/generators.h"
@@ -24,7 +22,6 @@ namespace shardtool::api {
 namespace {
 
 constexpr i64 kSequence = 64;
-constexpr double kNever = std::numeric_limits<double>::infinity();
 
 TrainSearchOptions small_options(const std::string& path) {
   TrainSearchOptions options;
@@ -136,12 +133,11 @@ class EveryWay {
     const TrainedReplica* placed = replica(layout);
     const i64 together = layout.dp * layout.ep * way.micro_batch;
     if (placed == nullptr || options.batch % together != 0) return 0;
-    const plan::StepShape shape{options.batch / together, layout.pp,
-                                static_cast<int>(way.zero_stage)};
+    const i64 micro_batches = options.batch / together;
     const auto forward = placed->forward(options, way);
-    double us = 0;
+    std::vector<plan::PipelineStage> stages;
     for (i64 stage = 0; stage < layout.pp; ++stage) {
-      const i64 under_way = std::min(shape.micro_batches, layout.pp - stage);
+      const i64 under_way = std::min(micro_batches, layout.pp - stage);
       std::vector<std::vector<Choice>> ways;
       for (const size_t layer : placed->layers(stage)) {
         const plan::ReplicaTimes replicas = replica_times(options, layout, layer);
@@ -153,17 +149,21 @@ class EveryWay {
           i64 passing = 0;
           if (recompute == plan::Recompute::kFull)
             passing = std::llround(placed->recomputed(options, way)[layer]);
-          ways.back().push_back(
-              {{keeps ? std::llround(bytes * static_cast<double>(under_way)) : 0,
-                plan::layer_step(forward[layer], replicas, recompute, shape).total()},
-               passing});
+          const auto zero = static_cast<int>(way.zero_stage);
+          ways.back().push_back({plan::layer_passes(forward[layer], replicas, recompute, zero),
+                                 keeps ? std::llround(bytes * static_cast<double>(under_way)) : 0,
+                                 passing});
         }
       }
       const i64 room = options.plan.device.bytes - state(way)[static_cast<size_t>(stage)];
       const i64 head = stage + 1 == layout.pp ? head_bytes(options, way, *placed) : 0;
-      us = std::max(us,
-                    optimizer_us(options, way, placed->layers(stage)) + least(ways, room, 0, head));
+      const auto passes = static_cast<double>(micro_batches + layout.pp - 1);
+      const auto best = least({passes, ways}, room, 0, head);
+      if (!best) return 0;
+      stages.push_back(*best);
+      stages.back().after += optimizer_us(options, way, placed->layers(stage));
     }
+    const double us = plan::pipeline_us(stages, micro_batches);
     return static_cast<double>(options.batch * kSequence) / us * 1e6 /
            static_cast<double>(layout.devices());
   }
@@ -176,24 +176,41 @@ class EveryWay {
     return std::llround(placed.activations(options, way, plan::Recompute::kNone)[head]);
   }
 
-  /// A way to run a layer, and its bytes of one micro-batch at a time.
+  /// A way to run a layer, its bytes, and those of one micro-batch at a time.
   struct Choice {
-    plan::LayerWay way;
+    plan::PipelineStage passes;
+    i64 bytes = 0;
     i64 passing = 0;
   };
 
-  /// Least time of the layers from `next` on, by trying all combinations of their ways. `passing`
-  /// are the most bytes that an earlier layer has for a while.
-  static double least(const std::vector<std::vector<Choice>>& ways, i64 room, size_t next,
-                      i64 passing) {
-    if (room < passing) return kNever;
-    if (next == ways.size()) return 0;
-    double least_us = kNever;
-    for (const auto& [way, beside] : ways[next]) {
-      least_us = std::min(
-          least_us, way.us + least(ways, room - way.bytes, next + 1, std::max(passing, beside)));
+  /// The ways of a stage's layers, and the passes of a stage in a pipeline of equal ones.
+  struct Choices {
+    double passes = 0;
+    const std::vector<std::vector<Choice>>& ways;
+
+    double us(const plan::PipelineStage& of) const {
+      return passes * (of.ahead + of.back) + of.after;
     }
-    return least_us;
+  };
+
+  /// The passes of the layers from `next` on that take least time, by trying all combinations of
+  /// their ways; nullopt if none fits. `passing` are the most bytes that an earlier layer has for a
+  /// while.
+  static std::optional<plan::PipelineStage> least(const Choices& of, i64 room, size_t next,
+                                                  i64 passing) {
+    if (room < passing) return std::nullopt;
+    if (next == of.ways.size()) return plan::PipelineStage{};
+    std::optional<plan::PipelineStage> best;
+    for (const Choice& one : of.ways[next]) {
+      auto with = least(of, room - one.bytes, next + 1, std::max(passing, one.passing));
+      if (!with) continue;
+      with->ahead += one.passes.ahead;
+      with->back += one.passes.back;
+      with->handoff += one.passes.handoff;
+      with->after += one.passes.after;
+      if (!best || of.us(*with) < of.us(*best)) best = with;
+    }
+    return best;
   }
 
   /// Parameters of a device in the layer with this index: embedding, layers, head.
@@ -224,14 +241,11 @@ class EveryWay {
     return sum;
   }
 
-  /// Time to update what a device of a stage has: the layers that it runs, and both ends of the
-  /// model, which every stage has.
+  /// Time to update what a device of a stage trains: the layers that it runs.
   double optimizer_us(const TrainSearchOptions& options, const TrainingWay& way,
                       const std::vector<size_t>& layers) const {
-    std::set<size_t> held(layers.begin(), layers.end());
-    held.insert({0, static_cast<size_t>(layers_ + 1)});
     double updated = 0;
-    for (const size_t layer : held) {
+    for (const size_t layer : layers) {
       const LayerParameters of = parameters(way.layout, layer);
       const bool is_shared = way.zero_stage > 0;
       updated +=

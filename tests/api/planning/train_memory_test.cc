@@ -112,6 +112,33 @@ TEST_CASE("training: weights, gradients and Adam of one device's parameters, by 
   CHECK(device.total == device.training + device.gathered);
 }
 
+TEST_CASE(
+    "the stages that run an end of the model train it, and tied weights are trained on both") {
+  test::LlamaLike sizes{
+      .layers = 4, .hidden = 64, .heads = 8, .kv_heads = 2, .head_dim = 8, .mlp = 96, .vocab = 100};
+  // q and o, k and v, gate, up and down; two norms.
+  constexpr i64 kBlock = 64 * (2 * 64 + 2 * 16 + 3 * 96) + 2 * 64;
+  constexpr i64 kNorm = 64;
+  constexpr i64 kWords = 100 * 64;
+  PlanOptions options;
+  options.training = TrainingPlan{};
+  const auto trained = [&](size_t rank) {
+    return memory(test::llama_like(sizes), "pp=4", options).devices[rank].training;
+  };
+  // The weights of both ends are on every stage: 2 of 16 bytes.
+  CHECK(trained(0) == 16 * (kBlock + kWords) + 2 * (kWords + kNorm));
+  CHECK(trained(1) == 16 * kBlock + 2 * (2 * kWords + kNorm));
+  CHECK(trained(2) == trained(1));
+  CHECK(trained(3) == 16 * (kBlock + kWords + kNorm) + 2 * kWords);
+  sizes.tied = true;
+  CHECK(trained(0) == 16 * (kBlock + kWords) + 2 * kNorm);
+  CHECK(trained(1) == 16 * kBlock + 2 * (kWords + kNorm));
+  CHECK(trained(3) == 16 * (kBlock + kWords + kNorm));
+  options.training->zero_stage = 3;
+  options.training->data_parallel = 2;
+  CHECK(2 * trained(1) == 16 * kBlock + 2 * (kWords + kNorm));
+}
+
 TEST_CASE("ZeRO 3 gathers the layers that a stage runs: embeddings first, the head last") {
   PlanOptions options;
   options.training = TrainingPlan{};

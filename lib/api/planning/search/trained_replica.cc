@@ -67,7 +67,10 @@ std::vector<plan::ForwardTimes> TrainedReplica::forward(const TrainSearchOptions
     plan::ForwardTimes of;
     of.products = roof.step_us - roof.comm_us - roof.launch_us;
     of.attention = std::min(of.products, layer.amounts.attention_flops / attention_per_us);
-    of.collectives = roof.comm_us;
+    for (const model::CommRow& row : layer.comm) {
+      const bool hands_over = row.collective.op == plan::CollectiveOp::kPermute;
+      (hands_over ? of.handoff : of.collectives) += static_cast<double>(row.count) * row.time.us;
+    }
     of.launches = roof.launch_us;
     times.push_back(of);
   }

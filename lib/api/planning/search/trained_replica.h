@@ -26,6 +26,7 @@ class TrainedReplica {
   const TrainedParameters& parameters_on(i64 rank) const {
     return parameters_.ranks[static_cast<size_t>(rank)];
   }
+  const PlacedParameters& parameters() const { return parameters_; }
   /// Returns, for each number of replicas and by rank, the bytes of weights that ZeRO 3 gathers for
   /// the largest layer.
   std::vector<std::vector<i64>> gathered(std::span<const i64> replicas) const;

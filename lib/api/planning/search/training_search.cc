@@ -47,6 +47,15 @@ void check(const TrainSearchOptions& options) {
   }
 }
 
+/// Returns the time of a step. What the last stage hands over, which is an encoder's output for a
+/// decoder that begins on the first stage, lengthens its passes.
+double pipeline_step_us(std::vector<plan::PipelineStage> stages, i64 micro_batches) {
+  plan::PipelineStage& last = stages.back();
+  last.ahead += last.handoff;
+  last.back += last.handoff;
+  return plan::pipeline_us(stages, micro_batches);
+}
+
 /// Results of some layouts.
 struct Found {
   TrainSearchReport report;
@@ -68,9 +77,17 @@ struct Found {
 
 /// Needs of a way that a budget does not change.
 struct Needs {
-  double us = 0;        ///< of the slowest stage in endless memory
-  std::string refusal;  ///< of the first stage that does not fit; empty: all do
+  std::vector<plan::PipelineStage> stages;  ///< in endless memory
+  std::string refusal;                      ///< of the first stage that does not fit; empty: all do
 };
+
+/// Adds what a layer, or the optimizer, takes of a stage's time.
+void add_to(plan::PipelineStage& stage, const plan::PipelineStage& more) {
+  stage.ahead += more.ahead;
+  stage.back += more.back;
+  stage.handoff += more.handoff;
+  stage.after += more.after;
+}
 
 /// Prices the ways to train with one replica layout, which differ in dp and in what is no layout.
 class ReplicaTraining {
@@ -137,7 +154,8 @@ class ReplicaTraining {
   }
 
   /// Times the collectives of every layer among the devices that have the same weights: those of
-  /// all replicas, and for other weights than dealt experts also those of their groups.
+  /// all replicas, for other weights than dealt experts also those of their groups, and for shared
+  /// weights those of other stages.
   void set_replica_times(const ServingLayout& layout) {
     const mesh::Mesh mesh(
         {{"dp", layout.dp}, {"pp", layout.pp}, {"ep", layout.ep}, {"tp", layout.tp}});
@@ -154,6 +172,11 @@ class ReplicaTraining {
       }
       replicas_.push_back(found->second);
     }
+    for (const SharedWeights& weights : replica_.parameters().shared) {
+      const auto sum = gradient_sum(weights, mesh, domain, options_.state.gradient);
+      const double us = plan::time_of(sum, *options_.plan.hardware).us;
+      for (const size_t layer : weights.layers) replicas_[layer].shared += us;
+    }
   }
 
   void add_replica_times(const plan::Group& group, i64 elements, plan::ReplicaTimes& times) const {
@@ -169,7 +192,8 @@ class ReplicaTraining {
   void add_row(const TrainingWay& way, i64 micro_batches) {
     Needs needs;
     auto row = row_under(budget(), way, micro_batches, needs);
-    found_.unlimited = std::max(found_.unlimited, tokens_per_step() / needs.us * kStepUsPerSecond /
+    const double least_us = pipeline_step_us(needs.stages, micro_batches);
+    found_.unlimited = std::max(found_.unlimited, tokens_per_step() / least_us * kStepUsPerSecond /
                                                       static_cast<double>(way.layout.devices()));
     if (!row) return refuse(way, "memory", needs.refusal);
     found_.report.rows.push_back(std::move(*row));
@@ -183,16 +207,21 @@ class ReplicaTraining {
     TrainingRow row;
     row.way = way;
     row.micro_batches = micro_batches;
+    needs.stages.clear();
+    std::vector<plan::PipelineStage> stages;
     for (i64 stage = 0; stage < replica_.stages(); ++stage) {
       auto of = stage_of(row, stage, budget, needs);
       if (!of) continue;
-      row.stages.push_back(*of);
-      if (of->total > row.stages[row.fullest].total) row.fullest = row.stages.size() - 1;
-      if (of->parts.total() > row.stages[row.slowest].parts.total())
+      row.stages.push_back(of->first);
+      stages.push_back(of->second);
+      if (of->first.total > row.stages[row.fullest].total) row.fullest = row.stages.size() - 1;
+      if (of->first.parts.busy() > row.stages[row.slowest].parts.busy())
         row.slowest = row.stages.size() - 1;
     }
     if (std::ssize(row.stages) < replica_.stages()) return std::nullopt;
-    row.step_us = row.stages[row.slowest].parts.total();
+    row.step_us = pipeline_step_us(std::move(stages), micro_batches);
+    for (TrainedStage& stage : row.stages)
+      stage.parts.idle = std::max(0.0, row.step_us - stage.parts.busy());
     row.tokens_per_s = tokens_per_step() / row.step_us * kStepUsPerSecond;
     return row;
   }
@@ -203,51 +232,69 @@ class ReplicaTraining {
   struct StageWays {
     std::vector<std::vector<plan::Recompute>> recomputes;
     std::vector<std::vector<plan::LayerWay>> layers;
-    i64 bytes = 0;  ///< of the smallest ways
-    double us = 0;  ///< of the fastest ones
+    i64 bytes = 0;                ///< of the smallest ways
+    double us = 0;                ///< of the fastest ones
+    plan::PipelineStage fastest;  ///< of the same
   };
 
   /// Chooses what the layers of a stage recompute; nullopt if nothing fits.
-  std::optional<TrainedStage> stage_of(const TrainingRow& row, i64 stage, i64 budget,
-                                       Needs& needs) const {
+  std::optional<std::pair<TrainedStage, plan::PipelineStage>> stage_of(const TrainingRow& row,
+                                                                       i64 stage, i64 budget,
+                                                                       Needs& needs) const {
     TrainedStage of = state_of(row.way, stage);
     std::optional<plan::ChosenWays> best;
     StageWays of_best;
     i64 least = std::numeric_limits<i64>::max();
-    double fastest = std::numeric_limits<double>::infinity();
+    double least_us = std::numeric_limits<double>::infinity();
+    plan::PipelineStage fastest;
     for (const i64 passing : passing_of(stage)) {
       StageWays ways = ways_of(row, stage, passing);
       if (std::ranges::any_of(ways.layers, [](const auto& layer) { return layer.empty(); }))
         continue;
       least = std::min(least, of.total + passing + ways.bytes);
-      fastest = std::min(fastest, ways.us);
+      if (ways.us < least_us) fastest = ways.fastest;
+      least_us = std::min(least_us, ways.us);
       auto chosen = plan::fastest_ways(ways.layers, budget - of.total - passing);
       if (!chosen || (best && best->us <= chosen->us)) continue;
       best = std::move(chosen);
       best->bytes += passing;
       of_best = std::move(ways);
     }
-    needs.us = std::max(needs.us, of.parts.optimizer + fastest);
+    fastest.after += of.parts.optimizer;
+    needs.stages.push_back(fastest);
     if (!best) {
       if (needs.refusal.empty())
         needs.refusal = fmt::format("a device of stage {} needs {} and has {}", stage,
                                     format_bytes(least), format_bytes(budget));
       return std::nullopt;
     }
+    plan::PipelineStage passes;
     const std::vector<size_t>& layers = replica_.layers(stage);
     for (size_t i = 0; i < layers.size(); ++i) {
+      const size_t layer = layers[i];
       const plan::Recompute recompute = of_best.recomputes[i][best->ways[i]];
-      of.parts +=
-          plan::layer_step(forward_[layers[i]], replicas_[layers[i]], recompute, shape_of(row));
-      if (replica_.keeps_activations(layers[i])) ++of.layers[static_cast<size_t>(recompute)];
+      of.parts += plan::layer_step(forward_[layer], replicas_[layer], recompute, zero_of(row),
+                                   row.micro_batches);
+      add_to(passes, passes_of(row, layer, recompute));
+      if (replica_.keeps_activations(layer)) ++of.layers[static_cast<size_t>(recompute)];
     }
+    passes.after += of.parts.optimizer;
     of.activations = best->bytes;
     plan::add_bytes(of.total, best->bytes);
-    return of;
+    return std::pair(std::move(of), passes);
   }
 
-  plan::StepShape shape_of(const TrainingRow& row) const {
-    return {row.micro_batches, replica_.stages(), static_cast<int>(row.way.zero_stage)};
+  static int zero_of(const TrainingRow& row) { return static_cast<int>(row.way.zero_stage); }
+
+  plan::PipelineStage passes_of(const TrainingRow& row, size_t layer,
+                                plan::Recompute recompute) const {
+    return plan::layer_passes(forward_[layer], replicas_[layer], recompute, zero_of(row));
+  }
+
+  /// Time of a layer in a pipeline whose stages are all alike.
+  double us_of(const plan::PipelineStage& passes, const TrainingRow& row) const {
+    const auto times = static_cast<double>(row.micro_batches + replica_.stages() - 1);
+    return times * (passes.ahead + passes.back) + passes.after;
   }
 
   /// Returns the possible bytes of a stage beside those that its layers keep, ascending: of the
@@ -276,13 +323,14 @@ class ReplicaTraining {
       for (const plan::Recompute recompute : recomputes) {
         const double bytes =
             replica_.keeps_activations(layer) ? activations_.at(recompute)[layer] : 0;
-        ways.push_back(
-            {std::llround(bytes * static_cast<double>(under_way)),
-             plan::layer_step(forward_[layer], replicas_[layer], recompute, shape_of(row))
-                 .total()});
+        ways.push_back({std::llround(bytes * static_cast<double>(under_way)),
+                        us_of(passes_of(row, layer, recompute), row)});
       }
       if (ways.empty()) continue;
-      of.us += std::ranges::min(ways, {}, &plan::LayerWay::us).us;
+      const auto fastest = std::ranges::min_element(ways, {}, &plan::LayerWay::us);
+      of.us += fastest->us;
+      add_to(of.fastest,
+             passes_of(row, layer, recomputes[static_cast<size_t>(fastest - ways.begin())]));
       plan::add_bytes(of.bytes, std::ranges::min(ways, {}, &plan::LayerWay::bytes).bytes);
     }
     return of;
@@ -303,7 +351,7 @@ class ReplicaTraining {
       const i64 rank = stage * replica_.ranks_per_stage() + r;
       const TrainedParameters& parameters = replica_.parameters_on(rank);
       TrainedStage of;
-      of.state = state_bytes(parameters, zero, replicas, options_.state);
+      of.state = state_bytes(replica_.parameters(), rank, zero, replicas, options_.state);
       if (zero == 3 &&
           has_replicas(way.layout))  // weights, and their gradients before they are scattered
         of.gathered = plan::times(gathered_.at(replicas)[static_cast<size_t>(rank)], 2);

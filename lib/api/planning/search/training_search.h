@@ -57,14 +57,14 @@ struct TrainedStage {
   i64 gathered = 0;             ///< bytes of the largest layer that ZeRO 3 gathers, with gradients
   i64 activations = 0;          ///< bytes of the micro-batches under way
   i64 total = 0;                ///< bytes, with the overhead
-  plan::StepParts parts;        ///< of a step
+  plan::StepParts parts;        ///< of a step, all of which the stage works or is idle
 };
 
 struct TrainingRow {
   TrainingWay way;
   i64 micro_batches = 1;             ///< of one replica and step
   std::vector<TrainedStage> stages;  ///< in order
-  size_t slowest = 0;                ///< index into stages; the step takes its time
+  size_t slowest = 0;                ///< index into stages: the one that works longest
   size_t fullest = 0;                ///< index into stages
   double step_us = 0;
   double tokens_per_s = 0;  ///< of all devices
@@ -114,7 +114,12 @@ TrainSearchReport with_named_rows(const TrainSearchReport& report, size_t most);
 /// plan::training_activations_per_layer with model::kept_widths, for as many micro-batches as a
 /// stage has under way in a 1F1B schedule, and of one micro-batch those of the head, or later of a
 /// layer that computes all again. Where every stage of a pipeline has both ends of the model, as
-/// with presets, all keep their state; the first one runs the embeddings, the last one the head.
+/// with presets, the first one trains the embeddings, the last one the head, and both of them tied
+/// weights (count_parameters).
+///
+/// A step takes plan::pipeline_us of the stages, in which hand-overs delay the next stage. The
+/// layers of a stage recompute what takes least time in a pipeline of stages like it. A stage with
+/// layers of an encoder and of a decoder does both in one pass.
 /// Throws the errors of opening a checkpoint; kUsage for more than one source, for an impossible
 /// batch, for hardware that is not set, and for a model without a price.
 TrainSearchReport search_training(const TrainSearchOptions& options);
