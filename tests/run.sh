@@ -16,7 +16,7 @@ usage: bash tests/run.sh [--asan | --tsan | --tidy | --arm64] [--filter REGEX] [
        bash tests/run.sh --fresh
 
   --asan           build and test with the address and undefined-behaviour sanitizers
-  --tsan           build and test what has threads (comm, exec, io) with the thread sanitizer
+  --tsan           build and test what has threads (comm, exec, store) with the thread sanitizer
   --tidy           build and test with clang-19, clang-tidy on every file
   --arm64          cross build for arm64, and test with QEMU; on Debian
   --filter REGEX   only the tests whose name matches
