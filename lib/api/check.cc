@@ -149,12 +149,14 @@ class Check {
     std::optional<check::Findings::Muted> muted;
     if (!has_all_ranks || !is_all_read(logical)) muted.emplace(findings_, check::kAbsenceRules);
     // Skipped if it is unclear which files belong together, and for shards of unknown tensors.
+    std::optional<check::CheckedModel> model;
     if (config && !surveyed.unclear && !is_part_of_more(logical.parts.front()) &&
         !is_of_ranks(logical)) {
-      check_model({specs, *config, config_path(logical)});
+      model.emplace(check::CheckedModel{specs, *config, config_path(logical)});
+      check_model(*model);
     }
     if (mapping_) check_mapping(logical);
-    read_data(surveyed, readable(surveyed));
+    read_data(surveyed, readable(surveyed), model);
     report_.files += std::ssize(logical.files);
     report_.tensors += std::ssize(logical.tensors);
   }
@@ -252,6 +254,13 @@ class Check {
     return errors;
   }
 
+  /// True if no tensor is there shard by shard, since its whole shape is unknown. A profile or
+  /// --ignore may hide that as a finding.
+  static bool has_wholes(const std::vector<check::DataTensor>& data) {
+    const auto is_same = [](const auto& a, const auto& b) { return a.spec.name == b.spec.name; };
+    return std::ranges::adjacent_find(data, is_same) == data.end();
+  }
+
   /// Checks shards without a manifest against the mapping, and what they are shards of against
   /// config.json if the shapes of all tensors are known.
   void check_foreign(const Surveyed& surveyed) {
@@ -260,17 +269,19 @@ class Check {
     const auto data =
         api::check_foreign(surveyed, *mapping_, config ? &*config : nullptr, findings_);
     const bool is_proved = errors_so_far() == errors && is_all_read(surveyed.logical);
-    if (data && config && is_proved) {
-      std::vector<TensorSpec> specs;
+    std::vector<TensorSpec> specs;
+    std::optional<check::CheckedModel> model;
+    if (data && config && is_proved && has_wholes(*data)) {
       for (const check::DataTensor& tensor : *data) specs.push_back(tensor.spec);
-      check_model({specs, *config, config_path(surveyed.logical)});
+      model.emplace(check::CheckedModel{specs, *config, config_path(surveyed.logical)});
+      check_model(*model);
     }
     if (data) {
       check::StoredBytes bytes;
       for (const check::DataTensor& tensor : *data) bytes.add(tensor);
       report_.bytes += bytes.total();
       add_copied_file(surveyed, *data);
-      read_data(surveyed, *data);
+      read_data(surveyed, *data, model);
     }
     report_.files += std::ssize(surveyed.shown_files);
     report_.tensors += std::ssize(surveyed.foreign->tensors);
@@ -375,7 +386,8 @@ class Check {
     return part;
   }
 
-  void read_data(const Surveyed& surveyed, std::vector<check::DataTensor> tensors) {
+  void read_data(const Surveyed& surveyed, std::vector<check::DataTensor> tensors,
+                 const std::optional<check::CheckedModel>& model) {
     if (!options_.data) return;
     const std::vector<bool> chosen = check::choose(*options_.data, tensors);
     std::vector<check::DataTensor> wanted;
@@ -387,6 +399,7 @@ class Check {
       files.push_back({surveyed.files[f], surveyed.shown_files[f]});
     }
     report_.bytes_read += check::check_data(wanted, files, options_.resources, findings_);
+    if (model) check::check_group_indices(*model, wanted, files, findings_);
     if (!options_.data->is_all()) return;
     for (const Checkpoint& part : surveyed.logical.parts) {
       check::check_file_hashes(part, options_.resources, findings_);

@@ -231,7 +231,7 @@ class Judge {
 
  private:
   void check_whole() {
-    if (!tensor_.shifts.empty()) return check_shifted();
+    if (has_own_values()) return check_shifted();
     if (check_replicas()) check_digest();
   }
   int size() const { return tensor_.side.holders->size(); }
@@ -307,15 +307,30 @@ class Judge {
     findings_.add(std::move(wrong));
   }
 
-  /// Checks that replicas have equal hashes, or equal digests if they pad: devices may fill padding
-  /// with copies of different elements. Returns true if all agree.
+  /// True if a holder and the first of its replicas have equal hashes, or equal digests if they
+  /// pad: devices may fill padding with copies of different elements.
+  bool agrees(int holder) const {
+    const int first = tensor_.side.holders->replicas(holder).front();
+    if (seen(first).xxh3 == seen(holder).xxh3) return true;
+    return has_padding(tensor_, holder) && seen(first).digest == seen(holder).digest;
+  }
+
+  /// True if the holders store values of their own, by shifts, instead of the tensor's.
+  bool has_own_values() const {
+    if (tensor_.shifts.empty() || !tensor_.may_be_plain) return !tensor_.shifts.empty();
+    for (int h = 0; h < size(); ++h) {
+      if (!agrees(h)) return true;
+    }
+    return false;
+  }
+
+  /// Checks that replicas agree. Returns true if all do.
   bool check_replicas() {
     const HolderSet& holders = *tensor_.side.holders;
     bool equal = true;
     for (int h = 0; h < size(); ++h) {
+      if (agrees(h)) continue;
       const int first = holders.replicas(h).front();
-      if (seen(first).xxh3 == seen(h).xxh3) continue;
-      if (has_padding(tensor_, h) && seen(first).digest == seen(h).digest) continue;
       equal = false;
       Finding differs =
           finding(CheckRule::kReplicasDiffer, h,

@@ -18,6 +18,8 @@
 
 namespace shardtool::check {
 
+struct CheckedModel;
+
 /// Tensor whose data is read: its readable holders, and their known hashes.
 struct DataTensor {
   TensorSpec spec;
@@ -26,6 +28,7 @@ struct DataTensor {
   std::vector<kernels::Hash128> xxh3;   ///< of the holders' bytes, from the manifest; may be empty
   std::optional<std::uint64_t> digest;  ///< of the whole tensor, from the manifest
   std::vector<index::ValueShift> shifts = {};  ///< of the holders; empty: plain values
+  bool may_be_plain = false;                   ///< the shifts are possible, and plain values, too
 };
 
 /// File from which data is read.
@@ -40,6 +43,13 @@ struct DataFile {
 /// of the tensors. Throws the errors of exec::stream.
 i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
                const exec::Resources& resources, Findings& findings);
+
+/// ST0711: reads the stored group of every input of packed weights (g_idx) and compares it with the
+/// number of groups and, without activation order, with the input's own group. Skips tensors that
+/// are not in `tensors`, and those whose shards do not make one vector, which other rules find.
+/// Throws the errors of reading.
+void check_group_indices(const CheckedModel& model, std::span<const DataTensor> tensors,
+                         std::span<const DataFile> files, Findings& findings);
 
 /// Bytes of one holder of a tensor, and of all holders.
 i64 holder_bytes(const DataTensor& tensor, int holder);

@@ -23,6 +23,7 @@ struct Parts {
   std::vector<Shape> candidates;                 ///< untested whole shapes
   std::shared_ptr<const layout::Layout> layout;  ///< once one of them fits
   std::optional<TensorSpec> whole;
+  std::vector<index::ValueShift> shifts;  ///< of the layout's devices; empty: plain values
 };
 
 using AllParts = std::map<std::string_view, Parts>;
@@ -114,8 +115,19 @@ bool fits(const layout::Layout& layout, const Parts& parts, const Ranks& ranks) 
   });
 }
 
-/// Tries the next candidate of every undecided tensor. Returns false if no candidates are left.
-bool try_next(AllParts& all, size_t round, const Ranks& ranks, const Resolve& resolve) {
+/// Remembers the values that devices may have of their own instead of the whole tensor's, such as
+/// group numbers. They depend on the whole shape of the weight, which a later round may decide.
+void set_shifts(Parts& parts, const ResolvedTensor& resolved) {
+  const auto& shifts = resolved.by->shifts;
+  const auto adds = [](const index::ValueShift& shift) { return !shift.addends.empty(); };
+  const bool is_same_layout = resolved.layout->ranks() == parts.layout->ranks();
+  if (is_same_layout && std::ranges::any_of(shifts, adds)) parts.shifts = shifts;
+}
+
+/// Tries the next candidate of every undecided tensor, and counts those that it decides. Returns
+/// false if no candidates are left.
+bool try_next(AllParts& all, size_t round, const Ranks& ranks, const Resolve& resolve,
+              i64& decided) {
   std::vector<TensorSpec> specs;
   std::vector<Parts*> tried;
   bool any = false;
@@ -134,12 +146,25 @@ bool try_next(AllParts& all, size_t round, const Ranks& ranks, const Resolve& re
   const mapping::Resolution resolution = resolve(specs);
   for (const ResolvedTensor& resolved : resolution.tensors) {
     Parts& parts = *tried[resolved.tensor];
+    if (parts.whole) set_shifts(parts, resolved);
     if (parts.whole || parts.candidates.empty()) continue;
     if (!fits(*resolved.layout, parts, ranks)) continue;
     parts.whole = specs[resolved.tensor];
     parts.layout = resolved.layout;
+    set_shifts(parts, resolved);
+    ++decided;
   }
   return true;
+}
+
+/// Decides the whole shapes. A tensor that follows another, as scales do their weight, fits only
+/// once the other one is decided, so that its candidates are tried again then.
+void decide_wholes(AllParts& all, const Ranks& ranks, const Resolve& resolve) {
+  for (i64 decided = 1; decided > 0;) {
+    decided = 0;
+    for (size_t round = 0; try_next(all, round, ranks, resolve, decided); ++round) {
+    }
+  }
 }
 
 void check_files(const ForeignShards& shards, i64 devices, Findings& findings) {
@@ -263,10 +288,15 @@ void add_data(const Parts& parts, std::vector<DataTensor>& data) {
   }
   auto holders = std::make_shared<index::HolderSet>(parts.whole->shape);
   DataTensor tensor{*parts.whole, {nullptr, {}}, {}, {}, {}};
+  tensor.may_be_plain = true;
+  const auto& devices = parts.layout->ranks();
   for (const RankTensor* part : parts.by_rank) {
     holders->add(*parts.layout->region(part->rank));
     tensor.side.slots.push_back(part->slot);
     tensor.ranks.push_back(part->rank);
+    if (parts.shifts.empty()) continue;
+    const auto device = std::ranges::find(devices, part->rank) - devices.begin();
+    tensor.shifts.push_back(parts.shifts[static_cast<size_t>(device)]);
   }
   tensor.side.holders = std::move(holders);
   data.push_back(std::move(tensor));
@@ -296,8 +326,7 @@ std::vector<DataTensor> check_foreign_shards(const ForeignShards& shards, const 
   for (auto& [name, parts] : all) {
     if (!is_unruled(name)) parts.candidates = candidates_of(parts, ranks, shards.extents);
   }
-  for (size_t round = 0; try_next(all, round, ranks, resolve); ++round) {
-  }
+  decide_wholes(all, ranks, resolve);
   RankJudge judge(shards, ranks, findings);
   std::vector<DataTensor> data;
   i64 proved = 0;

@@ -277,12 +277,20 @@ bool is_lack_known(const Findings& findings) {
   });
 }
 
+/// True if the model has packed weights, be it in a form that cannot be unpacked.
+bool has_packed_weights(const CheckedModel& model) {
+  bool is_left_out = false;
+  const auto weights =
+      model::packed_weights(model.config, model.tensors, [&](const Error&) { is_left_out = true; });
+  return is_left_out || !weights.empty();
+}
+
 /// Reports the tensors that the graph needs and the model lacks, unless rules that know more of
 /// them did, and returns their names. Weights that are packed have other names.
 std::set<std::string> check_needed(const CheckedModel& model, model::MissingTensors missing,
                                    Findings& findings) {
   if (missing.count == 0 || is_lack_known(findings) || !has_known_names(model.config) ||
-      !model::packed_weights(model.config, model.tensors).empty())
+      has_packed_weights(model))
     return {};
   std::string others;
   if (missing.count > 1) others = ", and " + plural(missing.count - 1, "other");

@@ -33,8 +33,9 @@ inline constexpr std::array kAbsenceRules{CheckRule::kMissingLayer,  CheckRule::
 /// types without a graph.
 void check_model(const CheckedModel& model, Findings& findings);
 
-/// ST04: every quantised weight has its scales and every scale its weight, of shapes that fit; and
-/// a table of the tensor-parallel sizes at which an equal cut falls inside a block.
+/// ST04: every quantised weight has its scales, and the zero points that config.json says, and
+/// every scale its weight, of shapes that fit each other and the size of a group or block; and a
+/// table of the tensor-parallel sizes at which an equal cut falls inside a block.
 void check_quantised(const CheckedModel& model, Findings& findings);
 
 /// True unless config.json names a way to store quantised weights that no family of tensors

@@ -7,7 +7,10 @@
 #include <set>
 
 #include "lib/base/name_map.h"
+#include "lib/base/text.h"
 #include "lib/check/model.h"
+#include "lib/model/packed_extents.h"
+#include "lib/model/packed_format.h"
 
 namespace shardtool::check {
 namespace {
@@ -141,18 +144,25 @@ void check_weight(const CheckedModel& model, const ByName& tensors, const Tensor
   }
 }
 
-/// Block of a block-quantised model: quantization_config.weight_block_size.
-std::optional<std::pair<i64, i64>> block_of(const mapping::ModelConfig& config) {
-  const nlohmann::json* const size = config.find("quantization_config.weight_block_size");
+/// Rows and columns of a weight per scale.
+using Block = std::pair<i64, i64>;
+
+/// Returns [rows, columns], both positive.
+std::optional<Block> parsed_block(const nlohmann::json* size) {
   if (size == nullptr || !size->is_array() || size->size() != 2) return std::nullopt;
   if (!(*size)[0].is_number_integer() || !(*size)[1].is_number_integer()) return std::nullopt;
-  const std::pair block((*size)[0].get<i64>(), (*size)[1].get<i64>());
+  const Block block((*size)[0].get<i64>(), (*size)[1].get<i64>());
   if (block.first < 1 || block.second < 1) return std::nullopt;
   return block;
 }
 
+/// Block of a block-quantised model: quantization_config.weight_block_size.
+std::optional<Block> block_of(const mapping::ModelConfig& config) {
+  return parsed_block(config.find("quantization_config.weight_block_size"));
+}
+
 void check_scale_shape(const CheckedModel& model, const TensorSpec& weight, const TensorSpec& scale,
-                       std::pair<i64, i64> block, Findings& findings) {
+                       Block block, Findings& findings) {
   if (weight.shape.size() != 2 || scale.shape.size() != 2) return;
   const Shape expected{ceil_div(weight.shape[0], block.first),
                        ceil_div(weight.shape[1], block.second)};
@@ -256,6 +266,122 @@ void check_blocks(const CheckedModel& model, const ByName& tensors, Findings& fi
   }
 }
 
+const nlohmann::json* member_of(const nlohmann::json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+
+/// Storage of all quantised weights of a model by compressed-tensors; null if it stores some in
+/// another way.
+const nlohmann::json* only_weights(const mapping::ModelConfig& config) {
+  if (config.text("quantization_config.quant_method") != "compressed-tensors") return nullptr;
+  const nlohmann::json* const groups = config.find("quantization_config.config_groups");
+  if (groups == nullptr || !groups->is_object() || groups->size() != 1) return nullptr;
+  return member_of(groups->front(), "weights");
+}
+
+/// Block of weights that compressed-tensors stores as one number per element.
+std::optional<Block> block_of_strategy(const nlohmann::json& weights) {
+  const nlohmann::json* const strategy = member_of(weights, "strategy");
+  if (strategy == nullptr) return std::nullopt;
+  if (*strategy == "block") return parsed_block(member_of(weights, "block_structure"));
+  const nlohmann::json* const group = member_of(weights, "group_size");
+  if (*strategy != "group" || group == nullptr || !group->is_number_integer()) return std::nullopt;
+  const i64 inputs = group->get<i64>();
+  return inputs < 1 ? std::nullopt : std::optional(Block(1, inputs));
+}
+
+void check_blocks_of_strategy(const CheckedModel& model, const ByName& tensors, Block block,
+                              Findings& findings) {
+  for (const TensorSpec& tensor : model.tensors) {
+    for (const std::string_view part : {".weight_scale", ".weight_zero_point"}) {
+      if (!tensor.name.ends_with(part)) continue;
+      const auto weight = tensors.find(with_end(tensor.name, part, ".weight"));
+      if (weight == tensors.end()) continue;
+      if (!is_float8(weight->second->dtype) && weight->second->dtype != Dtype::kI8) continue;
+      check_scale_shape(model, *weight->second, tensor, block, findings);
+    }
+  }
+}
+
+/// Reports integer weights without the zero points that config.json says they have.
+void check_zero_points(const CheckedModel& model, const ByName& tensors,
+                       const nlohmann::json& weights, Findings& findings) {
+  const nlohmann::json* const symmetric = member_of(weights, "symmetric");
+  if (symmetric == nullptr || *symmetric != false) return;
+  for (const TensorSpec& tensor : model.tensors) {
+    const bool is_packed = tensor.name.ends_with(".weight_packed");
+    const std::string_view end = is_packed ? ".weight_packed" : ".weight";
+    if (!tensor.name.ends_with(end) || tensor.dtype != (is_packed ? Dtype::kI32 : Dtype::kI8))
+      continue;
+    const std::string zeros = with_end(tensor.name, end, ".weight_zero_point");
+    if (tensors.contains(zeros)) continue;
+    findings.add({.rule = CheckRule::kScaleMissing,
+                  .message = "a weight without zero points, although config.json says "
+                             "\"symmetric\": false",
+                  .file = model.config_file,
+                  .tensor = tensor.name,
+                  .expected = zeros,
+                  .fix = "fetch the missing files, or say \"symmetric\": true if the weights are"});
+  }
+}
+
+/// True if config.json says one number of inputs per group for all weights of the format. GPTQ's
+/// "dynamic" gives some weights their own.
+bool says_group_size(const CheckedModel& model, const model::PackedFormat& format) {
+  if (format.group_size.empty()) return true;
+  const nlohmann::json* const dynamic = model.config.find("quantization_config.dynamic");
+  if (dynamic != nullptr && !dynamic->empty()) return false;
+  const nlohmann::json* const groups = model.config.find("quantization_config.config_groups");
+  if (groups != nullptr && groups->size() != 1) return false;
+  const nlohmann::json* const size = model.config.find(format.group_size);
+  return size != nullptr && size->is_number_integer() && (*size > 0 || *size == -1);
+}
+
+/// Compares the groups that a packed weight has scales for with those of config.json.
+void check_groups(const CheckedModel& model, const model::PackedWeight& weight,
+                  Findings& findings) {
+  const i64 inputs = model::inputs_of(weight);
+  const i64 groups = model::groups_of_inputs(weight, model.tensors);
+  const i64 size = weight.group_size;
+  const i64 expected = size < 0 ? 1 : ceil_div(inputs, size);
+  if (groups == expected) return;
+  const TensorSpec& scales = model.tensors[weight.scales];
+  findings.add({.rule = CheckRule::kScaleShape,
+                .message = "the groups of inputs are not of the size that config.json says",
+                .file = model.config_file,
+                .tensor = scales.name,
+                .found = fmt::format("{} in {}", plural(groups, "group"), to_string(scales.shape)),
+                .expected = fmt::format("{} of {} for {} inputs", plural(expected, "group"),
+                                        size < 0 ? inputs : size, inputs),
+                .fix = "take weights, scales and config.json from the same model"});
+}
+
+/// Reports parts of packed weights that are missing or do not fit the codes, and scales of other
+/// groups than config.json says. Notes once that weights cannot be unpacked, and so are not
+/// checked.
+void check_packed(const CheckedModel& model, Findings& findings) {
+  std::vector<Error> unknown;
+  const auto leave_out = [&](const Error& error) {
+    if (error.code() != ErrorCode::kShapeMismatch) return unknown.push_back(error);
+    Finding misfit = finding_of(CheckRule::kScaleShape, error, model.config_file);
+    if (misfit.found.empty()) misfit.rule = CheckRule::kScaleMissing;
+    const bool is_known = std::ranges::any_of(findings.all(), [&](const Finding& other) {
+      return other.rule == misfit.rule && other.tensor == misfit.tensor;
+    });
+    if (!is_known) findings.add(std::move(misfit));
+  };
+  for (const auto& weight : model::packed_weights(model.config, model.tensors, leave_out)) {
+    if (says_group_size(model, *weight.format)) check_groups(model, weight, findings);
+  }
+  if (unknown.empty()) return;
+  const i64 others = std::ssize(unknown) - 1;
+  Finding note = finding_of(CheckRule::kPackedForm, unknown.front(), model.config_file);
+  note.message = fmt::format("not checked{}, because {}",
+                             others > 0 ? ", as " + plural(others, "other") : "", note.message);
+  findings.add(std::move(note));
+}
+
 }  // namespace
 
 void check_quantised(const CheckedModel& model, Findings& findings) {
@@ -270,6 +396,12 @@ void check_quantised(const CheckedModel& model, Findings& findings) {
     check_weight(model, tensors, tensor, scaled, findings);
   }
   check_blocks(model, tensors, findings);
+  check_packed(model, findings);
+  const nlohmann::json* const weights = only_weights(model.config);
+  if (weights == nullptr) return;
+  check_zero_points(model, tensors, *weights, findings);
+  if (const auto block = block_of_strategy(*weights))
+    check_blocks_of_strategy(model, tensors, *block, findings);
 }
 
 }  // namespace shardtool::check

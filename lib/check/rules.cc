@@ -216,9 +216,14 @@ constexpr auto kModelRules = std::to_array<RuleInfo>({
     {kScaleAlone, "ST0411", kError, "a scale without its weight",
      "The quantised weight that the scale belongs to is not there."},
     {kScaleMissing, "ST0412", kError, "a quantised weight without its scale",
-     "Without its scale the weight means nothing."},
+     "Without its scale, or the zero points that config.json says it has, the weight means "
+     "nothing."},
     {kScaleShape, "ST0413", kError, "a scale does not fit its weight",
-     "One scale stands for one block of the weight; their numbers of blocks differ."},
+     "One scale stands for one block of the weight; their numbers of blocks differ, or another "
+     "part "
+     "of a packed weight does not fit its codes. The size of a block, such as group_size, is that "
+     "of "
+     "config.json."},
     {kBlockSizes, "ST0414", kNote, "blocks limit the tensor-parallel sizes",
      "With these sizes a cut in equal shards falls inside a quantisation block."},
     {kIntermediateSize, "ST0415", kError, "intermediate_size contradicts the tensors",
@@ -231,6 +236,10 @@ constexpr auto kModelRules = std::to_array<RuleInfo>({
      "The graph of the model that config.json names reads it (`shardtool graphs`): an engine "
      "starts "
      "with random numbers, or refuses the checkpoint."},
+    {kPackedForm, "ST0419", kNote, "packed weights are not checked",
+     "shardtool does not unpack weights in the form that config.json says, such as GPTQ of 3 bits, "
+     "whose codes lie across the borders of words. Their extents were not compared with those of "
+     "their scales and zeros."},
 });
 
 constexpr auto kHubRules = std::to_array<RuleInfo>({
@@ -288,6 +297,12 @@ constexpr auto kDataRules = std::to_array<RuleInfo>({
      "files and the chunks of DCP are; of what shardtool wrote the manifest has the hashes. The "
      "bytes are not those that it saved: the file is damaged "
      "or was edited. torch.load does not look; `unzip -t` does."},
+    {kGroupIndex, "ST0711", kError, "an input is in a wrong group",
+     "g_idx of GPTQ says which row of scales and zeros an input uses. It points to a row that is "
+     "not "
+     "there, or, without activation order, to another one than the input's own: engines that "
+     "follow "
+     "g_idx and those that count groups would compute different numbers."},
 });
 
 constexpr size_t kRules = kContainerRules.size() + kMappingRules.size() + kShardRules.size() +

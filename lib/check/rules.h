@@ -108,6 +108,7 @@ enum class CheckRule {
   kConfigInvalid,
   kSize,
   kTensorMissing,
+  kPackedForm,
   // hub and host
   kFileTooLarge,
   kTooManyFiles,
@@ -128,6 +129,7 @@ enum class CheckRule {
   kFileHash,
   kBlobName,
   kRecordChecksum,
+  kGroupIndex,
 };
 
 /// One row of the table.

@@ -22,6 +22,14 @@ void require_one_number(std::optional<size_t> part, std::span<const TensorSpec> 
   if (part) require(element_count(tensors[*part].shape) == 1, tensors[*part], "one number");
 }
 
+bool is_stack(const PackedWeight& weight) {
+  return weight.spec.shape.size() > 2;
+}
+
+i64 outputs_of(const PackedWeight& weight) {
+  return is_stack(weight) ? weight.spec.shape.back() : weight.spec.shape.front();
+}
+
 /// Returns the number of groups of a weight's inputs, from its scales for `out` outputs.
 i64 groups_of(const PackedWeight& weight, const TensorSpec& scales, i64 out) {
   const Shape& found = scales.shape;
@@ -34,7 +42,7 @@ i64 groups_of(const PackedWeight& weight, const TensorSpec& scales, i64 out) {
     return 1;
   }
   Shape expected = weight.spec.shape;
-  if (expected.size() > 2) std::swap(expected[1], expected[2]);  // [experts, in, out]
+  if (is_stack(weight)) std::swap(expected[1], expected[2]);  // [experts, in, out]
   expected.back() = found.back();
   require(found == expected, scales, to_string(expected));
   return found.back();
@@ -50,11 +58,9 @@ Shape extents_of_zeros(const PackedWeight& weight, i64 groups, i64 out) {
 }  // namespace
 
 void require_extents(const PackedWeight& weight, std::span<const TensorSpec> tensors) {
-  const Shape& shape = weight.spec.shape;
-  const bool is_stack = shape.size() > 2;
-  const i64 out = is_stack ? shape.back() : shape.front();
-  const i64 in = is_stack ? shape[1] : shape.back();
-  const i64 groups = groups_of(weight, tensors[weight.scales], out);
+  const i64 out = outputs_of(weight);
+  const i64 in = inputs_of(weight);
+  const i64 groups = groups_of_inputs(weight, tensors);
   if (weight.zeros) {
     const Shape expected = extents_of_zeros(weight, groups, out);
     require(tensors[*weight.zeros].shape == expected, tensors[*weight.zeros], to_string(expected));
@@ -67,6 +73,14 @@ void require_extents(const PackedWeight& weight, std::span<const TensorSpec> ten
   require_vector(weight.shape, 2);
   require_one_number(weight.divisor, tensors);
   require_one_number(weight.factor, tensors);
+}
+
+i64 groups_of_inputs(const PackedWeight& weight, std::span<const TensorSpec> tensors) {
+  return groups_of(weight, tensors[weight.scales], outputs_of(weight));
+}
+
+i64 inputs_of(const PackedWeight& weight) {
+  return is_stack(weight) ? weight.spec.shape[1] : weight.spec.shape.back();
 }
 
 i64 inputs_per_group(const PackedWeight& weight, const TensorSpec& scales, i64 inputs, i64 groups) {

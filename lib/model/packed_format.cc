@@ -23,7 +23,7 @@ constexpr i64 kMostBits = 8;
 constexpr i64 kByte = 8;
 constexpr i64 kWord = 32;
 
-constexpr PackedFormat gptq(std::string_view tag) {
+constexpr PackedFormat gptq(std::string_view tag, bool has_act_order) {
   return {.name = "GPTQ",
           .tag = tag,
           .weight = ".weight",
@@ -33,6 +33,7 @@ constexpr PackedFormat gptq(std::string_view tag) {
           .groups = ".g_idx",
           .has_input_rows = true,
           .is_packed_in_rows = true,
+          .are_groups_in_order = !has_act_order,
           .bits = kBits,
           .group_size = kGroupSize};
 }
@@ -65,8 +66,8 @@ constexpr PackedFormat mxfp4(std::string_view weight, std::string_view codes,
 }
 
 constexpr auto kFormats = std::to_array<PackedFormat>({
-    gptq("gptq"),
-    gptq("gptq/desc_act"),
+    gptq("gptq", false),
+    gptq("gptq/desc_act", true),
     {.name = "AWQ",
      .tag = "awq/gemm",
      .weight = ".weight",
@@ -123,15 +124,19 @@ class Finder {
     for (size_t t = 0; t < tensors.size(); ++t) by_name_.emplace(tensors[t].name, t);
   }
 
-  std::vector<PackedWeight> weights_of(const PackedFormat& format) const {
-    std::vector<PackedWeight> weights;
+  /// Adds the weights of a format.
+  void find_weights(const PackedFormat& format, const LeftOut& left_out,
+                    std::vector<PackedWeight>& weights) const {
     for (size_t t = 0; t < tensors_.size(); ++t) {
       const bool is_packed = format.codes != format.weight || tensors_[t].dtype == Dtype::kU8;
-      if (is_packed && tensors_[t].name.ends_with(format.codes)) {
+      if (!is_packed || !tensors_[t].name.ends_with(format.codes)) continue;
+      try {
         weights.push_back(weight(format, t));
+      } catch (Error& error) {
+        if (!left_out) throw;
+        left_out(error.tensor(tensors_[t].name));
       }
     }
-    return weights;
   }
 
  private:
@@ -239,15 +244,13 @@ std::vector<size_t> PackedWeight::members() const {
 }
 
 std::vector<PackedWeight> packed_weights(const mapping::ModelConfig& config,
-                                         std::span<const TensorSpec> tensors) {
+                                         std::span<const TensorSpec> tensors,
+                                         const LeftOut& left_out) {
   const auto tag = mapping::quantization_tag(config);
   if (!tag) return {};
   std::vector<PackedWeight> all;
   for (const PackedFormat& format : kFormats) {
-    if (format.tag != *tag) continue;
-    for (PackedWeight& weight : Finder(config, tensors).weights_of(format)) {
-      all.push_back(std::move(weight));
-    }
+    if (format.tag == *tag) Finder(config, tensors).find_weights(format, left_out, all);
   }
   return all;
 }

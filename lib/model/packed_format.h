@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "kernels/unpack/unpack.h"
+#include "lib/base/error.h"
 #include "lib/base/tensor_spec.h"
 #include "lib/mapping/document/config.h"
 
@@ -40,6 +42,7 @@ struct PackedFormat {
   bool has_input_rows = false;     ///< codes and scales are [in, out]; else [.., out, in]
   bool is_packed_in_rows = false;  ///< a word has codes of consecutive rows
   bool are_zeros_packed_in_rows = false;
+  bool are_groups_in_order = false;  ///< the groups of inputs, if they are stored, count up
   kernels::CodeKind code = kernels::CodeKind::kUnsigned;
   /// The index of each packed number's code in a word; empty: in order.
   std::array<int, 8> order = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -68,13 +71,17 @@ struct PackedWeight {
   std::vector<size_t> members() const;
 };
 
+/// Takes the error about a packed weight that is left out for it. The error names a tensor.
+using LeftOut = std::function<void(const Error&)>;
+
 /// Returns the packed weights of a checkpoint; empty if its config.json names no format of the
 /// table. Their dtype represents every (code - zero) * scale exactly: F32 for scales of two bytes
 /// and powers of two, else F64. Throws kUnsupported with the format for a number of bits that does
-/// not fill words and for an unknown version; kShapeMismatch if a part is missing or does not fit
-/// the codes.
+/// not fill words and for an unknown version; kShapeMismatch if a part is missing (no note "found")
+/// or does not fit the codes. With `left_out` such a weight is left out, and its error goes there.
 std::vector<PackedWeight> packed_weights(const mapping::ModelConfig& config,
-                                         std::span<const TensorSpec> tensors);
+                                         std::span<const TensorSpec> tensors,
+                                         const LeftOut& left_out = {});
 
 std::span<const PackedFormat> packed_formats();
 

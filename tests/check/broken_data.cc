@@ -161,6 +161,18 @@ auto other_record(size_t changed, size_t storages) {
   };
 }
 
+/// Makes a weight of GPTQ, of which bytes 1, 2, 3, ... are the groups of the inputs.
+api::CheckOptions other_groups(const TempFolder& folder) {
+  write_tensors(folder, "model.safetensors",
+                {{"a.qweight", "I32", {1, 8}},
+                 {"a.qzeros", "I32", {1, 1}},
+                 {"a.scales", "F16", {1, 8}},
+                 {"a.g_idx", "I32", {8}}});
+  folder.write("config.json", R"({"quantization_config":
+      {"quant_method": "gptq", "bits": 4, "group_size": 8, "desc_act": true}})");
+  return reading(options_for(folder.path()));
+}
+
 /// Makes a folder of torch.distributed.checkpoint of which the first chunk has another checksum
 /// than its data. Shards of ours have none.
 api::CheckOptions other_chunk(const TempFolder& folder) {
@@ -204,6 +216,7 @@ std::vector<Broken> broken_data() {
       {CheckRule::kRecordChecksum, other_record(1, 1)},
       {CheckRule::kRecordChecksum, other_record(1, 2)},
       {CheckRule::kRecordChecksum, other_chunk},
+      {CheckRule::kGroupIndex, other_groups},
       {CheckRule::kCopiedFile, copied_rank},
   };
 }

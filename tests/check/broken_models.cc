@@ -40,6 +40,16 @@ auto model(std::vector<WrittenTensor> tensors, const std::string& config = "{}")
 const std::string kBlocks =
     R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [4, 4]}})";
 
+const std::string kGptq3 = R"({"quantization_config":
+    {"quant_method": "gptq", "bits": 3, "group_size": 32, "desc_act": false}})";
+
+/// Weights of compressed-tensors that have one integer per element.
+std::string integers(const std::string& weights) {
+  return R"({"quantization_config": {"quant_method": "compressed-tensors",
+    "format": "int-quantized", "config_groups": {"group_0": {"weights": {)" +
+         weights + "}}}}}";
+}
+
 }  // namespace
 
 std::vector<Broken> broken_models() {
@@ -71,6 +81,19 @@ std::vector<Broken> broken_models() {
        model({{"a.weight", "F8_E4M3", {6, 4}}, {"a.weight_scale_inv", "F32", {1, 1}}}, kBlocks)},
       {CheckRule::kScaleShape,
        model({{"a.weight", "F8_E4M3", {6, 4}}, {"a.scale", "F8_E8M0", {1, 1}}}, kBlocks)},
+      {CheckRule::kScaleMissing,
+       model({{"a.weight", "I8", {4, 8}}, {"a.weight_scale", "F32", {4, 1}}},
+             integers(R"("strategy": "channel", "symmetric": false)"))},
+      {CheckRule::kScaleShape,
+       model({{"a.weight", "I8", {4, 8}}, {"a.weight_scale", "F32", {4, 1}}},
+             integers(R"("strategy": "group", "group_size": 4, "symmetric": true)"))},
+      {CheckRule::kScaleShape,
+       model({{"a.weight", "I8", {4, 8}}, {"a.weight_scale", "F32", {4, 2}}},
+             integers(R"("strategy": "block", "block_structure": [2, 4], "symmetric": true)"))},
+      {CheckRule::kPackedForm, model({{"a.qweight", "I32", {3, 32}},
+                                      {"a.qzeros", "I32", {1, 3}},
+                                      {"a.scales", "F16", {1, 32}}},
+                                     kGptq3)},
       {CheckRule::kBlockSizes, model({{"l.mlp.gate_proj.weight", "F8_E4M3", {12, 4}},
                                       {"l.mlp.gate_proj.weight_scale_inv", "F32", {3, 1}}},
                                      kBlocks)},

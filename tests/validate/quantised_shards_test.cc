@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "lib/api/check.h"
 #include "lib/api/transform.h"
@@ -112,6 +115,16 @@ class Shards {
     options.reference = plain.write.output;
     options.resources.threads = 1;
     options.compares_values = true;
+    return api::validate(options);
+  }
+  /// Compares shards whose manifest is gone with the whole model.
+  api::ValidateReport validated_without_manifest() const {
+    std::filesystem::remove(parts() + "/manifest.json");
+    api::ValidateOptions options;
+    options.sources = {parts()};
+    options.reference = whole();
+    options.mapping.mesh = made_.mesh;
+    options.resources.threads = 1;
     return api::validate(options);
   }
   std::string parts() const { return folder_ / "parts"; }
@@ -272,6 +285,99 @@ TEST_CASE("a changed scale or zero point fails, also where it is one of several 
         CAPTURE(report.faults.front().diagnosis);
         CHECK(report.faults.front().tensor == name);
         CHECK(report.faults.front().rank == rank);
+      }
+    }
+  }
+}
+
+/// Returns the next case of this form on tp=2 that split cuts in equal shards.
+Case equal_case(const std::string& form, std::uint32_t& seed) {
+  constexpr i64 kTp = 2;
+  for (;;) {
+    Random random(seed++);
+    Case made{quantised_model(form, kTp, random), mesh::parse_mesh("tp=2"), {}, "tp=2"};
+    const auto config = nlohmann::json::parse(made.model.config);
+    const bool is_equal = config.at("num_key_value_heads").get<i64>() % kTp == 0;
+    if (is_equal && Shards(made).split()) return made;
+  }
+}
+
+/// True for tensors of which a rank may have values of its own: its first group is 0, and the
+/// recorded shape is that of its shard.
+bool may_be_own(const std::string& name) {
+  return name.ends_with("g_idx") || name.ends_with("weight_shape");
+}
+
+/// Writes the values of the unsharded tensors in place of the ranks' own, as vLLM keeps them.
+void store_unsharded_values(const ShardSet& files, const Tensors& whole) {
+  for (const std::string& name : files.tensors()) {
+    if (!may_be_own(name)) continue;
+    const Bytes& all = whole.at(name).bytes;
+    for (const i64 rank : files.ranks_of(name)) {
+      ShardRows rows = files.read(name, rank);
+      const index::AxisMap map = files.region(name, rank).front();
+      for (const index::Piece& piece : map.pieces()) {
+        const i64 element = rows.element();
+        std::copy_n(all.begin() + piece.global * element, piece.size * element,
+                    rows.bytes.begin() + piece.local * element);
+      }
+      files.write(name, rank, rows);
+    }
+  }
+}
+
+TEST_CASE("shards without a manifest may count groups and shapes for themselves, or unsharded") {
+  for (const std::string form :
+       {"gptq", "gptq v2", "gptq 8 bits", "gptq act order", "awq", "pack-quantized",
+        "pack-quantized symmetric", "pack-quantized 8 bits", "pack-quantized act order"}) {
+    std::uint32_t seed = 0;
+    for (int round = 0; round < 3; ++round) {
+      const Case made = equal_case(form, seed);
+      CAPTURE(form);
+      CAPTURE(seed);
+      CAPTURE(made.model.config);
+      const Shards shards(made);
+      REQUIRE(shards.split());
+      const ShardSet files(shards.parts());
+      for (const bool is_own : {true, false}) {
+        CAPTURE(is_own);
+        if (!is_own) store_unsharded_values(files, made.model.tensors);
+        const api::ValidateReport report = shards.validated_without_manifest();
+        CAPTURE(report.findings.empty() ? "" : report.findings.front().message);
+        CHECK(report.passes());
+        REQUIRE(report.bytes.has_value());
+        CHECK(report.bytes->differing == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("a wrong group number or shape of a shard without a manifest is found on its rank") {
+  for (const std::string form : {"gptq", "gptq 8 bits", "pack-quantized"}) {
+    std::uint32_t seed = 0;
+    const Case made = equal_case(form, seed);
+    CAPTURE(form);
+    CAPTURE(made.model.config);
+    const Shards shards(made);
+    REQUIRE(shards.split());
+    const ShardSet files(shards.parts());
+    for (const bool is_own : {true, false}) {
+      CAPTURE(is_own);
+      if (!is_own) store_unsharded_values(files, made.model.tensors);
+      for (const std::string& name : files.tensors()) {
+        if (!may_be_own(name)) continue;
+        CAPTURE(name);
+        const ShardRows before = files.read(name, 1);
+        ShardRows rows = before;
+        rows.add_to_bits(rows.rows - 1, 0, 1);
+        files.write(name, 1, rows);
+        const api::ValidateReport report = shards.validated_without_manifest();
+        files.write(name, 1, before);
+        CHECK(!report.passes());
+        const bool is_named = std::ranges::any_of(report.findings, [&](const auto& finding) {
+          return finding.tensor == name && finding.rank == 1;
+        });
+        CHECK(is_named);
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lib/api/mapping/applied_mapping.h"
+#include "lib/api/transfer/sources/stored_values.h"
 #include "lib/base/error.h"
 #include "lib/format/typed_location.h"
 #include "lib/store/reader.h"
@@ -37,24 +38,44 @@ bool has_manifest(const std::string& location) {
 
 using Parts = std::map<i64, const RankTensor*>;
 
+/// The shifts of integers that the ranks of a tensor may have; empty if a split changes none.
+std::vector<index::ValueShift> possible_shifts(const mapping::ResolvedTensor& resolved) {
+  const std::vector<index::ValueShift>& all = resolved.by->shifts;
+  const auto adds = [](const index::ValueShift& shift) { return !shift.addends.empty(); };
+  return std::ranges::any_of(all, adds) ? all : std::vector<index::ValueShift>();
+}
+
+bool is_of_integers(const TensorSpec& spec) {
+  return spec.dtype == Dtype::kI32 || spec.dtype == Dtype::kI64;
+}
+
 class Placing {
  public:
-  Placing(const ForeignFiles& files, ForeignCheckpoint& result) : files_(files), result_(result) {
+  /// Requires the files of the result's shards.
+  Placing(const ForeignFiles& files, const LogicalCheckpoint& whole, ForeignCheckpoint& result)
+      : files_(files), whole_(whole), result_(result) {
     for (const RankTensor& tensor : files.shards.tensors) {
       parts_[tensor.spec.name][tensor.rank] = &tensor;
     }
   }
 
   /// Returns the tensor's holders, or nullopt if no rank has a part of it.
-  std::optional<LogicalTensor> place(const TensorSpec& spec, const layout::Layout& layout) {
+  std::optional<LogicalTensor> place(const mapping::ResolvedTensor& resolved) {
+    const LogicalTensor& whole = whole_.tensors[resolved.tensor];
+    const TensorSpec& spec = whole.spec;
+    const layout::Layout& layout = *resolved.layout;
+    const std::vector<index::ValueShift> shifts = possible_shifts(resolved);
+    std::vector<index::ValueShift> own;  // of the holders
     const auto found = parts_.find(spec.name);
     if (found == parts_.end()) return std::nullopt;
     Parts& parts = found->second;
     LogicalTensor tensor;
     tensor.spec = {spec.name, parts.begin()->second->spec.dtype, spec.shape};
     auto holders = std::make_shared<index::HolderSet>(spec.shape);
+    size_t number = 0;
     for (const i64 rank : layout.ranks()) {
       const index::Region region = *layout.region(rank);
+      const index::ValueShift* const shift = shifts.empty() ? nullptr : &shifts[number++];
       const auto part = parts.find(rank);
       if (part == parts.end() && missing_.contains(rank)) continue;
       if (part == parts.end()) {
@@ -67,9 +88,11 @@ class Placing {
       holders->add(region);
       tensor.side.slots.push_back(part->second->slot);
       tensor.ranks.push_back(rank);
+      if (shift != nullptr) own.push_back(*shift);
       parts.erase(part);
     }
     tensor.side.holders = std::move(holders);
+    if (!own.empty() && !is_misfit(spec.name)) compare_values(whole, own, tensor);
     return tensor;
   }
 
@@ -85,9 +108,9 @@ class Placing {
   }
 
   /// Reports parts of the ranks that were not placed.
-  void check_rest(const LogicalCheckpoint& whole) {
+  void check_rest() {
     std::map<std::string_view, const LogicalTensor*> known;
-    for (const LogicalTensor& tensor : whole.tensors) known[tensor.spec.name] = &tensor;
+    for (const LogicalTensor& tensor : whole_.tensors) known[tensor.spec.name] = &tensor;
     for (const auto& [name, parts] : parts_) {
       for (const auto& [rank, part] : parts) {
         if (rank >= result_.resolution.mesh.size()) continue;  // a surplus file
@@ -104,7 +127,7 @@ class Placing {
  private:
   /// Reports only the first misfit of each tensor.
   void check_part(const RankTensor& part, const TensorSpec& spec, const index::Region& region) {
-    if (!result_.misfits.empty() && result_.misfits.back().tensor == spec.name) return;
+    if (is_misfit(spec.name)) return;
     const Shape expected = index::local_shape(region);
     if (part.spec.shape != expected) {
       add(CheckRule::kRankShape, spec.name, part.rank,
@@ -115,6 +138,43 @@ class Placing {
       add(CheckRule::kRankDtype, spec.name, part.rank, "the dtype differs between ranks",
           std::string(to_string(part.spec.dtype)), std::string(to_string(spec.dtype)));
     }
+  }
+
+  /// True if the last finding is about this tensor.
+  bool is_misfit(const std::string& name) const {
+    return !result_.misfits.empty() && result_.misfits.back().tensor == name;
+  }
+
+  /// Finds out by the unsharded tensor which values the ranks have, and reports others.
+  void compare_values(const LogicalTensor& whole, std::span<const index::ValueShift> own,
+                      LogicalTensor& tensor) {
+    const TensorSpec& spec = whole.spec;
+    if (!is_of_integers(spec) || !is_of_integers(tensor.spec)) return;
+    const std::vector<i64> unsharded = exec::load_shifted(
+        spec.name, spec.dtype, spec.shape, whole.side, whole.shifts, opened(whole_files_, whole_));
+    StoredValues stored =
+        stored_values(tensor, own, unsharded, opened(shard_files_, result_.shards));
+    tensor.shifts = std::move(stored.shifts);
+    for (const OtherValue& other : stored.others) {
+      const bool is_of_groups = own[other.holder].stored_below.has_value();
+      std::string expected = std::to_string(other.unsharded);
+      if (other.own && other.own != other.unsharded) {
+        expected += fmt::format(", or {} counted for this rank alone", *other.own);
+      }
+      const i64 rank = tensor.ranks[other.holder];
+      add(is_of_groups ? CheckRule::kGroupIndex : CheckRule::kRankShape, spec.name, rank,
+          fmt::format("element {} on rank {} has another value than in the reference",
+                      other.element, rank),
+          std::to_string(other.found), std::move(expected));
+    }
+  }
+
+  /// Opens the files of a checkpoint once.
+  using Sources = std::optional<std::vector<exec::SourceFile>>;
+  static std::span<const exec::SourceFile> opened(Sources& sources,
+                                                  const LogicalCheckpoint& checkpoint) {
+    if (!sources) sources = exec::open_sources(checkpoint.files);
+    return *sources;
   }
 
   void add(CheckRule rule, std::string name, i64 rank, std::string message, std::string found,
@@ -137,7 +197,9 @@ class Placing {
   }
 
   const ForeignFiles& files_;
+  const LogicalCheckpoint& whole_;
   ForeignCheckpoint& result_;
+  Sources whole_files_, shard_files_;
   std::map<std::string_view, Parts> parts_;  ///< not placed yet
   std::set<i64> missing_;                    ///< ranks without files
 };
@@ -171,22 +233,22 @@ ForeignCheckpoint place_foreign_files(ForeignFiles files, const MappingChoice& c
   ForeignCheckpoint result;
   result.resolution = std::move(applied.resolution);
   std::vector<mapping::ResolvedTensor> placed;
-  Placing placing(files, result);
-  placing.check_ranks(result.resolution.mesh.size());
-  for (mapping::ResolvedTensor& resolved : result.resolution.tensors) {
-    auto tensor = placing.place(whole.tensors[resolved.tensor].spec, *resolved.layout);
-    if (!tensor) continue;
-    resolved.tensor = result.shards.tensors.size();
-    result.shards.tensors.push_back(*std::move(tensor));
-    placed.push_back(std::move(resolved));
-  }
-  placing.check_rest(whole);
-  result.resolution.tensors = std::move(placed);
   for (const format::Checkpoint& part : files.parts) {
     for (const auto& file : part.files) {
       result.shards.files.push_back({file.path, file.identity});
     }
   }
+  Placing placing(files, whole, result);
+  placing.check_ranks(result.resolution.mesh.size());
+  for (mapping::ResolvedTensor& resolved : result.resolution.tensors) {
+    auto tensor = placing.place(resolved);
+    if (!tensor) continue;
+    resolved.tensor = result.shards.tensors.size();
+    result.shards.tensors.push_back(*std::move(tensor));
+    placed.push_back(std::move(resolved));
+  }
+  placing.check_rest();
+  result.resolution.tensors = std::move(placed);
   result.shards.parts = std::move(files.parts);
   for (format::Checkpoint& part : result.shards.parts) part.tensors = {};
   return result;

@@ -36,7 +36,9 @@ struct ForeignCheckpoint {
 };
 
 /// Places the files' tensors as the mapping cuts the whole model. Shapes are verified; which rows
-/// and columns a part has is taken from the mapping. Throws what apply_mapping and refuse_fused do.
+/// and columns a part has is taken from the mapping. Group numbers and recorded shapes, of which a
+/// rank may have its own, are compared with those of the whole model. Throws what apply_mapping,
+/// refuse_fused and exec::load_shifted do.
 ForeignCheckpoint place_foreign_files(ForeignFiles files, const MappingChoice& choice,
                                       const LogicalCheckpoint& whole);
 

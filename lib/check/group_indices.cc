@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "lib/base/error.h"
+#include "lib/base/name_map.h"
+#include "lib/base/text.h"
+#include "lib/check/data.h"
+#include "lib/check/model.h"
+#include "lib/model/packed_extents.h"
+#include "lib/model/packed_format.h"
+
+namespace shardtool::check {
+namespace {
+
+/// Groups that the inputs of a weight may be in.
+struct GroupRule {
+  i64 groups = 0;
+  i64 in_order = 0;  ///< inputs per group if group numbers count up; 0: in any order
+};
+
+/// Inputs in a wrong group.
+struct WrongGroups {
+  i64 count = 0;
+  i64 input = 0;  ///< the first of them
+  i64 group = 0;
+};
+
+GroupRule group_rule(const CheckedModel& model, const model::PackedWeight& weight) {
+  GroupRule rule{model::groups_of_inputs(weight, model.tensors), 0};
+  if (!weight.format->are_groups_in_order) return rule;
+  const i64 inputs = model::inputs_of(weight);
+  const i64 size = weight.group_size > 0 ? weight.group_size : inputs;
+  // Another number of groups is a finding about the scales.
+  if (size > 0 && ceil_div(inputs, size) == rule.groups) rule.in_order = size;
+  return rule;
+}
+
+WrongGroups wrong_groups(const std::vector<i64>& groups, const GroupRule& rule) {
+  WrongGroups wrong;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const auto input = static_cast<i64>(i);
+    const bool is_right = rule.in_order > 0 ? groups[i] == input / rule.in_order
+                                            : groups[i] >= 0 && groups[i] < rule.groups;
+    if (!is_right && wrong.count++ == 0) wrong = {1, input, groups[i]};
+  }
+  return wrong;
+}
+
+/// Reads the whole vector; nullopt if the shards do not make one, or for another dtype.
+std::optional<std::vector<i64>> stored_groups(const DataTensor& tensor,
+                                              std::span<const index::ValueShift> shifts,
+                                              std::span<const DataFile> files) {
+  const TensorSpec& spec = tensor.spec;
+  if (spec.dtype != Dtype::kI32 && spec.dtype != Dtype::kI64) return std::nullopt;
+  exec::MoveSide side = tensor.side;
+  std::vector<exec::SourceFile> sources;
+  for (exec::Slot& slot : side.slots) {
+    sources.emplace_back(files[static_cast<size_t>(slot.file)].file);
+    slot.file = static_cast<int>(sources.size()) - 1;
+  }
+  try {
+    return exec::load_shifted(spec.name, spec.dtype, spec.shape, side, shifts, sources);
+  } catch (const Error& error) {
+    const ErrorCode code = error.code();
+    const bool is_known = code == ErrorCode::kCoverage || code == ErrorCode::kDataMismatch;
+    if (!is_known && code != ErrorCode::kLimit) throw;
+    return std::nullopt;
+  }
+}
+
+/// Returns the wrong groups of a tensor. Without a manifest, shards count groups from the first one
+/// of all or from their own: the better of both is meant.
+WrongGroups wrong_groups(const DataTensor& tensor, const GroupRule& rule,
+                         std::span<const DataFile> files) {
+  WrongGroups wrong;
+  if (const auto groups = stored_groups(tensor, tensor.shifts, files)) {
+    wrong = wrong_groups(*groups, rule);
+    if (wrong.count == 0 || !tensor.may_be_plain) return wrong;
+  }
+  const auto plain = tensor.may_be_plain ? stored_groups(tensor, {}, files) : std::nullopt;
+  if (!plain) return wrong;
+  const WrongGroups other = wrong_groups(*plain, rule);
+  return wrong.count == 0 || other.count < wrong.count ? other : wrong;
+}
+
+/// Returns the first holder of an element of a vector.
+size_t holder_with(const index::HolderSet& holders, i64 element) {
+  for (int h = 0; h < holders.size(); ++h) {
+    const index::AxisMap map = holders.region(h).front();
+    const bool has_it = std::ranges::any_of(map.pieces(), [&](const index::Piece& piece) {
+      return piece.global <= element && element < piece.global_end();
+    });
+    if (has_it) return static_cast<size_t>(h);
+  }
+  return 0;
+}
+
+Finding finding_of_groups(const DataTensor& tensor, const GroupRule& rule, const WrongGroups& wrong,
+                          std::span<const DataFile> files) {
+  const size_t holder = holder_with(*tensor.side.holders, wrong.input);
+  Finding finding{.rule = CheckRule::kGroupIndex,
+                  .message = fmt::format("{} of {} in a wrong group", wrong.count,
+                                         plural(tensor.spec.shape[0], "input")),
+                  .file = files[static_cast<size_t>(tensor.side.slots[holder].file)].shown,
+                  .tensor = tensor.spec.name,
+                  .rank = tensor.ranks.empty() ? -1 : tensor.ranks[holder],
+                  .found = fmt::format("input {} in group {}", wrong.input, wrong.group),
+                  .expected = fmt::format("groups 0 to {}", rule.groups - 1)};
+  if (rule.in_order == 0) return finding;
+  finding.expected = fmt::format("group {}, since groups have {} and are in order",
+                                 wrong.input / rule.in_order, plural(rule.in_order, "input"));
+  finding.fix = "if the model was quantised with activation order, say \"desc_act\": true";
+  return finding;
+}
+
+}  // namespace
+
+void check_group_indices(const CheckedModel& model, std::span<const DataTensor> tensors,
+                         std::span<const DataFile> files, Findings& findings) {
+  if (!findings.wants(CheckRule::kGroupIndex)) return;
+  NameViewMap<const DataTensor*> by_name;
+  for (const DataTensor& tensor : tensors) by_name.emplace(tensor.spec.name, &tensor);
+  const auto leave_out = [](const Error&) {};
+  for (const auto& weight : model::packed_weights(model.config, model.tensors, leave_out)) {
+    if (!weight.groups) continue;
+    const auto found = by_name.find(model.tensors[*weight.groups].name);
+    if (found == by_name.end()) continue;
+    const GroupRule rule = group_rule(model, weight);
+    const WrongGroups wrong = wrong_groups(*found->second, rule, files);
+    if (wrong.count > 0) findings.add(finding_of_groups(*found->second, rule, wrong, files));
+  }
+}
+
+}  // namespace shardtool::check
