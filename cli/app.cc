@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <variant>
 
 #include "cli/command_line.h"
 #include "cli/commands/reference/version.h"
@@ -19,18 +18,10 @@
 namespace shardtool::cli {
 namespace {
 
-bool absent(const Argument& argument) {
-  if (auto* const* one = std::get_if<std::string*>(&argument.target)) return (*one)->empty();
-  if (auto* const* all = std::get_if<std::vector<std::string>*>(&argument.target)) {
-    return (*all)->empty();
-  }
-  return false;
-}
-
 void require_arguments(const Command& command) {
   std::vector<std::string> missing;
   for (const auto& argument : command.arguments) {
-    if (argument.required && absent(argument)) missing.push_back(signature(argument));
+    if (argument.required && !argument.is_given()) missing.push_back(signature(argument));
   }
   if (missing.empty()) return;
   throw Error(ErrorCode::kUsage,

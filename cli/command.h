@@ -42,7 +42,16 @@ struct Argument {
   bool positional() const { return !name.starts_with('-'); }
   bool repeatable() const { return std::holds_alternative<std::vector<std::string>*>(target); }
   bool takes_value() const { return !std::holds_alternative<bool*>(target); }
+  /// True if its target has a value.
+  bool is_given() const;
 };
+
+inline bool Argument::is_given() const {
+  if (auto* const* flag = std::get_if<bool*>(&target)) return **flag;
+  if (auto* const* one = std::get_if<std::string*>(&target)) return !(*one)->empty();
+  if (auto* const* all = std::get_if<std::vector<std::string>*>(&target)) return !(*all)->empty();
+  return std::get<std::optional<std::string>*>(target)->has_value();
+}
 
 inline void append(std::vector<Argument>& arguments, const std::vector<Argument>& more) {
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -71,6 +80,12 @@ inline std::vector<ArgumentList> flags_by_group(const std::vector<Argument>& arg
   return lists;
 }
 
+/// What completion offers as the next word of a command.
+struct NextWords {
+  std::string after = {};  ///< words after the command's name: "profile show"; empty: none yet
+  std::function<std::vector<std::string>()> words = {};
+};
+
 /// One verb.
 struct Command {
   std::string name = {};                   ///< "plan", or two words: "plan search"
@@ -78,6 +93,7 @@ struct Command {
   std::string description = {};            ///< sentences, for --help and the man page
   std::vector<std::string> examples = {};  ///< command lines, the most useful first
   std::vector<Argument> arguments = {};
+  std::vector<NextWords> next_words = {};  ///< beyond the choices of the first argument
   std::function<ExitCode(Session&)> run = {};
 };
 

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 namespace shardtool::cli {
 namespace {
@@ -48,10 +50,34 @@ std::vector<std::string> second_words(const std::string& first, const CommandTre
 /// names for `help`.
 std::vector<std::string> first_words(const Command& command, const CommandTree& tree) {
   if (command.name == "help") return command_names(tree);
-  if (auto words = second_words(command.name, tree); !words.empty()) return words;
-  const auto first = std::find_if(command.arguments.begin(), command.arguments.end(),
-                                  [](const Argument& argument) { return argument.positional(); });
-  return first == command.arguments.end() ? std::vector<std::string>{} : first->completions();
+  std::vector<std::string> words = second_words(command.name, tree);
+  for (const Argument& argument : command.arguments) {
+    if (!argument.positional()) continue;
+    std::ranges::copy(argument.completions(), std::back_inserter(words));
+    break;
+  }
+  for (const NextWords& next : command.next_words) {
+    if (next.after.empty()) std::ranges::copy(next.words(), std::back_inserter(words));
+  }
+  return words;
+}
+
+/// Words of a command line, "presets show", and what may follow them.
+using WordRow = std::pair<std::string, std::vector<std::string>>;
+
+/// Returns what completion offers that is no flag, at every place where it knows any.
+std::vector<WordRow> word_rows(const CommandTree& tree) {
+  std::vector<WordRow> rows{{"", command_names(tree)}};
+  for (const Command& command : tree.commands) {
+    rows.push_back({command.name, first_words(command, tree)});
+    for (const NextWords& next : command.next_words) {
+      if (!next.after.empty()) rows.push_back({command.name + " " + next.after, next.words()});
+    }
+    const auto longer = second_words(command.name, tree);
+    if (!longer.empty()) rows.push_back({"help " + command.name, longer});
+  }
+  std::erase_if(rows, [](const WordRow& row) { return row.second.empty(); });
+  return rows;
 }
 
 // ---- bash
@@ -61,47 +87,84 @@ std::string bash_values(const std::string& command, const std::vector<Argument>&
   for (const auto& argument : arguments) {
     const auto values = fmt::format("{}", fmt::join(argument.completions(), " "));
     if (argument.positional() || values.empty()) continue;
-    out += fmt::format("    {}{}) words=\"{}\" ;;\n", command, argument.name, values);
+    out += fmt::format("      {}{}) words=\"{}\" ;;\n", command, argument.name, values);
   }
   return out;
 }
 
+/// Names of the flags of any command that take a value, as a pattern of `case`.
+std::string bash_value_flags(const CommandTree& tree) {
+  std::set<std::string> names;
+  const auto add = [&names](const std::vector<Argument>& arguments) {
+    for (const Argument& argument : arguments) {
+      if (argument.positional() || !argument.takes_value()) continue;
+      names.insert(argument.name);
+      if (!argument.short_name.empty()) names.insert(argument.short_name);
+    }
+  };
+  add(tree.global);
+  for (const Command& command : tree.commands) add(command.arguments);
+  return fmt::format("{}", fmt::join(names, "|"));
+}
+
+std::string bash_case(std::string_view pattern, const std::vector<std::string>& words) {
+  return fmt::format("      \"{}\") words=\"{}\" ;;\n", pattern, fmt::join(words, " "));
+}
+
+/// Returns the script, for which bash splits words at = and :, so that these stand between the
+/// halves of --tp=4 and tp=4. Where it offers nothing, bash offers files.
 std::string bash_script(const CommandTree& tree) {
-  std::string values;
-  std::string words;
   std::string longer;
+  std::string values;
+  std::string flags;
+  std::string words;
   for (const auto& command : tree.commands) {
     values += bash_values(fmt::format("\"{}\":", command.name), command.arguments);
     if (!words_of(command).second.empty())
       longer += fmt::format("    \"{0} \"*) command=\"{0}\" ;;\n", command.name);
-    words += fmt::format("      \"{}\") words=\"{} {}\" ;;\n", command.name,
-                         fmt::join(first_words(command, tree), " "),
-                         fmt::join(flag_names(command.arguments), " "));
+    flags += bash_case(command.name, flag_names(command.arguments));
   }
+  for (const auto& [typed, next] : word_rows(tree)) words += bash_case(typed, next);
   values += bash_values("*:", tree.global);
   return fmt::format(R"(_shardtool() {{
-  local current="${{COMP_WORDS[COMP_CWORD]}}" previous="${{COMP_WORDS[COMP_CWORD-1]}}"
-  local command="" words="" word
+  local current="${{COMP_WORDS[COMP_CWORD]}}"
+  local typed="" command="" flag="" joined="" words="" word
   for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-    case "$word" in -*) ;; *) command="$command${{command:+ }}$word" ;; esac
+    if [ "$word" = "=" ] || [ "$word" = ":" ]; then
+      joined=yes
+    elif [ -n "$flag$joined" ]; then
+      flag="" joined=""
+    else
+      case "$word" in
+        {}) flag="$word" ;;
+        -*) ;;
+        *) typed="$typed${{typed:+ }}$word" ;;
+      esac
+    fi
   done
-  case "$command " in
-{}    *) command="${{command%% *}}" ;;
+  case "$current" in =|:) joined=yes current="" ;; esac
+  case "$typed " in
+{}    *) command="${{typed%% *}}" ;;
   esac
-  case "$command:$previous" in
-{}  esac
-  if [ -z "$words" ]; then
+  if [ -n "$flag" ]; then
+    case "$command:$flag" in
+{}    esac
+  elif [ -n "$joined" ]; then
+    words=""
+  elif [[ "$current" == -* ]]; then
     case "$command" in
-      "") words="{}" ;;
 {}    esac
     words="$words {}"
+  else
+    case "$typed" in
+{}    esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }}
 complete -o default -F _shardtool shardtool
 )",
-                     longer, values, fmt::join(command_names(tree), " "), words,
-                     fmt::join(flag_names(tree.global), " "));
+                     bash_value_flags(tree), longer, values, flags,
+                     fmt::join(flag_names(tree.global), " "), words);
 }
 
 // ---- zsh
@@ -209,6 +272,23 @@ std::string fish_flag(std::string_view condition, const Argument& argument) {
   return fmt::format("{} -d {}\n", line, fish_quoted(argument.help));
 }
 
+/// Offers of words that follow others of the command.
+std::string fish_next_words(const std::string& inside, const Command& command) {
+  std::string out;
+  for (const NextWords& next : command.next_words) {
+    if (next.after.empty()) continue;
+    std::string condition = inside;
+    for (size_t begin = 0; begin < next.after.size();) {
+      const size_t end = std::min(next.after.find(' ', begin), next.after.size());
+      condition += "; and __fish_seen_subcommand_from " + next.after.substr(begin, end - begin);
+      begin = end + 1;
+    }
+    out += fmt::format("complete -c shardtool -f -n {} -a {}\n", fish_quoted(condition),
+                       fish_quoted(fmt::format("{}", fmt::join(next.words(), " "))));
+  }
+  return out;
+}
+
 std::string fish_script(const CommandTree& tree) {
   std::string out;
   for (const auto& argument : tree.global) out += fish_flag("true", argument);
@@ -228,6 +308,7 @@ std::string fish_script(const CommandTree& tree) {
       out += fmt::format("complete -c shardtool -f -n {} -a {}\n", fish_quoted(inside),
                          fish_quoted(fmt::format("{}", fmt::join(words, " "))));
     }
+    out += fish_next_words(inside, command);
   }
   return out;
 }

@@ -7,7 +7,8 @@ namespace shardtool::cli {
 std::vector<Argument> engine_arguments(EngineArgs& args) {
   return {{.name = "--engine",
            .value = "NAME",
-           .help = "who plays the devices; as mpirun, srun or torchrun say when absent",
+           .help = "what carries the messages between ranks; default embedded (threads of this "
+                   "process), or as the launcher says: mpirun, srun or torchrun",
            .target = &args.engine,
            .choices = {"embedded", "tcp", "mpi", "nccl"},
            .advanced = true},
@@ -21,7 +22,7 @@ std::vector<Argument> engine_arguments(EngineArgs& args) {
            .of_process = true},
           {.name = "--mpi-plugin",
            .value = "FILE",
-           .help = "what speaks MPI, instead of the one beside the program",
+           .help = "the library that speaks MPI, instead of the one beside the program",
            .target = &args.mpi_plugin,
            .environment = "SHARDTOOL_MPI_PLUGIN",
            .advanced = true,

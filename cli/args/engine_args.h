@@ -25,8 +25,6 @@ struct EngineArgs {
   std::optional<std::string> nccl = {};
   std::optional<std::string> cuda_runtime = {};
 
-  /// True if the engine or the meeting point was typed.
-  bool given() const { return engine || meeting; }
   bool is_gpu_virtual() const { return engine == kGpuVirtual; }
 };
 

@@ -30,7 +30,7 @@ std::vector<Argument> policy_arguments(MappingArgs& args) {
   return {
       {.name = "--straddle",
        .value = "POLICY",
-       .help = "treatment of cuts inside a quantisation block",
+       .help = "what to do where a cut would fall inside a quantisation block",
        .target = &args.straddle,
        .choices = {"error", "uneven-aligned", "pad", "replicate-scale", "refine"}},
       {.name = "--model-config",
@@ -38,10 +38,10 @@ std::vector<Argument> policy_arguments(MappingArgs& args) {
        .help = "the model's config.json, where it is not beside the weights",
        .target = &args.model_config},
       {.name = "--require-even",
-       .help = "refuse axes that do not divide",
+       .help = "refuse a cut into shards of different sizes",
        .target = &args.require_even},
       {.name = "--allow-empty-shards",
-       .help = "let ranks go without a shard of a tensor",
+       .help = "allow more ranks than an axis can be cut into: some then hold nothing of a tensor",
        .target = &args.allow_empty_shards},
       {.name = "--set",
        .value = "PATH=VALUE",
@@ -72,21 +72,25 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
        .offers = api::preset_names},
       {.name = std::string(flags.mesh),
        .value = "AXIS=N,...",
-       .help = "the devices, first axis slowest (dp=2,tp=2), also with the ranks of the cells "
-               "(tp=2:1,0); "
-               "replaces the mapping's mesh",
+       .help = "the axes of the mesh with their sizes, the first axis slowest: dp=2,tp=2; tp=2:1,0 "
+               "also names the rank of each cell; replaces the mapping's mesh",
        .target = &args.mesh},
       {.name = "--tp",
        .value = "N",
-       .help = "short for a mesh with a tensor-parallel axis; with --pp and --ep the order is "
-               "always pp, ep, tp, and tp is the fastest",
+       .help = "tensor-parallel ranks, short for a mesh tp=N; with --ep and --pp the mesh is pp, "
+               "ep, tp, so that neighbouring ranks lie along tp",
        .target = &args.tp},
-      {.name = "--ep", .value = "N", .help = "the same for experts", .target = &args.ep},
-      {.name = "--pp", .value = "N", .help = "the same for pipeline stages", .target = &args.pp},
+      {.name = "--ep",
+       .value = "N",
+       .help = "expert-parallel ranks, short for a mesh with an axis ep=N",
+       .target = &args.ep},
+      {.name = "--pp",
+       .value = "N",
+       .help = "pipeline stages, short for a mesh with an axis pp=N",
+       .target = &args.pp},
       {.name = "--expert-parallel",
-       .help =
-           "distribute whole experts over the devices of --tp, and of --ep where there are any, "
-           "instead of cutting each of them",
+       .help = "give each rank of --tp, and of --ep where there is one, whole experts instead of a "
+               "cut of every expert",
        .target = &args.expert_parallel,
        .advanced = true},
       {.name = "--axes",
@@ -96,8 +100,8 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
        .target = &args.axes},
       {.name = "--axis-mapping",
        .value = "FILE",
-       .help = "mesh axes of logical axes, {\"embed\": \"fsdp\"} as in Haliax, instead of the "
-               "mapping's",
+       .help = "a JSON file of which mesh axis cuts which logical axis, {\"embed\": \"fsdp\"} as "
+               "in Haliax, instead of the mapping's",
        .target = &args.axis_mapping},
   };
   append(arguments, policy_arguments(args));

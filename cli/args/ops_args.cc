@@ -31,50 +31,46 @@ std::vector<std::string> choices(const Words& words) {
 std::vector<Argument> ops_arguments(OpsArgs& args) {
   return {
       {.name = "--ops",
-       .help = "plan every op of the forward pass: where its operands are, "
-               "what moves them",
+       .help = "plan every op of the forward pass: where its operands lie, and what moves them",
        .target = &args.ops},
       {.name = "--solver",
        .value = "NAME",
-       .help = "of --ops: the cheapest op by op (greedy, the default), no "
-               "moves, only sums of "
-               "partial values, the cheapest layer by layer, or that of the "
-               "whole pass",
+       .help = "with --ops: how ops are planned: each by itself (greedy, the default), without "
+               "moves (none), with sums of partial values only (partials), layer by layer "
+               "(together), or all at once (exact)",
        .target = &args.solver,
        .choices = choices(kSolvers),
        .advanced = true},
       {.name = "--allow-partial-to-sharded",
-       .help = "of --ops: a partial value may be scattered instead of summed "
-               "on every device",
+       .help = "with --ops: a partial value may be scattered, instead of summed on every device",
        .target = &args.allow_partial_to_sharded,
        .advanced = true},
       {.name = "--on-reshard",
        .value = "WHAT",
-       .help = "of --ops: when an op moves an operand, default silent",
+       .help = "with --ops: what to do when an op has to move an operand, default silent",
        .target = &args.on_reshard,
        .choices = choices(kOnReshard),
        .advanced = true},
       {.name = "--operand-budget",
        .value = "SIZE",
-       .help = "of --ops: what the operands of one op may take of a device",
+       .help = "with --ops: memory of a device that the operands of one op may take",
        .target = &args.operand_budget,
        .advanced = true},
       {.name = "--generation",
        .value = "NAME",
-       .help = "of --ops: count as MAX's picker did in one of four "
-               "generations, for comparison",
+       .help = "with --ops: count bytes as one of four generations of MAX did (A to D), for "
+               "comparison; default exact",
        .target = &args.generation,
        .choices = choices(kGenerations),
        .advanced = true},
       {.name = "--policy",
        .value = "FILE",
-       .help = "of --ops: these choices per block, layer and op, see "
-               "shardtool-ops(5)",
+       .help = "with --ops: a file of choices by block, layer and op, see shardtool-ops(5)",
        .target = &args.policy,
        .advanced = true},
       {.name = "--compare-solvers",
-       .help = "of --ops: also the cheapest plan of the whole pass, and the "
-               "ops that differ",
+       .help = "with --ops: also find the cheapest plan of the whole pass, and list the ops that "
+               "differ",
        .target = &args.compare_solvers,
        .advanced = true},
   };

@@ -19,12 +19,6 @@ struct OpsArgs {
   std::optional<std::string> generation = {};
   std::optional<std::string> policy = {};
   bool compare_solvers = false;
-
-  /// True if a flag needs --ops.
-  bool any() const {
-    return solver || allow_partial_to_sharded || on_reshard || operand_budget || generation ||
-           policy || compare_solvers;
-  }
 };
 
 std::vector<Argument> ops_arguments(OpsArgs& args);

@@ -26,34 +26,8 @@ api::OwnClass own_class(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-/// Throws kUsage for a flag of the load of a server.
-void require_no_load(const WorkloadArgs& args) {
-  const std::pair<const char*, bool> kGiven[] = {
-      {"--batch", args.batch.has_value()},       {"--prompt-len", args.prompt_len.has_value()},
-      {"--context", args.context.has_value()},   {"--prefix-hit", args.prefix_hit.has_value()},
-      {"--kv-dtype", args.kv_dtype.has_value()}, {"--block-tokens", args.block_tokens.has_value()}};
-  for (const auto& [flag, is_given] : kGiven) {
-    if (!is_given) continue;
-    throw Error(ErrorCode::kUsage, fmt::format("{} describes the load of a server, and --train is "
-                                               "about a training",
-                                               flag))
-        .help("a training has --sequence and --micro-batch");
-  }
-}
-
 std::optional<api::TrainingPlan> to_training(const TrainingArgs& args) {
-  if (!args.train) {
-    const std::pair<const char*, bool> kGiven[] = {{"--zero", args.zero.has_value()},
-                                                   {"--dp", args.dp.has_value()},
-                                                   {"--optimizer", args.optimizer.has_value()},
-                                                   {"--micro-batch", args.micro_batch.has_value()},
-                                                   {"--sequence", args.sequence.has_value()},
-                                                   {"--recompute", args.recompute.has_value()}};
-    for (const auto& [flag, is_given] : kGiven) {
-      if (is_given) throw Error(ErrorCode::kUsage, fmt::format("{} is a flag of --train", flag));
-    }
-    return std::nullopt;
-  }
+  if (!args.train) return std::nullopt;
   constexpr i64 kLastStage = 3;
   api::TrainingPlan training;
   if (args.zero)
@@ -88,7 +62,7 @@ std::vector<Argument> reshard_arguments(PlanArgs& args) {
        .target = &args.to_mesh},
       {.name = "--layout",
        .value = "NAME",
-       .help = "of the files that are planned: cuts and padding of the engine that loads them",
+       .help = "plan the files of this engine layout: its cuts and its padding",
        .target = &args.layout,
        .choices = api::written_layouts(),
        .refused = api::read_only_layouts(),
@@ -100,7 +74,7 @@ std::vector<Argument> reshard_arguments(PlanArgs& args) {
        .advanced = true},
       {.name = "--node-size",
        .value = "N",
-       .help = "devices of one node, default 8",
+       .help = "devices of one node, default 8, or those that --profile joins",
        .target = &args.node_size,
        .advanced = true},
       {.name = "--explain",
@@ -119,43 +93,44 @@ std::vector<Argument> reshard_arguments(PlanArgs& args) {
 std::vector<Argument> training_arguments(TrainingArgs& args) {
   return {
       {.name = "--train",
-       .help = "count training: gradients and optimizer instead of a cache",
+       .help = "plan a training: gradients and optimizer instead of a KV cache",
        .target = &args.train},
       {.name = "--zero",
        .value = "STAGE",
-       .help = "of --train: ZeRO stage 0 to 3 over --dp, and over ep for all weights but experts",
+       .help = "with --train: ZeRO stage, 0 to 3, over the replicas of --dp; of weights that are "
+               "no experts also over ep",
        .target = &args.zero,
        .advanced = true},
       {.name = "--dp",
        .value = "N",
-       .help = "of --train: replicas of the layout, each on devices of its own, default 1",
+       .help = "with --train: replicas of the layout, each on devices of its own, default 1",
        .target = &args.dp,
        .advanced = true},
       {.name = "--optimizer",
        .value = "NAME",
-       .help = "of --train: 12, 8 or 4 bytes of state per parameter; default adam",
+       .help = "with --train: adam, the default, with 12 bytes of state per parameter, momentum "
+               "with 8, or sgd with 4",
        .target = &args.optimizer,
        .choices = {"adam", "momentum", "sgd"},
        .advanced = true},
       {.name = "--micro-batch",
        .value = "N",
-       .help = "of --train: sequences of one micro-batch, default 1",
+       .help = "with --train: sequences of one micro-batch, default 1",
        .target = &args.micro_batch,
        .advanced = true},
       {.name = "--sequence",
        .value = "N",
-       .help = "of --train: tokens of a sequence; without it no activations are counted",
+       .help = "with --train: tokens of a sequence; without it no activations are counted",
        .target = &args.sequence,
        .advanced = true},
       {.name = "--sequence-parallel",
-       .help =
-           "activations between matrices are cut by tokens over tp: reduce_scatter and all_gather "
-           "take the place of all_reduce",
+       .help = "cut activations between matrices by tokens over tp, so that reduce_scatter and "
+               "all_gather replace all_reduce",
        .target = &args.sequence_parallel,
        .advanced = true},
       {.name = "--recompute",
        .value = "WHAT",
-       .help = "of --train: activations that the backward pass computes again, default none",
+       .help = "with --train: activations that the backward pass computes again, default none",
        .target = &args.recompute,
        .choices = {"none", "selective", "full"},
        .advanced = true},
@@ -166,16 +141,16 @@ std::vector<Argument> price_arguments(PlanArgs& args) {
   return {
       {.name = "--what-if",
        .value = "N,N,...",
-       .help = "the same on these numbers of devices",
+       .help = "also plan for these numbers of devices, a line for each",
        .target = &args.what_if},
       {.name = "--compare",
        .value = "MAPPING",
-       .help = "another mapping file or preset in one line; repeatable",
+       .help = "also plan with this mapping file or preset, in a line; repeatable",
        .target = &args.compare,
        .advanced = true},
       {.name = "--profile",
        .value = "NAME|FILE",
-       .help = "the hardware: its memory is the budget, and a forward pass has a time",
+       .help = "the hardware: it gives the memory of a device, and the time of a forward pass",
        .target = &args.profile,
        .offers = plan::profile_names},
       {.name = "--graph",
@@ -222,57 +197,27 @@ std::vector<Argument> calibrate_arguments(CalibrateArgs& args) {
   std::vector<Argument> arguments{
       {.name = "--ranks",
        .value = "N",
-       .help = "of profile calibrate: ranks of the embedded engine, default 2",
+       .help = "with profile calibrate: ranks of the embedded engine, default 2",
        .target = &args.ranks,
        .advanced = true},
       {.name = "--size",
        .value = "SIZE",
-       .help = "of profile calibrate: of the files that it writes and reads, default 256MiB",
+       .help =
+           "with profile calibrate: size of the files that are written and read, default 256MiB",
        .target = &args.size,
        .advanced = true},
       {.name = "--rounds",
        .value = "N",
-       .help = "of profile calibrate: measure everything N times, default 5",
+       .help = "with profile calibrate: measure everything N times, default 5",
        .target = &args.rounds,
        .advanced = true}};
   append(arguments, engine_arguments(args.engine));
   return arguments;
 }
 
-/// Throws kUsage for flags that change nothing without another one, which is not given.
-void require_effects(const PlanArgs& args) {
-  const WorkloadArgs& load = args.workload;
-  const bool has_memory = load.budget || args.profile;
-  const bool has_tokens = load.prompt_len || load.context;
-  const struct {
-    const char* flag;
-    bool is_given;
-    const char* other;
-    bool is_other_given;
-  } kPairs[] = {
-      {"--fail-over-budget", args.fail_over_budget, "--budget or --profile", has_memory},
-      {"--memory-fraction", load.memory_fraction.has_value(), "--budget or --profile", has_memory},
-      {"--block-tokens", load.block_tokens.has_value(), "--context or --prompt-len", has_tokens},
-      {"--prefix-hit", load.prefix_hit.has_value(), "--prompt-len", load.prompt_len.has_value()},
-      {"--sequence-parallel", args.training.sequence_parallel, "--prompt-len or --train",
-       load.prompt_len || args.training.train}};
-  for (const auto& pair : kPairs) {
-    if (!pair.is_given || pair.is_other_given) continue;
-    throw Error(ErrorCode::kUsage,
-                fmt::format("{} does nothing without {}", pair.flag, pair.other));
-  }
-  refuse_both("--fail-over-budget", args.fail_over_budget, "--exit-zero", args.exit_zero);
-}
-
 }  // namespace
 
 api::PlanOptions to_options(const PlanArgs& args) {
-  if (args.calibrate.given()) {
-    throw Error(ErrorCode::kUsage, "flags of `plan profile calibrate` are given to a plan");
-  }
-  if (args.ops.any()) {
-    throw Error(ErrorCode::kUsage, "flags of the planner of ops are given without --ops");
-  }
   api::PlanOptions options;
   options.sources = args.sources;
   options.mapping = to_mapping_choice(args.mapping, kMapping);
@@ -285,20 +230,10 @@ api::PlanOptions to_options(const PlanArgs& args) {
   refuse_both("--to", args.to.has_value(), "--to-preset", args.to_preset.has_value());
   if (args.to_mesh) options.to_mesh = mesh::parse_mesh(*args.to_mesh);
   options.mapping.engine_layout = args.layout.value_or("");
-  if (!options.is_reshard() && (args.from || args.explain)) {
-    throw Error(ErrorCode::kUsage, "--from and --explain are about a reshard, and there is none")
-        .help("say where it goes with --to, --to-preset or --to-mesh");
-  }
-  if (!options.is_reshard() && args.detailed_exitcode) {
-    throw Error(ErrorCode::kUsage,
-                "--detailed-exitcode says what a reshard moves, and there is none")
-        .help("say where it goes with --to, --to-preset or --to-mesh");
-  }
-  if (args.training.train) require_no_load(args.workload);
   options.workload = to_workload(args.workload);
   options.workload.sequence_parallel = args.training.sequence_parallel;
   options.device = to_budget(args.workload);
-  require_effects(args);
+  refuse_both("--fail-over-budget", args.fail_over_budget, "--exit-zero", args.exit_zero);
   if (args.profile) use_hardware(*args.profile, args.workload, options);
   if (args.graph) options.graph = api::read_graph(*args.graph);
   options.training = to_training(args.training);
@@ -312,15 +247,8 @@ api::PlanOptions to_options(const PlanArgs& args) {
 }
 
 api::OpPlanOptions to_ops_options(const PlanArgs& args) {
-  const std::initializer_list<std::pair<const char*, bool>> kOthers{
-      {"--to", args.to.has_value()},           {"--to-preset", args.to_preset.has_value()},
-      {"--to-mesh", args.to_mesh.has_value()}, {"--from", args.from.has_value()},
-      {"--layout", args.layout.has_value()},   {"--train", args.training.train},
-      {"--what-if", args.what_if.has_value()}, {"--compare", !args.compare.empty()},
-      {"--output", args.output.has_value()},   {"--format csv", args.format == "csv"},
-      {"--format md", args.format == "md"},    {"--html", args.html.has_value()},
-      {"--emit", args.emit.has_value()}};
-  for (const auto& [flag, is_typed] : kOthers) refuse_both("--ops", true, flag, is_typed);
+  for (const char* format : {"csv", "md"})
+    refuse_both("--ops", true, fmt::format("--format {}", format), args.format == format);
   api::OpPlanOptions options;
   options.sources = args.sources;
   options.mapping = to_mapping_choice(args.mapping, kMapping);

@@ -32,8 +32,6 @@ struct CalibrateArgs {
   std::optional<std::string> ranks = {};
   std::optional<std::string> size = {};
   std::optional<std::string> rounds = {};
-
-  bool given() const { return engine.given() || ranks || size || rounds; }
 };
 
 /// Arguments of `shardtool plan`, as typed.
@@ -65,10 +63,12 @@ struct PlanArgs {
   bool detailed_exitcode = false;
 };
 
+/// Throws kUsage for a flag that changes nothing beside the others.
+void require_effects(const PlanArgs& args);
 /// Throws kUsage, and for a profile the errors of api::load_profile.
 api::PlanOptions to_options(const PlanArgs& args);
-/// The options of `plan --ops`. Throws kUsage for flags that are about something else, and the
-/// errors of api::load_profile and api::read_graph.
+/// The options of `plan --ops`. Throws kUsage, and the errors of api::load_profile and
+/// api::read_graph.
 api::OpPlanOptions to_ops_options(const PlanArgs& args);
 /// Returns all flags of `plan`. `args` must outlive them.
 std::vector<Argument> plan_arguments(PlanArgs& args);

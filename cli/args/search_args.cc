@@ -33,8 +33,9 @@ std::vector<Argument> pinned_arguments(MappingArgs& args) {
   });
   const std::pair<const char*, const char*> kPinned[] = {
       {"--tp", "only layouts with so many tensor-parallel devices"},
-      {"--ep", "the same for groups with sequences of their own, over which experts are cut"},
-      {"--pp", "the same for pipeline stages"},
+      {"--ep",
+       "only layouts with so many groups that have sequences of their own and share the experts"},
+      {"--pp", "only layouts with so many pipeline stages"},
       {"--expert-parallel", "only layouts with whole experts on the devices of tp"}};
   for (Argument& argument : arguments) {
     const bool is_common = argument.name == "--mapping" || argument.name == "--tp";
@@ -81,7 +82,7 @@ std::vector<Argument> goal_arguments(SearchArgs& args) {
        .target = &args.tpot},
       {.name = "--max-price",
        .value = "AMOUNT",
-       .help = "the highest price of all devices per hour",
+       .help = "the highest price per hour of all devices together",
        .target = &args.max_price,
        .advanced = true},
       {.name = "--from",
@@ -174,7 +175,8 @@ std::vector<Argument> search_arguments(SearchArgs& args) {
        .target = &args.devices},
       {.name = "--concurrency",
        .value = "N,N,...",
-       .help = "numbers of clients, each of which waits for its answer",
+       .help = "numbers of clients to choose from; a client sends its next request when it has its "
+               "answer",
        .target = &args.concurrency},
       {.name = "--request-rate",
        .value = "R",

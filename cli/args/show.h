@@ -22,7 +22,9 @@ inline std::vector<Argument> show_arguments(ShowArgs& args, std::string_view kin
            .help = "show: print one " + std::string(kind) + "; list: all of them, as without it",
            .target = &args.action,
            .choices = {"show", "list"}},
-          {.name = "NAME", .help = "its name", .target = &args.name}};
+          {.name = "NAME",
+           .help = "with show: name of the " + std::string(kind),
+           .target = &args.name}};
 }
 
 /// Prints the result of `list`, or the JSON document that `text` returns for a name.

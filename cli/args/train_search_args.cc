@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "cli/args/flag_rule.h"
 #include "cli/size_argument.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -26,35 +27,26 @@ plan::Recompute recompute_of(const std::string& word) {
       .help("for example --recompute none,full");
 }
 
-/// Throws kUsage if a flag is given that is about serving.
-void require_no_serving(const SearchArgs& args) {
-  const std::pair<const char*, bool> kServing[] = {
-      {"--concurrency", args.concurrency.has_value()},
-      {"--request-rate", args.request_rate.has_value()},
-      {"--prefix-hit", args.workload.prefix_hit.has_value()},
-      {"--dtype", args.dtype.has_value()},
-      {"--prompt-len", args.workload.prompt_len.has_value()},
-      {"--output-len", args.output_len.has_value()},
-      {"--kv-dtype", args.workload.kv_dtype.has_value()},
-      {"--block-tokens", args.workload.block_tokens.has_value()},
-      {"--objective", args.objective.has_value()},
-      {"--ttft", args.ttft.has_value()},
-      {"--tpot", args.tpot.has_value()},
-      {"--max-price", args.max_price.has_value()},
-      {"--from", args.from.has_value()},
-      {"--survive", args.survive.has_value()},
-      {"--emit", args.emit.has_value()}};
-  for (const auto& [flag, is_given] : kServing) {
-    if (!is_given) continue;
-    throw Error(ErrorCode::kUsage, fmt::format("{} is not a flag of a search for training", flag))
-        .help("leave it out, or search a server without --train");
-  }
-}
+using SearchRule = FlagRule<SearchArgs>;
+
+constexpr SearchRule kSearchRules[] = {
+    {[](const SearchArgs& args) { return args.training.train; },
+     "with --train",
+     "leave it out, or search a server without --train",
+     SearchRule::Of::kThese,
+     {"--concurrency", "--request-rate", "--prefix-hit", "--dtype", "--prompt-len", "--output-len",
+      "--kv-dtype", "--block-tokens", "--objective", "--ttft", "--tpot", "--max-price", "--price",
+      "--from", "--survive", "--emit"}},
+    {[](const SearchArgs& args) { return !args.training.train; },
+     "without --train",
+     "add --train, or leave it out",
+     SearchRule::Of::kThese,
+     {"training"}},
+};
 
 }  // namespace
 
 api::TrainSearchOptions to_train_search_options(const SearchArgs& args) {
-  require_no_serving(args);
   const api::SearchOptions common = to_common_options(args);
   api::TrainSearchOptions options;
   options.plan = common.plan;
@@ -81,20 +73,9 @@ api::TrainSearchOptions to_train_search_options(const SearchArgs& args) {
   return options;
 }
 
-void require_no_training(const SearchArgs& args) {
-  const TrainSearchArgs& training = args.training;
-  const std::pair<const char*, bool> kTraining[] = {
-      {"--sequence", training.sequence.has_value()},
-      {"--batch", training.batch.has_value()},
-      {"--micro-batch", training.micro_batch.has_value()},
-      {"--zero", training.zero.has_value()},
-      {"--recompute", training.recompute.has_value()},
-      {"--optimizer", training.optimizer.has_value()}};
-  for (const auto& [flag, is_given] : kTraining) {
-    if (is_given)
-      throw Error(ErrorCode::kUsage, fmt::format("{} is given without --train", flag))
-          .help("add --train, or leave it out");
-  }
+void require_effects(const SearchArgs& args) {
+  SearchArgs typed = args;
+  require_effects<SearchArgs>(typed, search_arguments(typed), kSearchRules);
 }
 
 std::vector<Argument> train_search_arguments(SearchArgs& args) {

@@ -91,23 +91,22 @@ std::vector<Argument> budget_arguments(WorkloadArgs& args) {
   return {
       {.name = "--budget",
        .value = "SIZE",
-       .help = "memory of one device: does it fit?",
+       .help = "memory of one device: says if the model fits into it",
        .target = &args.budget},
       {.name = "--memory-fraction",
        .value = "F",
-       .help = "the part of all of --budget that may be used, default 1",
+       .help = "fraction of the device's memory that may be used, from 0 to 1; default 1",
        .target = &args.memory_fraction,
        .advanced = true},
       {.name = "--overhead",
        .value = "SIZE",
-       .help =
-           "what contexts, communicators and graphs take of a device, default that of --profile, "
-           "or 0 with --budget",
+       .help = "memory of a device that contexts, communicators and graphs take; default 0 with "
+               "--budget, else that of --profile",
        .target = &args.overhead,
        .advanced = true},
       {.name = "--price",
        .value = "AMOUNT",
-       .help = "of one device per hour",
+       .help = "price of one device per hour, in any currency",
        .target = &args.price,
        .advanced = true},
   };
@@ -126,12 +125,12 @@ std::vector<Argument> cache_arguments(WorkloadArgs& args) {
   return {
       {.name = "--kv-dtype",
        .value = "TYPE",
-       .help = "of the cache: bf16, fp8, int8, ...; default the model's own",
+       .help = "type of the KV cache: bf16, fp8, int8, ...; default the model's own",
        .target = &args.kv_dtype,
        .advanced = true},
       {.name = "--block-tokens",
        .value = "N",
-       .help = "tokens of a block of a paged cache, default 16",
+       .help = "tokens in one block of a paged KV cache, default 16",
        .target = &args.block_tokens,
        .advanced = true},
   };
@@ -141,16 +140,20 @@ std::vector<Argument> workload_arguments(WorkloadArgs& args) {
   std::vector<Argument> arguments{
       {.name = "--batch",
        .value = "N",
-       .help = "sequences at a time, default 1",
+       .help =
+           "sequences at a time, on all ranks together, default 1; a rank counts ceil(N / groups) "
+           "of them where groups of ranks have sequences of their own: experts over --ep, fsdp, "
+           "replicas",
        .target = &args.batch},
       {.name = "--prompt-len",
        .value = "N",
-       .help = "tokens that go through the model at once",
+       .help = "tokens of a prompt, which pass through the model at once (prefill)",
        .target = &args.prompt_len,
        .advanced = true},
       {.name = "--context",
        .value = "N",
-       .help = "tokens that every sequence caches, its prompt among them, default --prompt-len",
+       .help = "tokens of each sequence in the KV cache, with those of its prompt; default "
+               "--prompt-len",
        .target = &args.context},
       prefix_hit_argument(args),
   };

@@ -51,9 +51,8 @@ std::vector<Argument> resource_arguments(ResourceArgs& args) {
   return {
       {.name = "--max-memory",
        .value = "SIZE",
-       .help =
-           "bytes of buffers, at least 4MiB, default 64MiB, of object stores 512MiB; the headers "
-           "come on top",
+       .help = "memory for buffers, at least 4MiB, default 64MiB, with object stores 512MiB; "
+               "headers come on top",
        .target = &args.max_memory,
        .environment = "SHARDTOOL_MAX_MEMORY",
        .advanced = true,
@@ -95,19 +94,19 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .target = &args.dequantize},
       {.name = "--max-file-size",
        .value = "SIZE",
-       .help = "start a new file above it, default 50GB",
+       .help = "size above which a new file begins, default 50GB",
        .target = &args.max_file_size},
       {.name = "--io",
        .value = "HOW",
-       .help = "through the page cache, past it, or whichever is better for each read",
+       .help = "buffered goes through the page cache, direct past it; auto chooses for each read",
        .target = &args.io,
        .choices = {"auto", "buffered", "direct"},
        .advanced = true,
        .of_process = true},
       {.name = "--hash",
        .value = "NAME",
-       .help = "xxh3 is always recorded; sha256: also every file's SHA-256, as the hub shows it, "
-               "for one more read of the output",
+       .help = "hashes to record: xxh3 of every shard, or also sha256 of every file, as the hub "
+               "shows it, for which the output is read once more",
        .target = &args.hash,
        .choices = {"xxh3", "sha256"},
        .advanced = true},

@@ -164,7 +164,7 @@ ExitCode list_rules(const CheckArgs& args, Session& session) {
 
 ExitCode run_check(const CheckArgs& args, Session& session) {
   if (args.rules) return list_rules(args, session);
-  require_free(args.html, args.sources);
+  require_page_place(args.html, args.sources);
   auto options = to_options(args);
   if (args.output && *args.output != "-") require_apart(*args.output, args.sources);
   if (args.write_baseline) require_apart(*args.write_baseline, args.sources);

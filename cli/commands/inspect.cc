@@ -61,7 +61,7 @@ void write_summary_page(const std::optional<std::string>& file, api::InspectRepo
 ExitCode run_inspect(const InspectArgs& args, Session& session) {
   const auto view = to_view(args);
   auto options = to_options(args);
-  require_free(args.html, {&args.source, 1});
+  require_page_place(args.html, {&args.source, 1});
   options.list_tensors = view.tensors || session.json();
   const bool is_comment = view.summary && view.format == TableFormat::kMarkdown;
   options.draws = args.html.has_value() || is_comment;
@@ -134,7 +134,7 @@ Command inspect_command(InspectArgs& args) {
            {.name = "--tensors", .help = "list every tensor", .target = &args.tensors},
            {.name = "--filter",
             .value = "GLOB",
-            .help = "list the tensors with such a name",
+            .help = "list the tensors whose names match; * stops at dots, ** does not",
             .target = &args.filter},
            {.name = "--query",
             .value = "COLUMNS",

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <span>
+
 #include "cli/answer_file.h"
 #include "cli/args/emit_args.h"
 #include "cli/args/html_file.h"
@@ -13,6 +15,7 @@
 #include "lib/base/error.h"
 #include "lib/base/shell.h"
 #include "lib/base/text.h"
+#include "lib/plan/collective/profile_list.h"
 
 namespace shardtool::cli {
 namespace {
@@ -58,7 +61,7 @@ ExitCode run_plan_diff(const PlanArgs& args, Session& session) {
     throw Error(ErrorCode::kUsage, "'plan diff' needs two plans")
         .help("for example: shardtool plan diff a.json b.json");
   }
-  require_free(args.html, {});
+  require_page_place(args.html, std::span(args.sources).subspan(1));
   const bool shows_plans = args.html || args.format == "md";
   api::PlanDiff diff = api::diff_plans(args.sources[1], args.sources[2], shows_plans);
   const Status status = diff.equal() ? Status::kOk : Status::kFindings;
@@ -99,11 +102,15 @@ void write_plan_page(const std::optional<std::string>& file, Status status,
 }
 
 ExitCode run_plan(const PlanArgs& args, Session& session) {
+  require_effects(args);
   if (args.sources.front() == "diff") return run_plan_diff(args, session);
   if (args.sources.front() == "profile") return run_plan_profile(args, session);
   if (args.ops.ops) return run_plan_ops(args, session);
-  require_free(args.html, args.sources);
-  if (args.output) require_apart(*args.output, args.sources);
+  require_page_place(args.html, args.sources);
+  if (args.output) {
+    require_apart(*args.output, args.sources);
+    require_free(*args.output);
+  }
   api::PlanOptions options = to_options(args);
   options.draws = args.html || args.output;  // `plan diff` draws the layouts of two plan files
   options.emit = to_emit_format(args.emit, args.format, session);
@@ -136,6 +143,7 @@ ExitCode run_plan(const PlanArgs& args, Session& session) {
 }  // namespace
 
 Command plan_command(PlanArgs& args) {
+  using Words = std::vector<std::string>;
   Command command{
       .name = "plan",
       .summary = "what a layout costs, and what it takes to get there",
@@ -163,6 +171,15 @@ Command plan_command(PlanArgs& args) {
                     "hardware; profile calibrate [FOLDER], to measure this machine",
             .target = &args.sources,
             .required = true}},
+      .next_words = {{"",
+                      [] {
+                        return Words{"diff", "profile"};
+                      }},
+                     {"profile",
+                      [] {
+                        return Words{"list", "show", "calibrate"};
+                      }},
+                     {"profile show", plan::profile_names}},
       .run = [&args](Session& session) { return run_plan(args, session); }};
   append(command.arguments, plan_arguments(args));
   return command;

@@ -36,7 +36,7 @@ void write_train_page(const std::optional<std::string>& file,
 
 /// `plan search --train`: prints the best way to train.
 ExitCode run_train_search(const SearchArgs& args, Session& session) {
-  require_free(args.html, args.sources);
+  require_page_place(args.html, args.sources);
   api::TrainSearchOptions options = to_train_search_options(args);
   if (args.html) options.smaller_budgets = eighths_of(options.plan.device.usable_bytes());
   const api::TrainSearchReport report = api::search_training(options);
@@ -52,9 +52,9 @@ ExitCode run_train_search(const SearchArgs& args, Session& session) {
 }
 
 ExitCode run_plan_search(const SearchArgs& args, Session& session) {
+  require_effects(args);
   if (args.training.train) return run_train_search(args, session);
-  require_no_training(args);
-  require_free(args.html, args.sources);
+  require_page_place(args.html, args.sources);
   api::SearchOptions options = to_search_options(args);
   options.plan.emit = to_emit_format(args.emit, args.format, session);
   const api::SearchReport report = api::search_layouts(options);

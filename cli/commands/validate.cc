@@ -49,7 +49,7 @@ api::ValidateReport validated(api::ValidateOptions& options, Session& session) {
 
 ExitCode run_validate(const ValidateArgs& args, Session& session) {
   if (args.demo) return run_demo(args, session);
-  require_free(args.html, args.shards);
+  require_page_place(args.html, args.shards);
   auto options = to_options(args);
   const auto report = validated(options, session);
   write_page(args.html, "validate", status_of(report),
@@ -110,16 +110,16 @@ std::vector<Argument> proof_arguments(ValidateArgs& args) {
        .target = &args.values},
       {.name = "--require-coverage",
        .value = "PERCENT",
-       .help = "fail when fewer of the tensors matter to any result",
+       .help = "fail when fewer percent of the tensors affect a result",
        .target = &args.require_coverage},
       {.name = "--seed",
        .value = "N",
-       .help = "of the random inputs; 1 when absent",
+       .help = "seed of the random inputs, default 1",
        .target = &args.seed,
        .advanced = true},
       {.name = "--tokens",
        .value = "N",
-       .help = "of the runs in floats; 8 when absent",
+       .help = "tokens of each run in floats, default 8",
        .target = &args.tokens,
        .advanced = true}};
 }
@@ -278,17 +278,16 @@ Command validate_command(ValidateArgs& args) {
       .name = "validate",
       .summary = "run the model sharded and unsharded, and compare exactly",
       .description =
-          "Runs one forward pass layer by layer, on every rank's shards and unsharded, "
-          "and compares what they compute: in exact arithmetic modulo 2^61 - 1, where a sum has no "
-          "order and one wrong bit of one weight shows, and in f64. Sums, gathers and masks are "
-          "those that the layout asks of an engine, and are counted. Every row of the embedding "
-          "and every expert is used. Memory stays within the budget, whatever the model. An "
-          "unsharded checkpoint, such as one of --layout dcp, is held against the reference. With "
-          "--share any machines run some of the layers each, without a connection between them; "
-          "the "
-          "last one, or *shardtool finish*, gives the verdict on all. Exits 0 when the shards "
-          "compute the same function and 1 when they do not, naming the layer, "
-          "the tensor, the rank and what is there instead.",
+          "Runs one forward pass layer by layer, on every rank's shards and unsharded, and "
+          "compares the results of every op: in exact arithmetic modulo 2^61 - 1, where a sum has "
+          "no order and one wrong bit of one weight shows, and in f64. The collectives and masks "
+          "are those that the layout needs of an engine, and are counted. Every row of the "
+          "embedding and every expert is used. Memory stays within the budget, whatever the "
+          "model. An unsharded checkpoint, such as one of --layout dcp, is compared with the "
+          "reference. With --share, each of several machines runs some of the layers, without a "
+          "connection between them; the last one, or *shardtool finish*, gives the verdict on "
+          "all. Exits 0 when all results agree and 1 when some do not, naming the layer, the "
+          "tensor, the rank and what is there instead.",
       .examples = {"shardtool validate out/tp4 --reference models/llama-8b",
                    "shardtool validate out/tp4 --reference models/llama-8b --quick",
                    "shardtool validate out/tp4 --require-coverage 100 --json",

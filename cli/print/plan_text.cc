@@ -60,6 +60,16 @@ std::string advice_text(const api::FitAdvice& advice, bool fits) {
   return fmt::format("--memory-fraction down to {} fits", advice.value);
 }
 
+/// Says how many sequences of the batch a rank has, where groups of ranks share them out.
+void print_batch(ReportWriter& out, const api::MemoryReport& memory) {
+  if (memory.batch == 1 || memory.sequence_groups == 1) return;
+  out.fact("batch",
+           fmt::format("{} over {} groups of ranks, each with sequences of its own: memory "
+                       "is counted for {} on a rank",
+                       plural(memory.batch, "sequence"), memory.sequence_groups,
+                       format_count(ceil_div(memory.batch, memory.sequence_groups))));
+}
+
 void print_cache(ReportWriter& out, const api::MemoryReport& memory) {
   const api::PlanDevice& device = memory.devices[memory.fullest];
   if (device.kv_per_token == 0) return;
@@ -118,6 +128,7 @@ void print_memory(ReportWriter& out, const api::MemoryReport& memory) {
     }
     out.table(totals);
   }
+  print_batch(out, memory);
   print_cache(out, memory);
   print_rows(out, "what if", memory.what_if);
   print_rows(out, "compared", memory.compare);

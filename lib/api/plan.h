@@ -156,6 +156,7 @@ struct MemoryReport {
   /// Groups of devices with sequences of their own: along axes of role "fsdp" and along those that
   /// distribute experts alone. Caches and activations are those of ceil(batch / groups) sequences.
   i64 sequence_groups = 1;
+  i64 batch = 1;             ///< sequences of the workload, on all devices together
   size_t fullest = 0;        ///< index of the device with the largest total
   std::string largest_part;  ///< largest part of that device: "weights", "kv cache", ...
   i64 largest_bytes = 0;     ///< size of that part

@@ -31,7 +31,7 @@ struct InitialMapping {
 /// Writes a mapping file that extends the preset, spells out the mesh and every axis of the preset,
 /// and resolves to the same layouts. With an empty `preset`, proposes axes and
 /// rules from names, shapes and config (see propose); each rule's note says how sure it is.
-/// `config` may be null. Throws kUnknownName.
+/// `config` may be null. Throws kUsage for an unknown preset.
 InitialMapping init_mapping(const ModelConfig* config, std::string_view preset,
                             const mesh::Mesh& mesh, std::span<const TensorSpec> tensors);
 

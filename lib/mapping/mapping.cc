@@ -105,7 +105,8 @@ class Loader {
   std::string read(const std::string& name) const {
     if (!name.starts_with(kPresetPrefix))
       return store::read_source_text(folder_ + name, kMaxDocumentBytes);
-    return std::string(preset_text(std::string_view(name).substr(kPresetPrefix.size())));
+    return std::string(
+        preset_text(std::string_view(name).substr(kPresetPrefix.size()), ErrorCode::kUnknownName));
   }
 
   std::string folder_;

@@ -67,7 +67,7 @@ class Mapping {
 /// Throws kExtends for a cycle, more than 8 levels, an absolute path or "..", and what the
 /// constructor and store::read_text throw.
 Mapping load_mapping(const std::string& path);
-/// Loads a preset and what it extends. Throws kUnknownName with similar names.
+/// Loads a preset and what it extends. Throws kUsage with similar names.
 Mapping load_preset(std::string_view name);
 /// Decodes the texts that a manifest stores, in the order of `documents`. Reads no file.
 Mapping mapping_from_documents(std::span<const DocumentText> texts);

@@ -93,21 +93,20 @@ const Preset* known_preset(std::string_view name) {
   return nullptr;
 }
 
-const Preset& find_preset(std::string_view name) {
+const Preset& find_preset(std::string_view name, ErrorCode unknown) {
   if (const Preset* preset = known_preset(name)) return *preset;
   std::vector<std::string> names;
   for (const auto list : {presets(), quantized_families()}) {
     for (const Preset& preset : list) names.push_back(preset.name);
   }
-  Error e(ErrorCode::kUnknownName,
-          fmt::format("there is no preset '{}'", quote_for_message(name, 60)));
+  Error e(unknown, fmt::format("there is no preset '{}'", quote_for_message(name, 60)));
   const std::string hint = did_you_mean(name, names);
   if (!hint.empty()) e.help(hint);
   throw e.help("`shardtool presets` lists them");
 }
 
-std::string_view preset_text(std::string_view name) {
-  const Preset& preset = find_preset(name);
+std::string_view preset_text(std::string_view name, ErrorCode unknown) {
+  const Preset& preset = find_preset(name, unknown);
   if (preset.quantization.empty()) return family::mapping_document(preset.name);
   const auto files = embedded_presets();
   return std::ranges::find(files, preset.name, &EmbeddedFile::name)->text;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/base/tensor_spec.h"
 #include "lib/mapping/document/config.h"
 #include "lib/mapping/document/document.h"
@@ -31,10 +32,10 @@ std::span<const Preset> presets();
 std::span<const Preset> quantized_families();
 /// Returns a preset or a family, or null.
 const Preset* known_preset(std::string_view name);
-/// Same, but throws kUnknownName with similar names.
-const Preset& find_preset(std::string_view name);
-/// Returns the document of a preset or a family. Throws kUnknownName with similar names.
-std::string_view preset_text(std::string_view name);
+/// Same, but throws an error with similar names: by default kUsage, as for a name that was typed.
+const Preset& find_preset(std::string_view name, ErrorCode unknown = ErrorCode::kUsage);
+/// Returns the document of a preset or a family. Throws as find_preset does.
+std::string_view preset_text(std::string_view name, ErrorCode unknown = ErrorCode::kUsage);
 
 /// Returns true if config.json has one of the condition's values.
 bool holds(const ConfigCondition& condition, const ModelConfig& config);

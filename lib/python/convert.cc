@@ -114,6 +114,10 @@ nb::dict to_dict(const mesh::Mesh& mesh) {
 mesh::Mesh to_mesh(nb::handle mesh) {
   if (nb::isinstance<nb::str>(mesh)) return mesh::parse_mesh(to_text("mesh", mesh));
   if (!nb::isinstance<nb::dict>(mesh)) throw wrong_type("mesh", "dict or str", mesh);
+  if (nb::len(mesh) == 0) {
+    throw Error(ErrorCode::kUsage, "mesh has no axes")
+        .help("leave it out, or give the devices along each axis, such as mesh={\"tp\": 4}");
+  }
   std::vector<mesh::MeshAxis> axes;
   for (const auto [key, size] : nb::borrow<nb::dict>(mesh)) {
     const std::string name = to_text("the name of a mesh axis", key);

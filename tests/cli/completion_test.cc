@@ -50,6 +50,27 @@ TEST_CASE("values of an argument that takes any are offered, and files beside th
   CHECK(has("fish", "-l shape -r -a 'alpha beta'"));
 }
 
+TEST_CASE("a word is offered after those that it follows, and nowhere else") {
+  CommandTree tree;
+  std::vector<std::string> given;
+  using Words = std::vector<std::string>;
+  tree.commands = {
+      {.name = "cut",
+       .arguments = {{.name = "WHAT", .target = &given, .choices = {"all", "show"}}},
+       .next_words = {{"", [] { return Words{"some"}; }}, {"show", [] {
+                                                             return Words{"alpha", "beta"};
+                                                           }}}}};
+  const auto has = [&](const char* shell, const char* text) {
+    return completion_script(shell, tree).find(text) != std::string::npos;
+  };
+  CHECK(has("bash", R"("cut") words="all show some")"));
+  CHECK(has("bash", R"("cut show") words="alpha beta")"));
+  CHECK(has("fish", "__fish_seen_subcommand_from cut' -a 'all show some'"));
+  CHECK(has("fish",
+            "__fish_seen_subcommand_from cut; and __fish_seen_subcommand_from show' -a "
+            "'alpha beta'"));
+}
+
 TEST_CASE("built-in mappings, profiles and written layouts are offered") {
   const Commands commands;
   const auto offered = [&](const char* command, std::string_view flag) {

@@ -166,7 +166,7 @@ TEST_CASE("of several vocabularies in config.json the nearest one names the rows
 }
 
 TEST_CASE("init of an unknown preset is refused") {
-  CHECK_ERROR(kUnknownName, init_mapping(nullptr, "lama", mesh::parse_mesh("tp=2"), {}));
+  CHECK_ERROR(kUsage, init_mapping(nullptr, "lama", mesh::parse_mesh("tp=2"), {}));
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ TEST_CASE("a file that is no bare axis mapping is refused") {
 
 TEST_CASE("a preset is also found under the name that documents give it") {
   CHECK(names(load_preset("preset:mixtral")) == names(load_preset("mixtral")));
-  CHECK_ERROR(kUnknownName, load_preset("preset:preset:llama"));
+  CHECK_ERROR(kUsage, load_preset("preset:preset:llama"));
 }
 
 TEST_CASE("a manifest's documents give back the same mapping without any file") {
@@ -104,13 +104,18 @@ TEST_CASE("a cycle and more than eight levels are refused") {
   CHECK(load_mapping(folder / "l1.json").documents().size() == 9);
 }
 
-TEST_CASE("an unknown preset and a missing file are named") {
+TEST_CASE(
+    "an unknown preset is bad usage where it was typed, and a bad mapping where a file has it") {
   const auto e = error_of([] { return load_preset("lama"); });
   REQUIRE(e);
-  CHECK(e->code() == ErrorCode::kUnknownName);
+  CHECK(e->code() == ErrorCode::kUsage);
   CHECK(e->help_lines().front().starts_with("did you mean 'llama'"));
   const TempFolder folder;
   CHECK_ERROR(kUnknownName, load_mapping(folder.write("m.json", extends("\"preset:gpt5\""))));
+}
+
+TEST_CASE("a missing file that a mapping extends is named") {
+  const TempFolder folder;
   CHECK_ERROR(kFileMissing, load_mapping(folder.write("n.json", extends("\"none.json\""))));
 }
 

@@ -88,6 +88,7 @@ TEST_CASE("a family without a graph is named, not guessed") {
         "config.json says use_bidirectional_attention = true, and the graph of gemma computes null "
         "or "
         "false");
+  CHECK_ERROR(kUsage, model::graph_text("lama"));
   CHECK_ERROR(kUnknownName, model::load_graph("lama"));
 }
 

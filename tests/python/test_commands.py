@@ -1,5 +1,6 @@
 """The commands: their reports, their errors, progress and interruption."""
 
+import inspect
 import json
 import os
 import shutil
@@ -136,6 +137,10 @@ def test_findings_and_differences_are_reports(tmp_path):
     (lambda: st.split(SAMPLE, "none/" + 300 * "n", mesh={"tp": 2}), st.OutputError, 5, None),
     (lambda: st.split(SAMPLE, 300 * "n", mesh={"tp": 2}), st.OutputError, 5, None),
     (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, preset=""), st.UsageError, 2, None),
+    (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, preset="lama"), st.UsageError, 2, None),
+    (lambda: st.split(SAMPLE, "none", mesh={}), st.UsageError, 2, None),
+    (lambda: st.open(SAMPLE, mesh={}), st.UsageError, 2, None),
+    (lambda: st.plan(SAMPLE, mesh={}), st.UsageError, 2, None),
     (lambda: st.split(SAMPLE, "none", mesh={"tp": 2}, mapping=""), st.UsageError, 2, None),
     (lambda: st.validate(SAMPLE, reference=""), st.UsageError, 2, None),
     (lambda: st.open(SAMPLE, axes="none"), st.MappingError, 3, None),
@@ -161,6 +166,22 @@ def test_errors_have_the_class_code_and_help_of_the_command_line(tmp_path, monke
     assert str(error).startswith(f"error[{error.id}]: {error.message}")
     if error.hint:
         assert "help: " + error.hint.splitlines()[0] in str(error)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in st.__all__ if inspect.isfunction(getattr(st, name))))
+def test_a_misspelt_argument_is_a_type_error_that_names_the_right_one(name):
+    function = getattr(st, name)
+    parameters = list(inspect.signature(function).parameters.values())
+    required = {p.name: "none" for p in parameters if p.default is p.empty}
+    for parameter in (p.name for p in parameters if p.kind is p.KEYWORD_ONLY and len(p.name) > 4):
+        misspelt = parameter[:-2] + parameter[-1]
+        with pytest.raises(TypeError) as caught:
+            function(**required, **{misspelt: 1})
+        assert f"{name}() got an unexpected keyword argument '{misspelt}'" in str(caught.value)
+        assert f"'{parameter}'" in str(caught.value).split("did you mean", 1)[1]
+    with pytest.raises(TypeError) as caught:
+        function(**required, quite_another_thing=1)
+    assert "did you mean" not in str(caught.value)
 
 
 @pytest.mark.parametrize("sources", [[], (path for path in ())], ids=["list", "generator"])

@@ -21,6 +21,12 @@ std::vector<Argument> graph_arguments(ShowArgs& args) {
       {.name = "NAME", .help = "its name; for init a checkpoint", .target = &args.name}};
 }
 
+std::vector<std::string> graph_names() {
+  std::vector<std::string> names;
+  for (const model::GraphHead& graph : api::list_graphs()) names.push_back(graph.name);
+  return names;
+}
+
 }  // namespace
 
 Command graphs_command(ShowArgs& args) {
@@ -36,6 +42,7 @@ Command graphs_command(ShowArgs& args) {
                        "shardtool graphs show llama > mine.json",
                        "shardtool graphs init models/own > mine.json"},
           .arguments = graph_arguments(args),
+          .next_words = {{"show", graph_names}},
           .run = [&args](Session& session) {
             return list_or_show(args, session, "graphs", "graph", api::list_graphs,
                                 [&](const std::string& name) { return graph_of(args, name); });

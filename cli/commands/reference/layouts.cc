@@ -3,6 +3,15 @@
 #include "lib/api/catalogue/layouts.h"
 
 namespace shardtool::cli {
+namespace {
+
+std::vector<std::string> layout_labels() {
+  std::vector<std::string> labels;
+  for (const api::LayoutInfo& layout : api::list_layouts()) labels.push_back(layout.label);
+  return labels;
+}
+
+}  // namespace
 
 Command layouts_command(ShowArgs& args) {
   return {.name = "layouts",
@@ -16,6 +25,7 @@ Command layouts_command(ShowArgs& args) {
           .examples = {"shardtool layouts", "shardtool layouts show vllm@0.32",
                        "shardtool layouts show plain"},
           .arguments = show_arguments(args, "layout"),
+          .next_words = {{"show", layout_labels}},
           .run = [&args](Session& session) {
             return list_or_show(args, session, "layouts", "layout", api::list_layouts,
                                 api::layout_text);

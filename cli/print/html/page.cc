@@ -211,9 +211,8 @@ Page& Page::tokens_cell(const JsonView& value) {
 }
 
 std::string Page::take(std::string_view document) {
-  std::string file = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">";
-  file += R"(<meta name="viewport" content="width=device-width,initial-scale=1">)";
-  file += "<title>" + escape_html(title_) + "</title><style>";
+  std::string file(kPageHead);
+  file += escape_html(title_) + "</title><style>";
   file += kStyle;
   file += "</style></head>\n<body>";
   file += kPatterns;

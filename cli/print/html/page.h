@@ -10,6 +10,11 @@
 
 namespace shardtool::cli {
 
+/// Beginning of every page, up to its title.
+inline constexpr std::string_view kPageHead =
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+    "content=\"width=device-width,initial-scale=1\"><title>";
+
 /// Formats a number of milliseconds, "12 ms".
 std::string milliseconds_text(const JsonView& value);
 

@@ -12,6 +12,8 @@ namespace shardtool::cli {
 
 namespace {
 
+constexpr const char* kTitleBegin = "shardtool ";
+
 /// Writes the page of two plans, which may have been edited.
 void write_given_plans(Page& page, const JsonView& diff) {
   try {
@@ -32,7 +34,7 @@ std::string html_page(std::string_view document) {
   const std::string command = view["command"].text();
   std::string words = command;
   std::ranges::replace(words, '_', ' ');
-  Page page("shardtool " + words);
+  Page page(kTitleBegin + words);
   if (command == "plan") {
     write_plan(page, view);
   } else if (command == "plan_diff") {
@@ -51,6 +53,10 @@ std::string html_page(std::string_view document) {
     throw Error(ErrorCode::kInternal, "there is no page for '" + command + "'");
   }
   return page.take(document);
+}
+
+std::string page_beginning() {
+  return std::string(kPageHead) + kTitleBegin;
 }
 
 }  // namespace shardtool::cli

@@ -10,4 +10,7 @@ namespace shardtool::cli {
 /// document, and kPlanInvalid for the difference of two plans that `plan` did not write.
 std::string html_page(std::string_view document);
 
+/// Returns the text with which every page of html_page begins, and no page of another program.
+std::string page_beginning();
+
 }  // namespace shardtool::cli

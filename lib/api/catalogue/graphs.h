@@ -14,7 +14,7 @@ namespace shardtool::api {
 
 /// Returns the built-in graphs sorted by name; graphs without model types are parts of others.
 std::vector<model::GraphHead> list_graphs();
-/// Returns a graph's JSON text. Throws kUnknownName with suggestions.
+/// Returns a graph's JSON text. Throws kUsage with suggestions.
 std::string graph_text(const std::string& name);
 
 /// Reads a user's graph from a file. Throws the errors of store::read_text and

@@ -31,7 +31,7 @@ struct PresetList {
 PresetList list_presets();
 /// Returns the names of the presets, sorted.
 std::vector<std::string> preset_names();
-/// Returns the JSON text of a preset or family. Throws kUnknownName with suggestions.
+/// Returns the JSON text of a preset or family. Throws kUsage with suggestions.
 std::string preset_text(const std::string& name);
 /// Returns the JSON Schema (draft-07) of mapping files.
 std::string mapping_schema();

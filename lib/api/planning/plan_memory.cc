@@ -379,6 +379,7 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const PlannedMode
   const Kept kept = kept_of(config, model, options.workload.kv_dtype, report.mesh.size(), notes);
   check_context(kept, options.workload);
   report.sequence_groups = sequence_groups(model, applied.resolution);
+  report.batch = options.workload.batch;
   Workload workload = options.workload;  // of a device
   workload.batch = ceil_div(workload.batch, report.sequence_groups);
   set_cache(model, kept, workload, report, notes);

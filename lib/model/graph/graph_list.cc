@@ -37,7 +37,9 @@ std::vector<std::string> extended_by(const GraphText& text) {
   return extends;
 }
 
-const family::Family& built_in(std::string_view name) {
+/// Returns the family of this name. Throws an error with similar names: kUnknownName where a graph
+/// has the name, kUsage where it was typed.
+const family::Family& built_in(std::string_view name, ErrorCode unknown = ErrorCode::kUnknownName) {
   const family::Family* found = family::find_family(name);
   if (found != nullptr && found->has_ops) return *found;
   std::vector<std::string> names;
@@ -45,8 +47,7 @@ const family::Family& built_in(std::string_view name) {
     if (family.has_ops) names.emplace_back(family.name);
   }
   const std::string hint = did_you_mean(name, names);
-  throw Error(ErrorCode::kUnknownName,
-              fmt::format("no graph is built in for '{}'", quote_for_message(name)))
+  throw Error(unknown, fmt::format("no graph is built in for '{}'", quote_for_message(name)))
       .help(hint.empty() ? "`shardtool graphs` lists them" : hint);
 }
 
@@ -109,7 +110,7 @@ std::vector<GraphHead> graph_heads() {
 }
 
 std::string_view graph_text(std::string_view name) {
-  return family::graph_document(built_in(name).name);
+  return family::graph_document(built_in(name, ErrorCode::kUsage).name);
 }
 
 Graph load_graph(std::string_view family) {

@@ -17,7 +17,7 @@ std::vector<std::string> families();
 
 /// The headers of all built-in documents, sorted by name.
 std::vector<GraphHead> graph_heads();
-/// Returns the text of a built-in document. Throws kUnknownName with similar names.
+/// Returns the text of a built-in document. Throws kUsage with similar names.
 std::string_view graph_text(std::string_view name);
 
 /// Decodes a built-in graph and what it extends. Throws kUnknownName with similar names.

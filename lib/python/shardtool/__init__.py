@@ -6,14 +6,16 @@
 
 Every function is the command of the same name (`shardtool help COMMAND`) and returns the document that it prints with
 --json. Sizes are bytes, paths are str or os.PathLike. `settings` are values of the mapping by their path, as --set takes
-them: JSON, or text. An argument of another type raises TypeError, and a number that the command refuses UsageError.
+them: JSON, or text. An argument of another type or name raises TypeError, and a number that the command refuses UsageError.
 """
 
 import collections.abc
+import functools
 import json
 import operator
 import os
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from inspect import signature as _signature
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union, cast
 
 from . import _core
 from ._core import Rank, Tensor, TensorSlice, __version__
@@ -32,6 +34,7 @@ Path = Union[str, "os.PathLike[str]"]
 Mesh = Union[str, Mapping[str, int]]
 Share = Union[str, Tuple[int, int]]
 Progress = Callable[[int, int, str], Any]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Layout:
@@ -246,6 +249,22 @@ def _keywords(given: dict) -> dict:
             for name, value in given.items() if name not in by_place and value is not None}
 
 
+def _with_hints(function: _Function) -> _Function:
+    """The function, whose error for a misspelt argument names the one that is meant."""
+    known = list(_signature(function).parameters)
+
+    @functools.wraps(function)
+    def called(*args: Any, **keywords: Any) -> Any:
+        for name in keywords:
+            if name not in known:
+                hint = _core.did_you_mean(name, known)
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}" + (hint and ": " + hint))
+        return function(*args, **keywords)
+
+    return cast(_Function, called)
+
+
+@_with_hints
 def open(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
          preset: Optional[str] = None, axes: Optional[str] = None, model_config: Optional[Path] = None,
          settings: Optional[Mapping[str, Any]] = None) -> Checkpoint:
@@ -254,12 +273,14 @@ def open(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, ma
     return Checkpoint(_core.open(_paths("source", source), _keywords(locals())))
 
 
+@_with_hints
 def inspect(source: Path, *, filter: Optional[str] = None, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
             preset: Optional[str] = None) -> Report:
     """Describes a checkpoint and its tensors."""
     return _parse(_core.inspect(_path("source", source), _keywords(locals())))
 
 
+@_with_hints
 def split(source: Path, output: Path, *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
           preset: Optional[str] = None, layout: Optional[str] = None, ranks: Optional[Iterable[int]] = None,
           axes: Optional[str] = None, model_config: Optional[Path] = None, settings: Optional[Mapping[str, Any]] = None,
@@ -275,6 +296,7 @@ def split(source: Path, output: Path, *, mesh: Optional[Mesh] = None, mapping: O
     return _parse(_core.split(_path("source", source), _path("output", output), _keywords(locals()), progress))
 
 
+@_with_hints
 def merge(sources: Union[Path, Iterable[Path]], output: Path, *, model_config: Optional[Path] = None,
           compare_replicas: bool = True, layout: Optional[str] = None,
           dtype: Optional[str] = None, dequantize: bool = False, max_file_size: Optional[int] = None,
@@ -285,6 +307,7 @@ def merge(sources: Union[Path, Iterable[Path]], output: Path, *, model_config: O
     return _parse(_core.merge(_paths("sources", sources), _path("output", output), _keywords(locals()), progress))
 
 
+@_with_hints
 def reshard(sources: Union[Path, Iterable[Path]], output: Path, *, mesh: Optional[Mesh] = None,
             mapping: Optional[Path] = None, preset: Optional[str] = None, layout: Optional[str] = None,
             ranks: Optional[Iterable[int]] = None, axes: Optional[str] = None, model_config: Optional[Path] = None,
@@ -297,6 +320,7 @@ def reshard(sources: Union[Path, Iterable[Path]], output: Path, *, mesh: Optiona
     return _parse(_core.reshard(_paths("sources", sources), _path("output", output), _keywords(locals()), progress))
 
 
+@_with_hints
 def plan(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, mapping: Optional[Path] = None,
          preset: Optional[str] = None, layout: Optional[str] = None, axes: Optional[str] = None,
          model_config: Optional[Path] = None, settings: Optional[Mapping[str, Any]] = None, budget: Optional[int] = None,
@@ -310,6 +334,7 @@ def plan(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, ma
     return result
 
 
+@_with_hints
 def check(sources: Union[Path, Iterable[Path]], *, read_data: bool = False, profile: Optional[str] = None,
           ignore: Optional[Iterable[str]] = None, mesh: Optional[Mesh] = None,
           mapping: Optional[Path] = None, preset: Optional[str] = None, model_config: Optional[Path] = None,
@@ -318,6 +343,7 @@ def check(sources: Union[Path, Iterable[Path]], *, read_data: bool = False, prof
     return _parse(_core.check(_paths("sources", sources), _keywords(locals()), progress))
 
 
+@_with_hints
 def validate(sources: Union[Path, Iterable[Path]], *, reference: Optional[Path] = None, mesh: Optional[Mesh] = None,
              mapping: Optional[Path] = None, preset: Optional[str] = None, axes: Optional[str] = None,
              model_config: Optional[Path] = None, graph: Optional[Path] = None, quick: bool = False,
@@ -334,12 +360,14 @@ def validate(sources: Union[Path, Iterable[Path]], *, reference: Optional[Path] 
     return _parse(_core.validate(_paths("sources", sources), _keywords(locals()), progress))
 
 
+@_with_hints
 def finish(output: Path, *, force: bool = False, verify: bool = False, max_memory: Optional[int] = None,
            threads: Optional[int] = None, progress: Optional[Progress] = None) -> Report:
     """Publishes an output whose shares have all ended, or reports on all layers from a folder of verdicts."""
     return _parse(_core.finish(_path("output", output), _keywords(locals()), progress))
 
 
+@_with_hints
 def diff(a: Path, b: Path, *, metadata_only: bool = False, values: bool = False, max_memory: Optional[int] = None,
          threads: Optional[int] = None, progress: Optional[Progress] = None) -> Report:
     """Compares two checkpoints, each whole or sharded in any layout."""

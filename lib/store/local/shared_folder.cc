@@ -44,7 +44,9 @@ void put_whole(const std::string& unfinished, const std::string& path, const std
                std::string_view text) {
   write_new_file(unfinished, text);
   if (syscalls().rename(unfinished.c_str(), path.c_str()) != 0) {
-    throw write_failure("rename a finished file to", path, errno);
+    const int reason = errno;
+    syscalls().unlinkat(AT_FDCWD, unfinished.c_str(), 0);
+    throw write_failure("rename a finished file to", path, reason);
   }
   sync_folder(folder);
 }

@@ -10,7 +10,8 @@
 namespace shardtool::store {
 
 /// Makes a file appear whole and durable in `folder`, in place of one at that path. The text is
-/// first written to `unfinished`, on the same file system. Throws kWriteFailed.
+/// first written to `unfinished`, on the same file system, of which nothing stays. Throws
+/// kWriteFailed.
 void put_whole(const std::string& unfinished, const std::string& path, const std::string& folder,
                std::string_view text);
 

@@ -4,7 +4,7 @@ plan --budget 1KB --overhead 2KB
 plan --budget lots
 plan --overhead -1
 shardtool plan "$samples/tiny-llama" --tp 2 --profile h100-sxm --overhead 0 --json | grep -o '"overhead_bytes": [0-9]*'
-plan --memory-fraction 1.2
+plan --memory-fraction 1.2 --budget 1GB
 plan --budget 1GB --memory-fraction 0
 plan --memory-fraction 0.9
 plan --fail-over-budget
@@ -13,7 +13,7 @@ plan --prefix-hit 0.5 --context 64
 plan --block-tokens 32
 plan --sequence-parallel
 plan --html "$samples/tiny-llama/plan.html"
-plan --prefix-hit 5e9
+plan --prefix-hit 5e9 --prompt-len 8
 plan --price 2,49
 plan --what-if 1,x
 plan --class router
@@ -27,6 +27,11 @@ plan --zero 2
 plan --train --zero 4
 plan --train --context 64
 plan --detailed-exitcode
+plan --node-size 4
+plan --train --micro-batch 2
+plan --ops --context 64
+shardtool plan diff a.json b.json --tp 2; echo "exit $?"
+shardtool plan profile --budget 1GB; echo "exit $?"
 plan --compare preset:llama -q
 plan --compare no-such-preset
 plan --to-mesh tp=4 --explain lm_head.weights

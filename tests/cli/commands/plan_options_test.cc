@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "cli/commands/plan.h"
-#include "lib/base/error.h"
-#include "tests/support/throws.h"
 
 namespace shardtool::cli {
 namespace {
@@ -62,7 +60,7 @@ TEST_CASE("everything that was typed for plan reaches the library") {
   CHECK(options.recipe);
 }
 
-TEST_CASE("the load of a server reaches the library, and is refused for a training") {
+TEST_CASE("the load of a server reaches the library") {
   PlanArgs args;
   args.sources = {"a"};
   args.workload.batch = "4";
@@ -77,16 +75,6 @@ TEST_CASE("the load of a server reaches the library, and is refused for a traini
   CHECK(options.workload.prefix_hit == 0.5);
   CHECK(options.workload.kv_dtype == "fp8");
   CHECK(options.workload.block_tokens == 32);
-  for (const auto flag :
-       {&WorkloadArgs::batch, &WorkloadArgs::prompt_len, &WorkloadArgs::context,
-        &WorkloadArgs::prefix_hit, &WorkloadArgs::kv_dtype, &WorkloadArgs::block_tokens}) {
-    PlanArgs training;
-    training.sources = {"a"};
-    training.training.train = true;
-    to_options(training);
-    training.workload.*flag = "0.5";
-    CHECK_ERROR(kUsage, to_options(training));
-  }
 }
 
 TEST_CASE("with a source alone, plan has no budget, no workload, no training and no reshard") {

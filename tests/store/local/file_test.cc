@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "lib/store/local/shared_folder.h"
+#include "lib/store/local/tree.h"
 #include "tests/support/faulty_syscalls.h"
 #include "tests/support/played_device.h"
 #include "tests/support/temp_folder.h"
@@ -395,6 +397,18 @@ TEST_CASE("the limit of open files can be raised to the hard one") {
   REQUIRE(getrlimit(RLIMIT_NOFILE, &after) == 0);
   CHECK(after.rlim_cur == before.rlim_max);
   setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST_CASE("a file is replaced whole, and a rename that fails leaves the old one and nothing else") {
+  const TempFolder folder;
+  write_new_file(folder / "f", "old");
+  put_whole(folder / "new", folder / "f", folder.path(), "text");
+  CHECK(read_text(folder / "f", 100) == "text");
+  FaultySyscalls faults;
+  faults.fail(Call::kRename, 1, EROFS);
+  CHECK_ERROR(kWriteFailed, (put_whole(folder / "new", folder / "f", folder.path(), "more"), 0));
+  CHECK(read_text(folder / "f", 100) == "text");
+  CHECK(names_in(folder.path()) == std::vector<std::string>{"f"});
 }
 
 }  // namespace
