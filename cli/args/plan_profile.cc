@@ -15,6 +15,7 @@
 #include "lib/base/interruption.h"
 #include "lib/base/shell.h"
 #include "lib/base/text.h"
+#include "lib/comm/engine.h"
 
 namespace shardtool::cli {
 namespace {
@@ -92,8 +93,11 @@ ExitCode run_plan_profile(const PlanArgs& args, Session& session) {
   } else if (what == "show" && n == 3) {
     answer_text(session, words[2], api::profile_text(words[2]));
   } else if (what == "calibrate" && n <= 3) {
-    const api::CalibrateOptions options = to_calibrate_options(args);
-    if (args.output) require_free(*args.output);
+    api::CalibrateOptions options;
+    comm::before_meeting(to_engine(args.calibrate.engine), [&] {
+      options = to_calibrate_options(args);
+      if (args.output) require_free(*args.output);
+    });
     const Interruptible work(catch_interrupts());
     answer_calibrated(args, session, api::calibrate(options));
   } else {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <limits>
 #include <ranges>
 
@@ -16,6 +17,7 @@
 #include "lib/api/catalogue/graphs.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
+#include "lib/comm/engine.h"
 
 namespace shardtool::cli {
 namespace {
@@ -28,8 +30,17 @@ ExitCode said_by_first(ExitCode verdict) {
   return follows() ? ExitCode::kSuccess : verdict;
 }
 
+/// Runs what this process does before it meets the others of its launch. Shares do not meet, nor
+/// does the process that plays all devices.
+void before_meeting(const ValidateArgs& args, const std::function<void()>& work) {
+  if (args.share || args.engine.is_gpu_virtual()) return work();
+  comm::before_meeting(to_engine(args.engine), work);
+}
+
 ExitCode run_demo(const ValidateArgs& args, Session& session) {
-  const auto report = api::run_demo(to_demo_options(args));
+  api::DemoRunOptions options;
+  before_meeting(args, [&] { options = to_demo_options(args); });
+  const auto report = api::run_demo(options);
   const bool passed = report.demo.passed;
   if (session.json() || args.format == "json") {
     session.document("validate_demo", passed ? Status::kOk : Status::kFindings,
@@ -49,8 +60,11 @@ api::ValidateReport validated(api::ValidateOptions& options, Session& session) {
 
 ExitCode run_validate(const ValidateArgs& args, Session& session) {
   if (args.demo) return run_demo(args, session);
-  require_page_place(args.html, args.shards);
-  auto options = to_options(args);
+  api::ValidateOptions options;
+  before_meeting(args, [&] {
+    require_page_place(args.html, args.shards);
+    options = to_options(args);
+  });
   const auto report = validated(options, session);
   write_page(args.html, "validate", status_of(report),
              [&report](JsonWriter& json) { write_fields(json, report); });

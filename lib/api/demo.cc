@@ -98,15 +98,14 @@ std::unique_ptr<kernels::Accelerator> accelerator_of(const DemoRunOptions& optio
 }
 
 /// Runs a rank, and adds its view of the run to the report.
-void run_rank(const DemoRunOptions& options, const tutorial::DemoSizes& sizes,
-              const tutorial::StoredParameters& stored, comm::Communicator& comm,
-              DemoRunReport& report) {
+void run_rank(const DemoRunOptions& options, const tutorial::DemoSystems& systems,
+              comm::Communicator& comm, DemoRunReport& report) {
   const auto accelerator = accelerator_of(options, comm);
   if (accelerator != nullptr) {
     report.backend = accelerator->backend();
     report.accelerators = comm.all_gather(accelerator->name());
   }
-  report.demo = tutorial::run_mlp_demo(comm, sizes, stored, accelerator.get());
+  report.demo = tutorial::run_mlp_demo(comm, systems, accelerator.get());
 }
 
 }  // namespace
@@ -117,13 +116,16 @@ DemoRunReport run_demo(const DemoRunOptions& options) {
   blank.engine = options.gpu_virtual ? kGpuVirtualName : comm::name_of(engine.chosen());
   const bool embedded = engine.chosen() == comm::Engine::kEmbedded;
   const int ranks = engine.ranks(options.ranks);
-  tutorial::StoredParameters stored;
-  if (!options.checkpoint.empty()) stored = read_parameters(options.checkpoint);
-  const tutorial::DemoSizes sizes = sizes_of(options, stored, ranks);
+  tutorial::DemoSystems systems;
+  comm::before_meeting(engine, [&] {
+    tutorial::StoredParameters stored;
+    if (!options.checkpoint.empty()) stored = read_parameters(options.checkpoint);
+    systems = tutorial::demo_systems(sizes_of(options, stored, ranks), ranks, stored);
+  });
   DemoRunReport report;
   comm::run_ranks(engine, ranks, [&](comm::Communicator& comm) {
     DemoRunReport of_rank = blank;
-    run_rank(options, sizes, stored, comm, of_rank);
+    run_rank(options, systems, comm, of_rank);
     if (!embedded || comm.rank() == 0) report = std::move(of_rank);
   });
   return report;

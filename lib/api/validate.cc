@@ -14,7 +14,7 @@
 #include "lib/api/dequantize/recorded_values.h"
 #include "lib/api/proof/bound_side.h"
 #include "lib/api/proof/config_difference.h"
-#include "lib/api/proof/golden_file.h"
+#include "lib/api/proof/golden_tier.h"
 #include "lib/api/proof/joined_report.h"
 #include "lib/api/proof/reference_headers.h"
 #include "lib/api/proof/validate_engine.h"
@@ -36,9 +36,6 @@ namespace {
 
 using engine::Outcome;
 using engine::TierKind;
-
-/// Allowed difference between two implementations in f32, relative to the root mean square.
-constexpr double kGoldenTolerance = 1e-4;
 
 /// Rules of `check` for shards without a manifest that the whole model's shapes judge better.
 constexpr std::array kJudgedByReference{check::CheckRule::kMissingRank,
@@ -79,6 +76,8 @@ class Validating {
   ValidateReport run();
 
  private:
+  bool all_can_run();
+  void prepare();
   void open();
   void check_headers();
   void bind_sides();
@@ -89,12 +88,9 @@ class Validating {
   void add_coverage(const engine::Verdict& verdict);
   void diagnose(const engine::Verdict& verdict);
   void compare_configs();
-  void compare_with_golden();
   void begin_share();
   void run_model();
-  bool attempt(void (Validating::*part)());
-  void require_all(bool can_run);
-  void open_and_run();
+  void attempt(void (Validating::*part)());
   void note_not_run(const Error& reason);
   void decide();
 
@@ -104,7 +100,8 @@ class Validating {
   std::unique_ptr<BoundSide> whole_bound_, shards_bound_;
   engine::RecordedHashes recorded_;  ///< without a reference
   ValidateReport report_;
-  std::string run_;  ///< of a share whose model could be bound
+  std::optional<Error> obstacle_;  ///< why the model was not run; the findings explain it
+  std::string run_;                ///< of a share whose model could be bound
 };
 
 /// Opens the inputs. Shards that cannot be opened are findings if `check` can name the problem.
@@ -318,26 +315,6 @@ void Validating::compare_configs() {
   ++report_.tiers.front().mismatches;
 }
 
-void Validating::compare_with_golden() {
-  if (options_.golden.empty()) return;
-  ValidateTier tier{TierKind::kGolden, Outcome::kPass};
-  const engine::Golden golden = load_golden(options_.golden);
-  for (const auto& found : engine::compare_with_golden(whole_bound_->side(), golden)) {
-    tier.checked += found.checked;
-    tier.worst = std::max(tier.worst, found.worst);
-    if (found.worst <= kGoldenTolerance) continue;
-    ++tier.mismatches;
-    if (tier.outcome == Outcome::kPass) {
-      report_.notes.push_back(
-          fmt::format("{} is {:.1e} of its RMS from the golden one: the graph "
-                      "computes something else, or with other options",
-                      found.value, found.worst));
-    }
-    tier.outcome = Outcome::kFail;
-  }
-  report_.tiers.push_back(std::move(tier));
-}
-
 /// Records wrong headers as the verdict, since no tier could run.
 void Validating::note_not_run(const Error& reason) {
   report_.tiers.resize(1);
@@ -349,6 +326,7 @@ void Validating::note_not_run(const Error& reason) {
   std::string why = reason.message();
   if (!reason.tensor_name().empty()) why = reason.tensor_name() + ": " + why;
   report_.notes.push_back("the model could not be run: " + why);
+  obstacle_ = reason;
 }
 
 /// Computes the verdict. The field decides; an undecided tier is no pass.
@@ -380,33 +358,36 @@ void Validating::decide() {
   }
 }
 
-/// Returns false if a part fails for what the findings name.
-bool Validating::attempt(void (Validating::*part)()) {
+/// Runs a part, which may fail for what the findings name.
+void Validating::attempt(void (Validating::*part)()) {
   try {
     (this->*part)();
-    return true;
   } catch (const Error& error) {
     const bool is_explained = is_mapping_error(error) || is_input_error(error);
     if (report_.findings.empty() || !is_explained) throw;
     note_not_run(error);
-    return false;
   }
 }
 
-/// Throws kPeerLost if this process can run the model and another one, whose files may be others,
-/// cannot.
-void Validating::require_all(bool can_run) {
-  comm::Communicator& comm = *engine_->comm;
-  std::string why;
-  if (!can_run) {
-    const check::Finding& first = report_.findings.front();
-    why = first.file.empty() ? first.message : fmt::format("{}: {}", first.file, first.message);
+/// Opens the inputs and binds the model. Throws what keeps this process from running it.
+void Validating::prepare() {
+  open();
+  if (!obstacle_) {
+    check_headers();
+    attempt(&Validating::bind_sides);
   }
-  const std::vector<std::string> all = comm.all_gather(why);
-  for (size_t rank = 0; can_run && rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;
-    throw Error(ErrorCode::kPeerLost,
-                fmt::format("process {} of {} failed: {}", rank, all.size(), all[rank]));
+  if (obstacle_) throw *obstacle_;
+}
+
+/// Returns false if this process cannot run the model for what its own findings name. Throws the
+/// error of the lowest process that cannot: the files of each may be others.
+bool Validating::all_can_run() {
+  try {
+    comm::all_do(*engine_->comm, [this] { prepare(); });
+    return true;
+  } catch (const Error&) {
+    if (!obstacle_) throw;
+    return false;
   }
 }
 
@@ -436,27 +417,20 @@ void Validating::run_model() {
     hold_bytes(verdict, *engine.comm);
   }
   if (engine.comm->rank() == 0) diagnose(verdict);
-  engine.comm->barrier();  // a launcher may end all processes once one has ended
   compare_configs();
-  compare_with_golden();
-}
-
-void Validating::open_and_run() {
-  open();
-  bool can_run = report_.tiers.empty();
-  if (can_run) {
-    check_headers();
-    can_run = attempt(&Validating::bind_sides);
-  }
-  require_all(can_run);
-  if (can_run) attempt(&Validating::run_model);
+  // A launcher may end all processes once one has ended: they wait for each other.
+  comm::all_do(*engine.comm, [this] {
+    if (!options_.golden.empty()) add_golden_tier(options_.golden, whole_bound_->side(), report_);
+  });
 }
 
 ValidateReport Validating::run() {
   const auto start = std::chrono::steady_clock::now();
   // The processes meet before they open the inputs, so that all know the error of one.
   engine_.emplace(open_engine(options_));
-  comm::run_or_abort(*engine_->comm, [this] { open_and_run(); });
+  comm::run_or_abort(*engine_->comm, [this] {
+    if (all_can_run()) attempt(&Validating::run_model);
+  });
   decide();
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!run_.empty() && !report_.digest.empty()) {

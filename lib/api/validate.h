@@ -114,7 +114,9 @@ struct ValidateReport {
 /// without a config.json, kUnsupported for a family without a graph or for shards that no rule of
 /// tensor parallelism covers, kPeerLost if a process is lost, kEngineMissing if a GPU is missing,
 /// kDeviceFailed if one fails, kInterrupted. Every process of a launch calls it and gets the same
-/// report, except for the diagnosis of faults: only rank 0 reads the bytes again.
+/// report, except for the diagnosis of faults: only rank 0 reads the bytes again. If a process
+/// cannot open its inputs, all throw the error of the lowest such process, except for those whose
+/// own findings explain it.
 ///
 /// A share also throws kUsage for `golden` and for a launch of several processes, and kOtherRun if
 /// `verdicts` has a share of another validation. It leaves no record if the shards could not be

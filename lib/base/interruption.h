@@ -29,6 +29,9 @@ class Interruptible {
   Interruptible* const outer_;
 };
 
+/// Longest time that a wait goes on before it checks for an interruption.
+inline constexpr std::chrono::milliseconds kInterruptionGlance{100};
+
 /// Patience of what deletes or lists what an interrupted run leaves on a store.
 inline constexpr Interruptible::Duration kLastPatience = std::chrono::seconds(1);
 

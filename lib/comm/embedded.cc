@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -12,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "lib/base/interruption.h"
 #include "lib/base/threads.h"
 #include "lib/comm/agreement.h"
 #include "lib/comm/tcp/mailbox.h"
@@ -22,10 +25,20 @@ namespace {
 /// Reason of an abort for which there is no other text: short enough to need no memory itself.
 constexpr const char* kNoMemory = "out of memory";
 
+constexpr int kNobody = -1;
+
 /// State shared by the ranks. The mutex protects everything.
 struct Hub {
   explicit Hub(int ranks)
-      : mailboxes(static_cast<size_t>(ranks)), ended(mailboxes.size()), waiting(mailboxes.size()) {}
+      : changed(static_cast<size_t>(ranks)),
+        mailboxes(changed.size()),
+        ended(changed.size()),
+        awaited(changed.size(), kNobody) {}
+
+  /// Wakes the ranks that wait.
+  void wake_all() {
+    for (std::condition_variable& one : changed) one.notify_all();
+  }
 
   /// Waits until every rank has its thread; returns false if one has none.
   bool all_begin() {
@@ -34,10 +47,10 @@ struct Hub {
   }
 
   std::mutex mutex;
-  std::condition_variable changed;
+  std::vector<std::condition_variable> changed;  ///< one per rank: a message wakes one thread
   std::vector<Mailbox> mailboxes;
   std::vector<bool> ended;
-  std::vector<bool> waiting;
+  std::vector<int> awaited;  ///< rank that each rank waits for; kNobody: it computes
   std::optional<std::string> aborted;
   bool stopped = false;
   bool begins = true;  ///< false: a rank has no thread, and none runs
@@ -50,7 +63,7 @@ class EmbeddedCommunicator final : public Communicator {
   ~EmbeddedCommunicator() override {
     const std::lock_guard lock(hub_.mutex);
     hub_.ended[static_cast<size_t>(rank())] = true;
-    hub_.changed.notify_all();
+    hub_.wake_all();
   }
 
   void require_others() override {
@@ -71,10 +84,16 @@ class EmbeddedCommunicator final : public Communicator {
 
  protected:
   Ticket do_post(int to, Channel channel, std::string bytes) override {
-    const std::lock_guard lock(hub_.mutex);
-    throw_abort();
-    hub_.mailboxes[static_cast<size_t>(to)].put(rank(), channel, std::move(bytes));
-    hub_.changed.notify_all();
+    const auto box = static_cast<size_t>(to);
+    bool is_awaited = false;
+    {
+      const std::lock_guard lock(hub_.mutex);
+      throw_abort();
+      hub_.mailboxes[box].put(rank(), channel, std::move(bytes));
+      is_awaited = hub_.awaited[box] == rank();
+    }
+    // The other rank takes the lock as soon as it wakes.
+    if (is_awaited) hub_.changed[box].notify_all();
     return 0;
   }
 
@@ -93,12 +112,13 @@ class EmbeddedCommunicator final : public Communicator {
                             operation_name()));
       }
       if (end && Clock::now() >= *end) {
-        const bool waits_too = hub_.waiting[static_cast<size_t>(from)];
+        const bool waits_too = hub_.awaited[static_cast<size_t>(from)] != kNobody;
         if (is_late || !waits_too) end_for(silence_of(from));
         is_late = true;
         *end += half_patience();
       }
-      wait(lock, end);
+      check_interrupted();
+      wait(lock, from, end);
     }
   }
 
@@ -109,40 +129,47 @@ class EmbeddedCommunicator final : public Communicator {
     } catch (const std::bad_alloc&) {
       hub_.aborted = kNoMemory;
     }
-    hub_.changed.notify_all();
+    hub_.wake_all();
   }
 
  private:
   void throw_abort() const {
     if (hub_.aborted) throw Error(ErrorCode::kPeerLost, *hub_.aborted);
   }
-  /// Waits for a change or the end of the time.
-  void wait(std::unique_lock<std::mutex>& lock, const std::optional<Clock::time_point>& end) {
+  /// Waits for a change, the end of the time, or the next glance.
+  void wait(std::unique_lock<std::mutex>& lock, int from,
+            const std::optional<Clock::time_point>& end) {
     const auto own = static_cast<size_t>(rank());
-    hub_.waiting[own] = true;
-    if (end) {
-      hub_.changed.wait_until(lock, *end);
-    } else {
-      hub_.changed.wait(lock);
-    }
-    hub_.waiting[own] = false;
+    const auto glance = Clock::now() + kInterruptionGlance;
+    hub_.awaited[own] = from;
+    hub_.changed[own].wait_until(lock, end ? std::min(*end, glance) : glance);
+    hub_.awaited[own] = kNobody;
   }
 
   /// Aborts under the lock of the preceding check, so that no other rank finds this process busy.
   [[noreturn]] void end_for(const std::string& reason) {
     hub_.aborted = reason;
-    hub_.changed.notify_all();
+    hub_.wake_all();
     throw Error(ErrorCode::kPeerLost, reason);
   }
 
   Hub& hub_;
 };
 
+/// Reason why a rank ended, in the order in which they are told: an interruption makes other ranks
+/// lose this one.
+enum class Cause { kOwn, kInterrupted, kPeerLost };
+
 /// Exception of a rank.
 struct Failure {
   std::exception_ptr thrown;
-  bool is_of_others = false;  ///< lost a peer, or was stopped
+  Cause cause = Cause::kOwn;
 };
+
+Cause cause_of(const Error& error) {
+  if (error.code() == ErrorCode::kInterrupted) return Cause::kInterrupted;
+  return error.code() == ErrorCode::kPeerLost ? Cause::kPeerLost : Cause::kOwn;
+}
 
 /// Runs `body`, and throws its error with a note that names the rank.
 void run_named(Communicator& comm, const std::function<void(Communicator&)>& body) {
@@ -158,11 +185,9 @@ Failure run_rank(Communicator& comm, const std::function<void(Communicator&)>& b
   try {
     run_named(comm, body);
   } catch (const Error& error) {
-    const bool of_others =
-        error.code() == ErrorCode::kPeerLost || error.code() == ErrorCode::kInterrupted;
-    return {std::current_exception(), of_others};
+    return {std::current_exception(), cause_of(error)};
   } catch (...) {
-    return {std::current_exception(), false};
+    return {std::current_exception(), Cause::kOwn};
   }
   return {};
 }
@@ -195,11 +220,9 @@ void run_embedded(int ranks, const std::function<void(Communicator&)>& body) {
             "lower the number of ranks, or raise the limits of threads and of memory "
             "(`ulimit -u`, `ulimit -v`, pids.max of the control group)");
   }
-  for (const bool of_others : {false, true}) {
+  for (const Cause cause : {Cause::kOwn, Cause::kInterrupted, Cause::kPeerLost}) {
     for (const Failure& failure : failures) {
-      if (failure.thrown && failure.is_of_others == of_others) {
-        std::rethrow_exception(failure.thrown);
-      }
+      if (failure.thrown && failure.cause == cause) std::rethrow_exception(failure.thrown);
     }
   }
 }

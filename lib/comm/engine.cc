@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/comm/agreement.h"
@@ -18,13 +20,10 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kNames{"embedded", "tcp", "mpi", "nccl"};
 
-std::unique_ptr<Communicator> connect_tcp(const EngineChoice& choice) {
+std::unique_ptr<Communicator> meet_over_tcp(const EngineChoice& choice) {
   if (!choice.launch) return std::make_unique<SoloCommunicator>();
   const Launch& launch = *choice.launch;
-  auto comm =
-      meet(meeting_point(choice.meeting, launch), launch.rank, launch.size, choice.meeting_time);
-  require_same_options(*comm, launch);
-  return comm;
+  return meet(meeting_point(choice.meeting, launch), launch.rank, launch.size, choice.meeting_time);
 }
 
 std::string found_tcp() {
@@ -33,7 +32,7 @@ std::string found_tcp() {
   return fmt::format("reachable as {}", fmt::join(hosts, ", "));
 }
 
-std::unique_ptr<Communicator> connect_mpi(const EngineChoice& choice) {
+std::unique_ptr<Communicator> meet_over_mpi(const EngineChoice& choice) {
   auto comm = open_mpi(mpi_plugin_places(choice.mpi_plugin));
   const int started = choice.launch ? choice.launch->size : 1;
   if (comm->size() != started) {
@@ -42,8 +41,12 @@ std::unique_ptr<Communicator> connect_mpi(const EngineChoice& choice) {
                             choice.launch ? choice.launch->launcher : "the command line", started))
         .help("start the processes with the mpirun of the MPI that the plugin was built with");
   }
-  if (choice.launch) require_same_options(*comm, *choice.launch);
   return comm;
+}
+
+/// Connects the processes for control messages.
+std::unique_ptr<Communicator> met(const EngineChoice& choice) {
+  return choice.chosen() == Engine::kMpi ? meet_over_mpi(choice) : meet_over_tcp(choice);
 }
 
 }  // namespace
@@ -75,17 +78,33 @@ std::string found(const EngineChoice& choice) {
 }
 
 std::unique_ptr<Communicator> connect(const EngineChoice& choice) {
-  switch (choice.chosen()) {
-    case Engine::kEmbedded:
-      throw Error(ErrorCode::kUsage, "the embedded engine has no processes to connect");
-    case Engine::kTcp:
-      return connect_tcp(choice);
-    case Engine::kMpi:
-      return connect_mpi(choice);
-    case Engine::kNccl:
-      return open_nccl(connect_tcp(choice), choice.nccl);
+  if (choice.chosen() == Engine::kEmbedded) {
+    throw Error(ErrorCode::kUsage, "the embedded engine has no processes to connect");
   }
-  throw Error(ErrorCode::kInternal, "an engine without a name");
+  auto comm = met(choice);
+  all_do(*comm, [] {});  // throws what another process threw in before_meeting
+  if (choice.launch) require_same_options(*comm, *choice.launch);
+  if (choice.chosen() != Engine::kNccl) return comm;
+  return open_nccl(std::move(comm), choice.nccl);
+}
+
+void before_meeting(const EngineChoice& choice, const std::function<void()>& work) {
+  std::optional<Error> failure;
+  try {
+    return work();
+  } catch (const Error& error) {
+    if (!choice.launch || choice.chosen() == Engine::kEmbedded) throw;
+    failure = error;
+  }
+  std::unique_ptr<Communicator> comm;
+  try {
+    comm = met(choice);
+  } catch (const Error& lost) {
+    // Its own error says more than that the others could not be told.
+    if (lost.is_leaderless()) failure->leaderless();
+    throw *std::move(failure);
+  }
+  all_do(*comm, [&] { throw *failure; });
 }
 
 void run_ranks(const EngineChoice& choice, int ranks,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/base/threads.h"
 
 namespace shardtool::comm {
@@ -135,9 +136,11 @@ void MessageCommunicator::wait_for(int peer, const Done& done) {
       has_asked = link.queue(FrameKind::kAsk, 0, {}) > 0;
     }
     activity = link.activity();
+    check_interrupted();
     lock.unlock();
     if (end && Clock::now() >= *end) {
       do_abort(silence_of(peer));
+      lock.lock();
       throw loss_of(peer, silence_of(peer));
     }
     pause(looks);

@@ -39,10 +39,13 @@ class Catalogue {
  private:
   using Make = std::function<std::unique_ptr<System<T>>(Device<T>&)>;
 
-  SystemCase<T>& add(std::string name, Example<T> example, Make make, Expectation expected) {
+  /// `divisor`: that of the gradients of parameters.
+  SystemCase<T>& add(std::string name, Example<T> example, Make make, Expectation expected,
+                     i64 divisor = 1) {
     SystemCase<T> one;
     one.name = std::move(name);
     one.example = has_biases_ ? std::move(example) : without_biases(std::move(example));
+    one.reference = reference_of(one.example, divisor);
     one.make = std::move(make);
     one.expected = std::move(expected);
     one.expected.most_in_flight.assign(devices_, 0);
@@ -91,13 +94,15 @@ class Catalogue {
     for (const auto reduction : {GradientReduction::kSum, GradientReduction::kAverage}) {
       const bool is_sum = reduction == GradientReduction::kSum;
       const std::string suffix = is_sum ? ", sum" : ", average";
-      add("data parallel" + suffix, two_layers(),
-          [=](Device<T>& device) { return data_parallel(device, reduction); }, {{}, reduced})
-          .divisor = is_sum ? 1 : devices_;
-      add("FSDP" + suffix, two_layers(),
+      const i64 divisor = is_sum ? 1 : devices_;
+      add(
+          "data parallel" + suffix, two_layers(),
+          [=](Device<T>& device) { return data_parallel(device, reduction); }, {{}, reduced},
+          divisor);
+      add(
+          "FSDP" + suffix, two_layers(),
           [=](Device<T>& device) { return fully_sharded(device, reduction); },
-          {gathered + biases(kByRows, kWhole), gathered + scattered})
-          .divisor = is_sum ? 1 : devices_;
+          {gathered + biases(kByRows, kWhole), gathered + scattered}, divisor);
     }
   }
 
@@ -168,7 +173,8 @@ CaseReport report_on(Device<T>& device, const SystemCase<T>& one, const Paramete
   system->load_checkpoint(checkpoint);
   const PassResults<T> outcome = one.run(device, *system, one.example);
   CaseReport report;
-  report.proof = prove(device, *system, one.example, outcome, one.divisor);
+  const i64 batch = one.example.x.rows();
+  report.proof = prove(device, *system, one.reference, batch, outcome);
   report.diagnosis = diagnosis(device, *system, one.example, report.proof, one.expected);
   return report;
 }

@@ -19,16 +19,17 @@ struct DemoSizes {
   std::uint64_t seed = 0;
 };
 
-/// One system with its example and its expected communication.
+/// One system with its example, the results of the unsharded run, and its expected communication.
+/// Devices share it and only read it.
 template <Number T>
 struct SystemCase {
   std::string name;
   Example<T> example;
+  Reference<T> reference;
   std::function<std::unique_ptr<System<T>>(Device<T>&)> make;
   /// Runs a loaded system that `make` made.
   std::function<PassResults<T>(Device<T>&, System<T>&, const Example<T>&)> run = run_both_ways<T>;
   Expectation expected;
-  i64 divisor = 1;  ///< divisor of parameter gradients
 };
 
 /// Returns every system for this number of devices, with biases: unsharded, column->row,

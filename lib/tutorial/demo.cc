@@ -58,22 +58,21 @@ Product<T> product_of(kernels::Accelerator* accelerator) {
 }
 
 template <Number T>
-void add_systems(comm::Communicator& comm, const DemoSizes& sizes, const StoredParameters& stored,
+void add_systems(comm::Communicator& comm, const std::vector<SystemCase<T>>& systems,
                  kernels::Accelerator* accelerator, DemoReport& report) {
   Device<T> device(comm, product_of<T>(accelerator));
-  for (const SystemCase<T>& one : all_systems<T>(sizes, comm.size(), stored)) {
+  for (const SystemCase<T>& one : systems) {
     CaseReport found = report_on(device, one, one.example.parameters);
     report.rows.push_back(row_of(one, std::move(found)));
   }
 }
 
-/// Plants faults in random models: those of a given one could be hidden by its zeros.
-void add_faults(comm::Communicator& comm, const DemoSizes& sizes, kernels::Accelerator* accelerator,
-                DemoReport& report) {
+void add_faults(comm::Communicator& comm, const DemoSystems& systems,
+                kernels::Accelerator* accelerator, DemoReport& report) {
   const Product<Field> product = product_of<Field>(accelerator);
-  const auto systems = all_systems<Field>(sizes, comm.size());
-  for (const PlantedFault<Field>& fault : all_faults<Field>(sizes.hidden, comm.size())) {
-    const auto one = std::find_if(systems.begin(), systems.end(),
+  const auto& sound = systems.to_plant_in();
+  for (const PlantedFault<Field>& fault : all_faults<Field>(systems.hidden, comm.size())) {
+    const auto one = std::find_if(sound.begin(), sound.end(),
                                   [&](const auto& c) { return c.name.starts_with(fault.system); });
     DemoRow row = row_of(*one, plant(comm, fault, *one, product));
     row.planted = fault.name;
@@ -82,12 +81,12 @@ void add_faults(comm::Communicator& comm, const DemoSizes& sizes, kernels::Accel
   }
 }
 
-std::vector<std::string> not_planted(const DemoSizes& sizes, int devices) {
+std::vector<std::string> not_planted(i64 hidden, int devices) {
   std::vector<std::string> reasons;
   if (devices == 1) reasons.emplace_back("exchanged shards: there is one device");
-  if (sizes.hidden % devices == 0) {
+  if (hidden % devices == 0) {
     reasons.push_back(
-        fmt::format("a dropped tail: {} hidden units over {} leave none", sizes.hidden, devices));
+        fmt::format("a dropped tail: {} hidden units over {} leave none", hidden, devices));
   }
   return reasons;
 }
@@ -108,17 +107,28 @@ void require_sizes(const DemoSizes& sizes) {
 
 }  // namespace
 
-DemoReport run_mlp_demo(comm::Communicator& comm, const DemoSizes& sizes,
-                        const StoredParameters& stored, kernels::Accelerator* accelerator) {
+DemoSystems demo_systems(const DemoSizes& sizes, int devices, const StoredParameters& stored) {
   require_sizes(sizes);
+  DemoSystems systems;
+  systems.hidden = sizes.hidden;
+  systems.field = all_systems<Field>(sizes, devices, stored);
+  systems.f64 = all_systems<double>(sizes, devices, stored);
+  systems.f32 = all_systems<float>(sizes, devices, stored);
+  if (!stored.empty()) systems.random = all_systems<Field>(sizes, devices);
+  systems.directional = directional(sizes);
+  return systems;
+}
+
+DemoReport run_mlp_demo(comm::Communicator& comm, const DemoSystems& systems,
+                        kernels::Accelerator* accelerator) {
   DemoReport report;
   report.devices = comm.size();
-  add_systems<Field>(comm, sizes, stored, accelerator, report);
-  add_systems<double>(comm, sizes, stored, accelerator, report);
-  add_systems<float>(comm, sizes, stored, accelerator, report);
-  add_faults(comm, sizes, accelerator, report);
-  report.not_planted = not_planted(sizes, comm.size());
-  report.directional = directional(sizes);
+  add_systems(comm, systems.field, accelerator, report);
+  add_systems(comm, systems.f64, accelerator, report);
+  add_systems(comm, systems.f32, accelerator, report);
+  add_faults(comm, systems, accelerator, report);
+  report.not_planted = not_planted(systems.hidden, comm.size());
+  report.directional = systems.directional;
   report.passed = report.directional <= kDirectionalTolerance &&
                   std::all_of(report.rows.begin(), report.rows.end(), [](const DemoRow& row) {
                     return row.is_as_expected || !row.is_judged;

@@ -43,14 +43,33 @@ struct DemoReport {
   bool passed = false;  ///< every judged row is as expected, directional below 1e-6
 };
 
-/// Runs every system on the devices of `comm`, in the field, in f64 and in f32, and every fault in
-/// the field. Every device gets the same report. The systems of two layers have the parameters
-/// `stored`, if there are any, whose sizes `sizes` has. The systems multiply on `accelerator` of
-/// this device, or on the CPU if it is null; the results that they are compared with are the CPU's.
-/// The report does not depend on it. Throws kUsage for a size below 1, kEmptyShard for a size below
-/// the number of devices, and the errors of the communicator and the accelerator.
-DemoReport run_mlp_demo(comm::Communicator& comm, const DemoSizes& sizes,
-                        const StoredParameters& stored = {},
+/// All systems for a number of devices, with the results of the unsharded runs. The devices of one
+/// process share them, so that the unsharded model is run once and not by each of them.
+struct DemoSystems {
+  i64 hidden = 0;
+  std::vector<SystemCase<Field>> field;
+  std::vector<SystemCase<double>> f64;
+  std::vector<SystemCase<float>> f32;
+  /// Systems to plant faults in, if not those of the field: with random parameters, since the zeros
+  /// of given ones could hide a fault.
+  std::vector<SystemCase<Field>> random;
+  double directional = 0;  ///< as in DemoReport
+
+  const std::vector<SystemCase<Field>>& to_plant_in() const {
+    return random.empty() ? field : random;
+  }
+};
+
+/// Makes the systems. Those of two layers have the parameters `stored`, if there are any, whose
+/// sizes `sizes` has. Throws kUsage for a size below 1.
+DemoSystems demo_systems(const DemoSizes& sizes, int devices, const StoredParameters& stored = {});
+
+/// Runs every system on the devices of `comm`, as many as `systems` are for, in the field, in f64
+/// and in f32, and every fault in the field. Every device gets the same report. The systems
+/// multiply on `accelerator` of this device, or on the CPU if it is null; the results that they are
+/// compared with are the CPU's. The report does not depend on it. Throws kEmptyShard for a size
+/// below the number of devices, and the errors of the communicator and the accelerator.
+DemoReport run_mlp_demo(comm::Communicator& comm, const DemoSystems& systems,
                         kernels::Accelerator* accelerator = nullptr);
 
 }  // namespace shardtool::tutorial

@@ -1,6 +1,7 @@
 #include "lib/comm/embedded.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <stdexcept>
@@ -8,6 +9,7 @@
 
 #include "lib/base/error.h"
 #include "lib/comm/reduce.h"
+#include "tests/comm/interrupted.h"
 #include "tests/comm/laws.h"
 #include "tests/comm/refused_threads.h"
 #include "tests/support/throws.h"
@@ -175,6 +177,45 @@ TEST_CASE("a stop reaches every rank, whoever raises it, and collectives still w
     heard += comm.all_gather("after").size() == 3;
   });
   CHECK(heard == 3);
+}
+
+TEST_CASE("an interruption ends ranks that wait for messages, and is told as one") {
+  for (const int size : {2, 5}) {
+    for (const bool before : {true, false}) {
+      CAPTURE(size);
+      CAPTURE(before);
+      const auto error = testing::interrupted(before, [&] {
+        run_embedded(size, [&](Communicator& comm) {
+          comm.set_deadline(milliseconds(10'000), milliseconds(10'000));
+          comm.receive((comm.rank() + 1) % size);
+        });
+      });
+      REQUIRE(error);
+      CHECK(error->code() == ErrorCode::kInterrupted);
+    }
+  }
+}
+
+/// Times that threads of this process have gone to sleep.
+long sleeps() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nvcsw;
+}
+
+TEST_CASE("a message wakes the rank that it is for, and no other") {
+  constexpr int kRanks = 32;
+  constexpr int kRounds = 40;
+  const long before = sleeps();
+  run_embedded(kRanks, [](Communicator& comm) {
+    const int from = (comm.rank() + kRanks - 1) % kRanks;
+    for (int round = 0; round < kRounds; ++round) {
+      if (comm.rank() != 0) comm.receive(from);
+      comm.send((comm.rank() + 1) % kRanks, "token");
+      if (comm.rank() == 0) comm.receive(from);
+    }
+  });
+  CHECK(sleeps() - before < 10L * kRanks * kRounds);
 }
 
 TEST_CASE("arguments out of range are refused") {

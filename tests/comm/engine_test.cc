@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
+#include <chrono>
 #include <iostream>
+#include <thread>
 
 #include "lib/base/error.h"
 #include "lib/comm/embedded.h"
@@ -131,6 +134,70 @@ TEST_CASE_TEMPLATE("a process that exits in the middle ends the run", Processes,
   CHECK(launched.status == 6);
   CHECK(names_the_last(launched.said[0], "ended without a word"));
   CHECK(names_the_last(launched.said[1], "ended without a word"));
+}
+
+/// Errors of the processes of a launch of which some fail before they meet: a bit for each.
+std::vector<std::optional<Error>> errors_before_meeting(int size, unsigned failing) {
+  const test::TempFolder folder;
+  std::vector<std::optional<Error>> all(static_cast<size_t>(size));
+  std::vector<std::jthread> processes;
+  for (int rank = 0; rank < size; ++rank) {
+    processes.emplace_back([&, rank] {
+      EngineChoice choice;
+      choice.launch = Launch{"mpirun", rank, size, "job"};
+      choice.meeting.folder = folder.path();
+      choice.meeting_time = std::chrono::seconds(20);
+      all[static_cast<size_t>(rank)] = testing::error_of([&] {
+        before_meeting(choice, [&] {
+          if ((failing >> rank & 1U) != 0)
+            throw Error(ErrorCode::kUnreadable, std::to_string(rank));
+        });
+        return connect(choice)->size();
+      });
+    });
+  }
+  processes.clear();
+  return all;
+}
+
+TEST_CASE("of those that fail before the processes meet, all have the error of the lowest") {
+  for (int size = 2; size <= 3; ++size) {
+    for (unsigned failing = 0; failing < 1U << size; ++failing) {
+      CAPTURE(size);
+      CAPTURE(failing);
+      const std::string first = std::to_string(std::countr_zero(failing));
+      for (const auto& error : errors_before_meeting(size, failing)) {
+        REQUIRE(error.has_value() == (failing != 0));
+        if (!error) continue;
+        CHECK(error->code() == ErrorCode::kUnreadable);
+        CHECK(error->message() == first);
+        CHECK(testing::has_note(*error, "process", first + " of " + std::to_string(size)));
+      }
+    }
+  }
+}
+
+TEST_CASE("what fails before a meeting to which nobody comes is told all the same") {
+  const test::TempFolder folder;
+  for (const int rank : {0, 1}) {
+    EngineChoice choice;
+    choice.launch = Launch{"mpirun", rank, 2, "job"};
+    choice.meeting.folder = folder.path();
+    choice.meeting_time = std::chrono::milliseconds(50);
+    const auto error = testing::error_of([&] {
+      before_meeting(choice, [] { throw Error(ErrorCode::kUnreadable, "no file"); });
+      return 0;
+    });
+    REQUIRE(error);
+    CHECK(error->message() == "no file");
+    CHECK(error->is_leaderless() == (rank == 1));
+  }
+  const auto alone = testing::error_of([&] {
+    before_meeting({}, [] { throw Error(ErrorCode::kUnreadable, "no file"); });
+    return 0;
+  });
+  REQUIRE(alone);
+  CHECK(alone->notes().empty());
 }
 
 TEST_CASE("engines have names, and no other") {

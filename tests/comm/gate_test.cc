@@ -10,6 +10,7 @@
 #include "lib/base/interruption.h"
 #include "lib/comm/tcp/tcp_communicator.h"
 #include "lib/comm/tcp/tcp_meeting.h"
+#include "tests/comm/interrupted.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
 
@@ -157,18 +158,34 @@ TEST_CASE("the gate closes at its deadline, whoever trickles") {
 TEST_CASE("processes that wait for the others end when they are interrupted") {
   const test::TempFolder folder;
   for (const int rank : {0, 1}) {
-    CAPTURE(rank);
-    std::atomic<bool> cancel = false;
-    const std::jthread signal([&] {
-      std::this_thread::sleep_for(milliseconds(200));
-      cancel = true;
-    });
-    const Interruptible scope(&cancel);
-    const auto start = Deadline::clock::now();
-    CHECK_ERROR(kInterrupted,
-                connect_processes(MeetingPoint(folder / "meeting"), rank, 2, seconds(60)).size());
-    CHECK(Deadline::clock::now() - start < seconds(30));
+    for (const bool before : {true, false}) {
+      CAPTURE(rank);
+      CAPTURE(before);
+      const auto error = testing::interrupted(before, [&] {
+        connect_processes(MeetingPoint(folder / "meeting"), rank, 2, seconds(20));
+      });
+      REQUIRE(error);
+      CHECK(error->code() == ErrorCode::kInterrupted);
+    }
   }
+}
+
+TEST_CASE("a process that process 0 has let in ends when it is interrupted, too") {
+  Door door;
+  std::atomic<bool> cancel = false;
+  std::optional<Error> error;
+  std::vector<Socket> peers(2);
+  {
+    const std::jthread process([&] {
+      const Interruptible scope(&cancel);
+      error = testing::error_of(
+          [&] { return connect_processes(door.point(), 1, 2, seconds(20)).size(); });
+    });
+    CHECK(door.gate.admit(peers, in(seconds(20))) == 1);
+    cancel = true;  // process 0 is silent from now on
+  }
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kInterrupted);
 }
 
 TEST_CASE("a process does not wait past its deadline for one that trickles or is silent") {

@@ -14,6 +14,7 @@
 
 #include "lib/base/error.h"
 #include "lib/comm/tcp/socket.h"
+#include "tests/comm/interrupted.h"
 #include "tests/comm/laws.h"
 #include "tests/comm/threads.h"
 #include "tests/support/throws.h"
@@ -301,6 +302,22 @@ TEST_CASE("a file that another could have written leads nowhere, and the reason 
   REQUIRE(error->notes().size() == 2);
   CHECK(error->notes()[1].second ==
         "the file is not believed: others may use it: its mode is 0666, expected 0600");
+}
+
+TEST_CASE("an interruption ends a wait for a message, and the process can say so to the others") {
+  run_processes(2, [](Communicator& comm) {
+    comm.set_deadline(milliseconds(20'000), milliseconds(20'000));
+    for (const bool before : {true, false}) {
+      if (comm.rank() == 1) {
+        CHECK(comm.receive(0) == "went on");
+        continue;
+      }
+      const auto error = testing::interrupted(before, [&] { comm.receive(1); });
+      REQUIRE(error);
+      CHECK(error->code() == ErrorCode::kInterrupted);
+      comm.send(1, "went on");
+    }
+  });
 }
 
 }  // namespace

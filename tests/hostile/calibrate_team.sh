@@ -33,6 +33,12 @@ done
 play 2 "${once[@]}" --json
 [[ $statuses == ' 0 0' && ! -s out.1 ]] || fail "a document:$statuses"
 
+# The first process alone looks for a file in its place; the others hear of it instead of waiting for the meeting.
+touch cluster.json
+play 2 "${once[@]}" -o cluster.json
+[[ $statuses == ' 5 5' ]] && grep -q E0401 err.0 || fail "a profile over another:$statuses"
+rm cluster.json
+
 before[1]="timeout -s KILL 0.3"
 play 2 "${calibrate[@]}"
 [[ $statuses == ' 6 137' || $statuses == ' 6 124' ]] || fail "a killed process:$statuses"

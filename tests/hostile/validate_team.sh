@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Processes of one launch validate shards together: every number of them, over TCP and over MPI, finds the same digest, one
-# speaks, and when one fails or is killed all end in time with exit 6. Launches are played by their environment, and by
-# mpirun where it is installed.
+# speaks. What one cannot do before it meets the others is told as its error, with its exit status; when one is killed, all
+# end in time with exit 6. Launches are played by their environment, and by mpirun where it is installed.
 #   validate_team.sh SHARDTOOL SAMPLES MPI_PLUGIN
 set -euo pipefail
 shardtool=$1 model=$2/tiny-llama plugin=$3
@@ -66,13 +66,42 @@ status=0
 ((status == 1)) && grep -q '^fault .* rank' out.0 || fail "an infinity in a share: $status"
 cp kept parts/model-rank-3-part-0.safetensors
 
-# The first process tells what only another one finds wrong with its files.
+# tells PROCESS STATUS TEXT COMMAND...: two processes, of which one meets an error that the other does not; the first one
+# tells it as the error of that process, long before it would give up a process that does not come.
+tells() {
+  local start=$SECONDS
+  play 2 "$shardtool" "${@:4}" --meeting "$work"
+  [[ $statuses == " $2 "* && $statuses != *' 6' ]] && grep -q "$3" err.0 && grep -q "process: $1 of 2" err.0 ||
+    fail "process $1 meets $3:$statuses"
+  ((SECONDS - start < 60)) || fail "process $1 meets $3, which is told late"
+}
+validate=(validate parts -r "$model" --quick)
 mkdir other
 cp -r parts other/
+
+# Errors before the processes meet: an option, a file of options, a file to write, the model of a demo.
+before=([1]="$(with --tokens=99999)")
+tells 1 2 "tokens '99999' is not" "${validate[@]}"
+before=([1]="env -C other")
+"$shardtool" graphs show llama >graph.json
+tells 1 4 graph.json "${validate[@]}" --graph graph.json
+header='{"layer_0/weights":{"dtype":"F32","shape":[4,4],"data_offsets":[0,64]}'
+header+=',"layer_1/weights":{"dtype":"F32","shape":[4,4],"data_offsets":[64,128]}}'
+{
+  printf '%b' "\\x$(printf %02x ${#header})"
+  head -c 7 /dev/zero
+  printf %s "$header"
+  head -c 128 /dev/zero
+} >layers.safetensors
+tells 1 4 layers.safetensors validate layers.safetensors --demo mlp
+before=()
+touch page.html
+tells 0 5 E0401 "${validate[@]}" --html page.html
+
+# And errors after it, while they open their files.
+before=([1]="env -C other")
 rm other/parts/model-rank-2-part-0.safetensors
-before[1]="env -C other"
-launch 2 --quick --meeting "$work"
-[[ $statuses == ' 6 '* ]] && grep -q 'process 1 of 2 failed: .*model-rank-2' err.0 || fail "a file that one lacks:$statuses"
+tells 1 4 'missing: model-rank-2' "${validate[@]}"
 before=()
 
 # A process that is killed in the middle of a run of many seconds.

@@ -62,10 +62,10 @@ TEST_CASE("factors that do not fit are refused before anything runs there") {
 template <class Make>
 std::vector<DemoReport> reports_with(int devices, const Make& make) {
   std::vector<DemoReport> reports(static_cast<size_t>(devices));
+  const DemoSystems systems = demo_systems(kSmallSizes, devices);
   comm::run_embedded(devices, [&](comm::Communicator& comm) {
     const std::unique_ptr<kernels::Accelerator> accelerator = make(comm.rank());
-    reports[static_cast<size_t>(comm.rank())] =
-        run_mlp_demo(comm, kSmallSizes, {}, accelerator.get());
+    reports[static_cast<size_t>(comm.rank())] = run_mlp_demo(comm, systems, accelerator.get());
   });
   return reports;
 }

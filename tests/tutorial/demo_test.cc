@@ -17,8 +17,9 @@ namespace {
 
 std::vector<DemoReport> embedded_reports(int devices, std::uint64_t seed = 1) {
   std::vector<DemoReport> reports(static_cast<size_t>(devices));
+  const DemoSystems systems = demo_systems({6, 10, 5, 7, seed}, devices);
   comm::run_embedded(devices, [&](comm::Communicator& comm) {
-    reports[static_cast<size_t>(comm.rank())] = run_mlp_demo(comm, {6, 10, 5, 7, seed});
+    reports[static_cast<size_t>(comm.rank())] = run_mlp_demo(comm, systems);
   });
   return reports;
 }
@@ -36,9 +37,10 @@ TEST_CASE("the demo passes on the smallest sizes and on many seeds") {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     for (int devices = 1; devices <= 3; ++devices) {
       std::vector<DemoReport> reports(1);
+      const i64 n = devices;
+      const DemoSystems systems = demo_systems({n, n, n, n, seed}, devices);
       comm::run_embedded(devices, [&](comm::Communicator& comm) {
-        const i64 n = devices;
-        DemoReport report = run_mlp_demo(comm, {n, n, n, n, seed});
+        DemoReport report = run_mlp_demo(comm, systems);
         if (comm.rank() == 0) reports[0] = std::move(report);
       });
       CAPTURE(text_of(reports[0]));
@@ -105,8 +107,9 @@ TEST_CASE("the systems of two layers take the parameters of a checkpoint") {
   CHECK(all_systems<Field>(sizes, 2, stored).at(1).example.parameters.at("layer_0/weights")(0, 1) ==
         Field::from_signed(-6));
   DemoReport report;
+  const DemoSystems of_demo = demo_systems(sizes, 2, stored);
   comm::run_embedded(2, [&](comm::Communicator& comm) {
-    const DemoReport made = run_mlp_demo(comm, sizes, stored);
+    const DemoReport made = run_mlp_demo(comm, of_demo);
     if (comm.rank() == 0) report = made;
   });
   CHECK(report.passed);
@@ -117,7 +120,8 @@ TEST_CASE("the systems of two layers take the parameters of a checkpoint") {
 TEST_CASE("sizes that make no model are refused") {
   const auto run = [](int devices, const DemoSizes& options) {
     std::vector<DemoReport> reports(1);
-    comm::run_embedded(devices, [&](comm::Communicator& comm) { run_mlp_demo(comm, options); });
+    const DemoSystems systems = demo_systems(options, devices);
+    comm::run_embedded(devices, [&](comm::Communicator& comm) { run_mlp_demo(comm, systems); });
     return reports;
   };
   CHECK_ERROR(kUsage, run(1, {6, 0, 5, 7, 1}));

@@ -31,7 +31,8 @@ std::string stream_all(comm::Communicator& comm) {
 }
 
 std::string play(comm::Communicator& comm, const std::string& part, std::uint64_t seed) {
-  return part == "demo" ? text_of(run_mlp_demo(comm, {6, 10, 5, 7, seed})) : stream_all(comm);
+  if (part == "stream") return stream_all(comm);
+  return text_of(run_mlp_demo(comm, demo_systems({6, 10, 5, 7, seed}, comm.size())));
 }
 
 int run(const std::string& engine, const std::string& folder, const std::string& part,

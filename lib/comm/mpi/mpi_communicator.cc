@@ -10,6 +10,7 @@
 
 #include "lib/base/dynamic_library.h"
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/comm/mpi/mpi_link.h"
 
 namespace shardtool::comm {
@@ -82,10 +83,11 @@ class MpiCommunicator final : public MessageCommunicator {
       for (int looks = 0; !was_aborted(); ++looks) {
         pump();
         if (!any_left()) return true;
+        check_interrupted();
         pause(looks);
       }
     } catch (const Error&) {
-      // MPI failed.
+      // MPI failed, or the user waits no longer.
     }
     return false;
   }

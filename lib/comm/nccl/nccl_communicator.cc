@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/comm/agreement.h"
 #include "lib/comm/group_communicator.h"
 #include "lib/comm/machine.h"
@@ -281,6 +282,7 @@ class NcclCommunicator final : public GroupCommunicator {
     const auto end = wait_end();
     while (!done()) {
       try {
+        check_interrupted();
         require_others();
       } catch (const Error&) {
         failed_ = true;

@@ -20,8 +20,6 @@ constexpr size_t kMostVisitors = 256;
 /// Visitors accepted before the present ones are served again.
 constexpr int kAtOnce = 64;
 constexpr std::chrono::milliseconds kPause{20};
-/// Interval of checks for an interruption.
-constexpr std::chrono::milliseconds kGlance{100};
 
 }  // namespace
 
@@ -32,7 +30,7 @@ int Gate::admit(std::vector<Socket>& peers, Deadline end) {
   while (std::count_if(higher, peers.end(), is_open) < all) {
     if (milliseconds_until(end) == 0) break;
     check_interrupted();
-    wait(std::min(end, Deadline::clock::now() + kGlance));
+    wait(std::min(end, Deadline::clock::now() + kInterruptionGlance));
     for (const Socket& listening : listener_.sockets) take_in(listening);
     for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
       const Verdict verdict = serve(*visitor, peers);

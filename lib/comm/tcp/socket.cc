@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/base/threads.h"
 
 namespace shardtool::comm {
@@ -48,13 +49,20 @@ void tune(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 60'000);
 }
 
-/// Waits until the socket is ready. False if it is not by `end`.
+/// End of a wait, or time of the next check for an interruption, if that is earlier.
+Deadline next_glance(Deadline end) {
+  return std::min(end, Deadline::clock::now() + kInterruptionGlance);
+}
+
+/// Waits until the socket is ready. False if it is not by `end`. Throws kInterrupted.
 bool wait_for(int fd, short events, Deadline end) {
   while (true) {
     pollfd wanted{fd, events, 0};
-    const int ready = ::poll(&wanted, 1, milliseconds_until(end));
+    const int ready = ::poll(&wanted, 1, milliseconds_until(next_glance(end)));
     if (ready > 0) return true;
-    if (ready == 0 || errno != EINTR) return false;
+    if (ready < 0 && errno != EINTR) return false;
+    check_interrupted();
+    if (milliseconds_until(end) == 0) return false;
   }
 }
 
@@ -274,7 +282,10 @@ std::vector<Address> resolved(const Address& address, Deadline end) {
   } else {
     (*task)();
   }
-  if (found.wait_until(end) != std::future_status::ready) return {};
+  while (found.wait_until(next_glance(end)) != std::future_status::ready) {
+    check_interrupted();
+    if (milliseconds_until(end) == 0) return {};
+  }
   return found.get();
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "lib/comm/packed.h"
 #include "lib/tutorial/proof/proof.h"
 
 namespace shardtool::tutorial {
@@ -61,12 +62,17 @@ template <Number T>
 std::vector<std::string> misplacements(Device<T>& device, const System<T>& system,
                                        const Example<T>& example) {
   std::vector<std::string> findings;
+  comm::Packer packer;
   for (const auto& [name, whole] : example.parameters) {
     const Matrix<T>* own = find(system.held(), name);
-    const std::vector<Matrix<T>> held = device.census(own == nullptr ? Matrix<T>() : *own);
-    for (int d = 0; d < device.num_devices(); ++d) {
-      std::string finding =
-          misplacement(example.parameters, name, system.placements().at(name), d, held[d]);
+    packer.add(misplacement(example.parameters, name, system.placements().at(name),
+                            device.device_id(), own == nullptr ? Matrix<T>() : *own));
+  }
+  const std::vector<std::string> all = device.census(packer.take());
+  std::vector<comm::Unpacker> of_devices(all.begin(), all.end());
+  for (size_t parameter = 0; parameter < example.parameters.size(); ++parameter) {
+    for (comm::Unpacker& texts : of_devices) {
+      std::string finding = texts.next();
       if (!finding.empty()) findings.push_back(std::move(finding));
     }
   }

@@ -151,13 +151,29 @@ Matrix<T> push_forward(const Example<T>& example, const Parameters<T>& direction
 }
 
 template <Number T>
-double adjoint_gap(const Example<T>& example, const Parameters<T>& gradients, std::uint64_t seed) {
-  const Parameters<T> direction = random_direction(example, seed);
-  const T forward = inner_product(push_forward(example, direction), example.g);
-  const double gap = magnitude(forward - along(direction, gradients));
+Tangent<T> tangent(const Example<T>& example, std::uint64_t seed) {
+  Tangent<T> result{random_direction(example, seed)};
+  result.change = inner_product(push_forward(example, result.direction), example.g);
+  return result;
+}
+
+template <Number T>
+double adjoint_gap(const Tangent<T>& tangent, const Parameters<T>& gradients) {
+  const double gap = magnitude(tangent.change - along(tangent.direction, gradients));
   // In the field a gap has no size: it is 0 or 1.
   if (gap == 0 || std::same_as<T, Field>) return gap;
-  return gap / sum_of_magnitudes(direction, gradients);
+  return gap / sum_of_magnitudes(tangent.direction, gradients);
+}
+
+template <Number T>
+Reference<T> reference_of(const Example<T>& example, i64 divisor) {
+  constexpr std::uint64_t kDirectionSeed = 17;
+  Reference<T> result{yardstick(example), tangent(example, kDirectionSeed), divisor};
+  for (auto& [name, gradient] : result.results.gradients) {
+    if (divisor == 1 || name == kInputGradient) continue;
+    for (T& value : gradient.values()) value = divided(value, divisor);
+  }
+  return result;
 }
 
 double directional_gap(const Example<double>& example, const Parameters<double>& gradients,
@@ -178,19 +194,25 @@ template Example<Field> without_biases(Example<Field>);
 template Yardstick<Field> yardstick(const Example<Field>&);
 template Parameters<Field> random_direction(const Example<Field>&, std::uint64_t);
 template Matrix<Field> push_forward(const Example<Field>&, const Parameters<Field>&);
-template double adjoint_gap(const Example<Field>&, const Parameters<Field>&, std::uint64_t);
+template Tangent<Field> tangent(const Example<Field>&, std::uint64_t);
+template double adjoint_gap(const Tangent<Field>&, const Parameters<Field>&);
+template Reference<Field> reference_of(const Example<Field>&, i64);
 template Example<double> random_layers(const std::vector<i64>&, i64, std::uint64_t);
 template Example<double> random_experts(const TwoLayers&, i64, i64, std::uint64_t);
 template Example<double> without_biases(Example<double>);
 template Yardstick<double> yardstick(const Example<double>&);
 template Parameters<double> random_direction(const Example<double>&, std::uint64_t);
 template Matrix<double> push_forward(const Example<double>&, const Parameters<double>&);
-template double adjoint_gap(const Example<double>&, const Parameters<double>&, std::uint64_t);
+template Tangent<double> tangent(const Example<double>&, std::uint64_t);
+template double adjoint_gap(const Tangent<double>&, const Parameters<double>&);
+template Reference<double> reference_of(const Example<double>&, i64);
 template Example<float> random_layers(const std::vector<i64>&, i64, std::uint64_t);
 template Example<float> random_experts(const TwoLayers&, i64, i64, std::uint64_t);
 template Example<float> without_biases(Example<float>);
 template Yardstick<float> yardstick(const Example<float>&);
 template Parameters<float> random_direction(const Example<float>&, std::uint64_t);
 template Matrix<float> push_forward(const Example<float>&, const Parameters<float>&);
-template double adjoint_gap(const Example<float>&, const Parameters<float>&, std::uint64_t);
+template Tangent<float> tangent(const Example<float>&, std::uint64_t);
+template double adjoint_gap(const Tangent<float>&, const Parameters<float>&);
+template Reference<float> reference_of(const Example<float>&, i64);
 }  // namespace shardtool::tutorial

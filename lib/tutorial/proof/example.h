@@ -45,10 +45,30 @@ Parameters<T> random_direction(const Example<T>& example, std::uint64_t seed);
 template <Number T>
 Matrix<T> push_forward(const Example<T>& example, const Parameters<T>& direction);
 
-/// <Jv, g> - <v, J^T g>| with the given J^T g: in the field 0, or 1 if a gradient is wrong; in
+/// A random direction v, and what it does to the loss: <Jv, g>.
+template <Number T>
+struct Tangent {
+  Parameters<T> direction;
+  T change{};
+};
+template <Number T>
+Tangent<T> tangent(const Example<T>& example, std::uint64_t seed);
+
+/// |<Jv, g> - <v, J^T g>| with the given J^T g: in the field 0, or 1 if a gradient is wrong; in
 /// floats relative to the sum of the magnitudes of the terms.
 template <Number T>
-double adjoint_gap(const Example<T>& example, const Parameters<T>& gradients, std::uint64_t seed);
+double adjoint_gap(const Tangent<T>& tangent, const Parameters<T>& gradients);
+
+/// What a proof compares a sharded run with. It depends on the example alone, so that one is made
+/// for all devices.
+template <Number T>
+struct Reference {
+  Yardstick<T> results;  ///< gradients of parameters divided by `divisor`
+  Tangent<T> tangent;
+  i64 divisor = 1;  ///< number of devices for a system that averages
+};
+template <Number T>
+Reference<T> reference_of(const Example<T>& example, i64 divisor);
 
 /// (L(p + h v) - L(p - h v)) / 2h - <v, gradients> for L = <y, g> and h = 1e-6, relative to the
 /// larger of the two. Only f64 has enough digits for it.

@@ -1,38 +1,42 @@
 #include "lib/tutorial/proof/proof.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <limits>
-#include <numeric>
+#include <span>
+#include <utility>
 
 namespace shardtool::tutorial {
 namespace {
 
+/// Counts of a device that add up over all. For gather, all_to_all and send every device has a part
+/// of the numbers; for reductions it has all. All devices make the same calls, except for sends,
+/// which only the two ends of a boundary make.
+std::array<i64*, 4> summed(Counts& counts) {
+  return {&counts.all_gather.elements, &counts.all_to_all.elements, &counts.send.elements,
+          &counts.send.count};
+}
+
+/// Adds the counts of all devices, and sets their activations in flight.
 template <Number T>
-std::vector<i64> number_of_each(Device<T>& device, i64 own) {
+void count_all(Device<T>& device, const PassResults<T>& outcome, Proof& proof) {
+  proof.forward = outcome.forward;
+  proof.backward = outcome.backward;
+  std::vector<i64*> sums;
+  for (Counts* const counts : {&proof.forward, &proof.backward}) {
+    for (i64* const sum : summed(*counts)) sums.push_back(sum);
+  }
   std::vector<i64> numbers;
-  for (const std::string& text : device.census(std::to_string(own))) {
-    numbers.push_back(std::stoll(text));
+  for (i64* const sum : sums) numbers.push_back(std::exchange(*sum, 0));
+  numbers.push_back(outcome.most_in_flight);
+  const auto bytes = std::as_bytes(std::span(numbers));
+  for (const std::string& text :
+       device.census(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()))) {
+    std::memcpy(numbers.data(), text.data(), bytes.size());
+    for (size_t i = 0; i < sums.size(); ++i) *sums[i] += numbers[i];
+    proof.most_in_flight.push_back(numbers.back());
   }
-  return numbers;
-}
-
-template <Number T>
-i64 sum_over_devices(Device<T>& device, i64 own) {
-  const std::vector<i64> numbers = number_of_each(device, own);
-  return std::accumulate(numbers.begin(), numbers.end(), i64{0});
-}
-
-/// Adds the counts of all devices. For gather, all_to_all and send every device has a part of the
-/// numbers; for reductions it has all. All devices make the same calls, except for sends, which
-/// only the two ends of a boundary make.
-template <Number T>
-Counts counts_of_all(Device<T>& device, const Counts& own) {
-  Counts all = own;
-  for (const auto kind : {&Counts::all_gather, &Counts::all_to_all, &Counts::send}) {
-    (all.*kind).elements = sum_over_devices(device, (own.*kind).elements);
-  }
-  all.send.count = sum_over_devices(device, own.send.count);
-  return all;
 }
 
 template <Number T>
@@ -49,29 +53,47 @@ MatrixPlacement gradient_placement(const System<T>& system, const std::string& n
   return system.placements().at(name);
 }
 
+/// Parts of all devices on device 0, in device order; empty on the others.
 template <Number T>
-Matrix<T> divided_by(Matrix<T> gradient, i64 divisor) {
-  for (T& value : gradient.values()) value = divided(value, divisor);
-  return gradient;
+std::vector<Matrix<T>> at_first(Device<T>& device, const Matrix<T>& part) {
+  if (device.device_id() != 0) {
+    device.send(0, part);
+    return {};
+  }
+  std::vector<Matrix<T>> parts{part};
+  for (int from = 1; from < device.num_devices(); ++from) parts.push_back(device.receive(from));
+  return parts;
 }
 
-/// Assembles the gradients from all devices and undoes an average; nullopt if one has a size other
-/// than its parameter's.
+/// Assembles the gradients on device 0 and undoes an average; nullopt if one has a size other than
+/// its parameter's, and on the other devices.
 template <Number T>
 std::optional<Parameters<T>> whole_gradients(Device<T>& device, const System<T>& system,
                                              const PassResults<T>& outcome,
-                                             const Parameters<T>& expected, i64 batch,
-                                             i64 divisor) {
+                                             const Reference<T>& reference, i64 batch) {
   Parameters<T> whole;
-  bool fits = true;
-  for (const auto& [name, gradient] : expected) {
-    const Matrix<T> all = assembled(device.census(part_of(outcome.gradients, name)),
-                                    gradient_placement(system, name, batch));
+  bool fits = device.device_id() == 0;
+  const T divisor = from_integer<T>(reference.divisor);
+  for (const auto& [name, gradient] : reference.results.gradients) {
+    const std::vector<Matrix<T>> parts = at_first(device, part_of(outcome.gradients, name));
+    if (parts.empty()) continue;
+    const Matrix<T> all = assembled(parts, gradient_placement(system, name, batch));
     fits &= all.rows() == gradient.rows() && all.columns() == gradient.columns();
-    whole[name] = name == kInputGradient ? all : scaled(all, from_integer<T>(divisor));
+    whole[name] = name == kInputGradient ? all : scaled(all, divisor);
   }
   if (!fits) return std::nullopt;
   return whole;
+}
+
+/// The adjoint_gap of these gradients, which device 0 has; on every device.
+template <Number T>
+double adjoint_of(Device<T>& device, const Tangent<T>& tangent,
+                  const std::optional<Parameters<T>>& whole) {
+  double gap = whole ? adjoint_gap(tangent, *whole) : std::numeric_limits<double>::infinity();
+  std::string bytes(sizeof gap, '\0');
+  std::memcpy(bytes.data(), &gap, sizeof gap);
+  std::memcpy(&gap, device.census(bytes).front().data(), sizeof gap);
+  return gap;
 }
 
 }  // namespace
@@ -113,24 +135,19 @@ PassResults<T> run_both_ways(Device<T>& device, System<T>& system, const Example
 }
 
 template <Number T>
-Proof prove(Device<T>& device, const System<T>& system, const Example<T>& example,
-            const PassResults<T>& outcome, i64 divisor) {
-  const Yardstick<T> expected = yardstick(example);
-  const i64 batch = example.x.rows();
-  Proof proof;
-  proof.arrays.push_back(judge(device, "y", expected.y, system.output(batch), outcome.y));
+Proof prove(Device<T>& device, const System<T>& system, const Reference<T>& reference, i64 batch,
+            const PassResults<T>& outcome) {
+  const Yardstick<T>& expected = reference.results;
+  std::vector<JudgedArray<T>> arrays{{"y", expected.y, system.output(batch), outcome.y}};
   for (const auto& [name, gradient] : expected.gradients) {
-    const Matrix<T> want = name == kInputGradient ? gradient : divided_by(gradient, divisor);
-    proof.arrays.push_back(judge(device, name, want, gradient_placement(system, name, batch),
-                                 part_of(outcome.gradients, name)));
+    arrays.push_back({name, gradient, gradient_placement(system, name, batch),
+                      part_of(outcome.gradients, name)});
   }
-  const auto whole = whole_gradients(device, system, outcome, expected.gradients, batch, divisor);
-  constexpr std::uint64_t kDirectionSeed = 17;
-  proof.adjoint = whole ? adjoint_gap(example, *whole, kDirectionSeed)
-                        : std::numeric_limits<double>::infinity();
-  proof.forward = counts_of_all(device, outcome.forward);
-  proof.backward = counts_of_all(device, outcome.backward);
-  proof.most_in_flight = number_of_each(device, outcome.most_in_flight);
+  Proof proof;
+  proof.arrays = judge(device, arrays);
+  proof.adjoint = adjoint_of(device, reference.tangent,
+                             whole_gradients(device, system, outcome, reference, batch));
+  count_all(device, outcome, proof);
   return proof;
 }
 
@@ -145,13 +162,13 @@ template bool holds<Field>(const Proof&, const Expectation&);
 template bool holds<double>(const Proof&, const Expectation&);
 template bool holds<float>(const Proof&, const Expectation&);
 template PassResults<Field> run_both_ways(Device<Field>&, System<Field>&, const Example<Field>&);
-template Proof prove(Device<Field>&, const System<Field>&, const Example<Field>&,
-                     const PassResults<Field>&, i64);
+template Proof prove(Device<Field>&, const System<Field>&, const Reference<Field>&, i64,
+                     const PassResults<Field>&);
 template PassResults<double> run_both_ways(Device<double>&, System<double>&,
                                            const Example<double>&);
-template Proof prove(Device<double>&, const System<double>&, const Example<double>&,
-                     const PassResults<double>&, i64);
+template Proof prove(Device<double>&, const System<double>&, const Reference<double>&, i64,
+                     const PassResults<double>&);
 template PassResults<float> run_both_ways(Device<float>&, System<float>&, const Example<float>&);
-template Proof prove(Device<float>&, const System<float>&, const Example<float>&,
-                     const PassResults<float>&, i64);
+template Proof prove(Device<float>&, const System<float>&, const Reference<float>&, i64,
+                     const PassResults<float>&);
 }  // namespace shardtool::tutorial

@@ -17,12 +17,19 @@ struct ArrayVerdict {
   std::string finding;
 };
 
-/// Judges an array of which this device has `part`. All devices call it, and get the same result.
-/// Recognises a missing part at the end of the axis, replicas that differ, a missing sum, and a sum
-/// taken twice.
+/// An array of which this device has `part`.
 template <Number T>
-ArrayVerdict judge(Device<T>& device, const std::string& name, const Matrix<T>& expected,
-                   const MatrixPlacement& placement, const Matrix<T>& part);
+struct JudgedArray {
+  std::string name;
+  const Matrix<T>& expected;
+  MatrixPlacement placement;
+  const Matrix<T>& part;
+};
+
+/// Judges arrays. All devices call it, and get the same result. Recognises a missing part at the
+/// end of the axis, replicas that differ, a missing sum, and a sum taken twice.
+template <Number T>
+std::vector<ArrayVerdict> judge(Device<T>& device, const std::vector<JudgedArray<T>>& arrays);
 
 /// A device's results of a forward and a backward pass.
 template <Number T>
@@ -60,11 +67,11 @@ struct Proof {
   const ArrayVerdict& array(const std::string& name) const;
 };
 
-/// Judges every output and every gradient. `divisor`: the system's divisor of parameter gradients.
-/// All devices call it, and get the same result.
+/// Judges every output and every gradient of a batch of this size. All devices call it, and get the
+/// same result.
 template <Number T>
-Proof prove(Device<T>& device, const System<T>& system, const Example<T>& example,
-            const PassResults<T>& outcome, i64 divisor = 1);
+Proof prove(Device<T>& device, const System<T>& system, const Reference<T>& reference, i64 batch,
+            const PassResults<T>& outcome);
 
 /// True if arrays, counts, activations in flight and the adjoint are as expected.
 template <Number T>

@@ -154,6 +154,26 @@ TEST_CASE("a collective that carries more than it has to is told, though every v
   }
 }
 
+/// Bytes that a device gathers while three prove data parallel right, which gathers none itself.
+i64 gathered_by_proof(const DemoSizes& sizes) {
+  const auto systems = all_systems<Field>(sizes, 3);
+  const auto one = std::find_if(systems.begin(), systems.end(),
+                                [](const auto& s) { return s.name == "data parallel, sum"; });
+  REQUIRE(one != systems.end());
+  return on_devices<Field>(
+             3,
+             [&](Device<Field>& device) {
+               CHECK(report_on(device, *one, one->example.parameters).diagnosis.empty());
+               return device.counters()[comm::Operation::kAllGather].bytes;
+             })
+      .front();
+}
+
+TEST_CASE(
+    "devices compare their own parts: what they say to each other has the size of a verdict") {
+  CHECK(gathered_by_proof({6, 10, 5, 7, 1}) == gathered_by_proof({60, 100, 50, 70, 1}));
+}
+
 TEST_CASE("faults that cannot show are not planted") {
   const auto names = [](i64 hidden, int devices) {
     Names all;
@@ -172,7 +192,7 @@ TEST_CASE("one element that differs on one device is found there, on every devic
     const auto verdicts = on_devices<Field>(3, [&](Device<Field>& device) {
       Matrix<Field> part = cut(whole, placement, device.device_id());
       if (device.device_id() == wrong) part(1, 2) += Field{1};
-      return judge(device, "y", whole, placement, part);
+      return judge<Field>(device, {{"y", whole, placement, part}}).front();
     });
     for (const ArrayVerdict& verdict : verdicts) {
       CHECK_FALSE(verdict.is_equal);
@@ -215,13 +235,15 @@ TEST_CASE("a number that is not one differs, in the words of its place") {
   const Matrix<double> expected(2, 2, {1, 2, 3, 4});
   Matrix<double> found = expected;
   found(1, 0) = std::nan("");
-  const ArrayVerdict verdict = judge(device, "y", expected, replicated(), found);
+  const auto verdict_on = [&](const Matrix<double>& part) {
+    return judge<double>(device, {{"y", expected, replicated(), part}}).front();
+  };
+  const ArrayVerdict verdict = verdict_on(found);
   CHECK_FALSE(verdict.is_equal);
   CHECK(std::isnan(verdict.worst));
   CHECK(verdict.finding == "differs, first at rank 0 [1, 0]");
-  CHECK(judge(device, "y", expected, replicated(), expected).is_equal);
-  CHECK(judge(device, "y", expected, replicated(), Matrix<double>(1, 2)).finding ==
-        "differs, rank 0 has 1 x 2, expected 2 x 2");
+  CHECK(verdict_on(expected).is_equal);
+  CHECK(verdict_on(Matrix<double>(1, 2)).finding == "differs, rank 0 has 1 x 2, expected 2 x 2");
 }
 
 }  // namespace

@@ -211,6 +211,7 @@ TEST_CASE("rows go to any experts: none to some, all to one, an odd number to ea
     SystemCase<Field> one;
     one.name = "experts";
     one.example = example;
+    one.reference = reference_of(example, 1);
     one.make = [&](Device<Field>& device) { return expert_parallel(device, assignment); };
     const i64 numbers = static_cast<i64>(assignment.size()) * (sizes.in + sizes.out);
     one.expected = {{.all_to_all = {2, numbers}}, {.all_to_all = {2, numbers}}};
