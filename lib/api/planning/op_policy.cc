@@ -9,6 +9,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/strict_json.h"
@@ -159,7 +160,7 @@ OpPolicies read_policies(const std::string& path) {
                       if (v.integer() != 1) v.refuse("1");
                     },
                     true});
-  value.object(fields);
+  value.document(std::move(fields));
   OpPolicies policies;
   policies.regions.push_back(std::move(whole));
   return policies;

@@ -197,7 +197,6 @@ void decode_all_rules(const ReadLast& last, Document& d) {
 
 std::vector<JsonValue::Field> document_fields(Document& d, ReadLast& last) {
   return {
-      {"$schema", [](const JsonValue& v) { v.text(); }},
       {"version", decode_version, true},
       {"name", [](const JsonValue& v) { v.text(); }},
       {"description", [&](const JsonValue& v) { d.description = v.text(); }},
@@ -294,7 +293,7 @@ Document decode_document(std::string_view text, const std::string& name, bool ha
   document.name = name;
   document.is_preset = name.starts_with("preset:") || name.starts_with("layout:");
   ReadLast last;
-  JsonValue(json.value, "", places).object(document_fields(document, last));
+  JsonValue(json.value, "", places).document(document_fields(document, last));
   decode_all_rules(last, document);
   return document;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "lib/base/json_reader.h"
+#include "lib/base/schema_key.h"
 #include "lib/base/text.h"
 #include "lib/mapping/document/identifier.h"
 
@@ -176,6 +177,11 @@ void JsonValue::object(const std::vector<Field>& fields) const {
     if (!field.required || value_->contains(std::string(field.key))) continue;
     throw error(ErrorCode::kMappingSchema, fmt::format("{} lacks the key '{}'", name(), field.key));
   }
+}
+
+void JsonValue::document(std::vector<Field> fields) const {
+  fields.push_back({kSchemaKey, [](const JsonValue& v) { v.text(); }});
+  object(fields);
 }
 
 }  // namespace shardtool::mapping

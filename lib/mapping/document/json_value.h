@@ -89,6 +89,8 @@ class JsonValue {
   };
   /// Reads an object that must not have other keys than these.
   void object(const std::vector<Field>& fields) const;
+  /// Reads the object that is a whole file: as object(), and it may have kSchemaKey.
+  void document(std::vector<Field> fields) const;
 
   [[noreturn]] void refuse(const std::string& expected) const;
   [[noreturn]] void refuse_word(const std::string& word,

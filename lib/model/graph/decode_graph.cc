@@ -102,7 +102,7 @@ class Decoder {
 void Decoder::read(const JsonValue& root) {
   std::vector<std::string> model_types;
   nearest_ = root.place().file;
-  root.object({
+  root.document({
       {"version",
        [](const JsonValue& v) {
          if (v.integer() != 1) v.refuse("1");

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "lib/base/json_reader.h"
+#include "lib/base/schema_key.h"
 #include "lib/base/text.h"
 
 namespace shardtool::plan {
@@ -246,7 +247,8 @@ void Decoder::read_timings(std::vector<Timing>& into) {
 HardwareProfile Decoder::profile() {
   HardwareProfile profile;
   double host = 0;
-  object({{"version", [&] { version(); }},
+  object({{kSchemaKey, [&] { in_.string(); }, false},
+          {"version", [&] { version(); }},
           {"name", [&] { profile.name = in_.string(); }},
           {"description", [&] { profile.description = in_.string(); }},
           {"source", [&] { read_source(profile); }},
