@@ -51,11 +51,12 @@ std::vector<Layers> by_kind(const CheckedModel& model, const Layers& layers) {
   return found;
 }
 
-/// Tensor that a layer lacks, and the one that another layer has.
+/// Tensor that a layer lacks, and the one of another layer that is like it.
 struct Lacking {
   i64 layer = 0;
   TensorSpec tensor;
   std::string_view other;
+  std::string_view what = "lacks a tensor that other layers have";
 };
 
 /// Finds tensors that a layer lacks and others of its kind have.
@@ -73,6 +74,59 @@ void add_lacking(const NumberedLayers& alike, const TensorsByName& tensors,
       lacking.back().tensor.name = fmt::format("{}{}.{}", alike.prefix, layer, name);
     }
   }
+}
+
+/// As add_lacking, where one layer has fewer tensors than all others, of which there are three or
+/// more and which have the same: for layers of which config.json says nothing.
+void add_lone_lacking(const NumberedLayers& alike, const TensorsByName& tensors,
+                      std::vector<Lacking>& lacking) {
+  constexpr i64 kOthers = 3;
+  if (std::ssize(alike.layers) <= kOthers) return;
+  const auto& usual = usual_layer(alike.layers).second;
+  const i64 others = std::ranges::count(alike.layers, usual, &Layers::value_type::second);
+  if (others + 1 == std::ssize(alike.layers)) add_lacking(alike, tensors, lacking);
+}
+
+/// Splits layers by module: one has the names that begin with "self_attn.", in the layers that have
+/// such.
+std::vector<Layers> by_module(const Layers& layers) {
+  std::map<std::string_view, Layers> modules;
+  for (const auto& [layer, names] : layers) {
+    for (const std::string_view name : names) {
+      const size_t dot = name.find('.');
+      if (dot != name.npos) modules[name.substr(0, dot)][layer].insert(name);
+    }
+  }
+  std::vector<Layers> found;
+  for (auto& [name, of_module] : modules) found.push_back(std::move(of_module));
+  return found;
+}
+
+/// Splits "bert.encoder.layer.12.output.dense.weight" behind "layer.", at its first number.
+std::string_view prefix_of(std::string_view name) {
+  for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
+    const std::string_view prefix = name.substr(0, dot + 1);
+    if (numbered(name, prefix)) return prefix;
+  }
+  return {};
+}
+
+/// Returns all numbered layers whose names begin otherwise than those that config.json counts:
+/// those of a vision encoder, and lists that are no layers, which have few tensors each.
+std::vector<NumberedLayers> other_layers(const CheckedModel& model, std::string_view counted) {
+  constexpr size_t kFew = 4;
+  std::map<std::string_view, Layers> lists;
+  for (const TensorSpec& tensor : model.tensors) {
+    const std::string_view prefix = prefix_of(tensor.name);
+    if (prefix.empty() || prefix == counted) continue;
+    const auto [layer, name] = *numbered(tensor.name, prefix);
+    lists[prefix][layer].insert(name);
+  }
+  std::vector<NumberedLayers> found;
+  for (auto& [prefix, layers] : lists) {
+    if (usual_layer(layers).second.size() >= kFew) found.push_back({prefix, std::move(layers)});
+  }
+  return found;
 }
 
 /// Names of the tensors that the model's graph reads; none without a graph that config.json fits.
@@ -109,22 +163,36 @@ void drop_unneeded(const CheckedModel& model, std::vector<Lacking>& lacking) {
   });
 }
 
-/// Splits "bert.encoder.layer.12.output.dense.weight" behind "layer.", at its first number.
-std::string_view prefix_of(std::string_view name) {
-  for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
-    const std::string_view prefix = name.substr(0, dot + 1);
-    if (numbered(name, prefix)) return prefix;
-  }
-  return {};
+std::string_view before_last_dot(std::string_view name) {
+  return name.substr(0, std::min(name.rfind('.'), name.size()));
 }
+
+/// First tensor that an op needs, in one layer.
+struct Needed {
+  i64 layer = 0;
+  std::string_view name;  ///< empty if the layer lacks it, or the op needs none
+};
 
 /// Layers in which an op reads a tensor that it can do without, and layers that lack it.
 struct OptionalReads {
   i64 having = 0;
-  i64 layer = 0;  ///< one that has it
+  Needed in_one;  ///< of the layers that have it
   const TensorSpec* tensor = nullptr;
-  std::vector<i64> lacking;
+  std::vector<Needed> lacking;
 };
+
+/// Returns the name that the tensor would have in a layer that lacks it: spelled as what the op
+/// reads there, else as in the other layer; empty if that one's name has no number.
+std::string name_of_lacking(const OptionalReads& reads, const Needed& there) {
+  const std::string& name = reads.tensor->name;
+  const std::string_view stem = before_last_dot(reads.in_one.name);
+  if (!there.name.empty() && before_last_dot(name) == stem)
+    return fmt::format("{}{}", before_last_dot(there.name), name.substr(stem.size()));
+  const std::string_view prefix = prefix_of(name);
+  const auto found = numbered(name, prefix);
+  if (!found || found->first != reads.in_one.layer) return {};
+  return fmt::format("{}{}.{}", prefix, there.layer, found->second);
+}
 
 bool has_tensors(const model::Layer& layer) {
   return std::ranges::any_of(layer.ops, [](const model::BoundOp& op) {
@@ -132,35 +200,97 @@ bool has_tensors(const model::Layer& layer) {
   });
 }
 
-/// Adds tensors that an op can do without, and that it reads in at least as many layers.
-void add_optional(const CheckedModel& model, const model::Model& bound,
-                  std::vector<Lacking>& lacking) {
-  std::map<const ops::WeightRef*, OptionalReads> reads;
+/// Returns the name of the first tensor that the op needs; empty if there is none.
+std::string_view needed_by(const CheckedModel& model, const model::BoundOp& op) {
+  const auto& refs = ops::refs_of(op);
+  for (size_t i = 0; i < refs.size(); ++i) {
+    if (!refs[i].optional && !op.weights[i].empty())
+      return model.tensors[op.weights[i].front()].name;
+  }
+  return {};
+}
+
+/// Returns the layers that have or lack each tensor that an op can do without, by its names in the
+/// graph, which ops of several kinds of layers share.
+std::map<std::vector<std::string>, OptionalReads> optional_reads(const CheckedModel& model,
+                                                                 const model::Model& bound) {
+  std::map<std::vector<std::string>, OptionalReads> reads;
   for (const model::Layer& layer : bound.layers) {
     if (!has_tensors(layer)) continue;
     for (const model::BoundOp& op : layer.ops) {
       const auto& refs = ops::refs_of(op);
+      const Needed needed{layer.number, needed_by(model, op)};
       for (size_t i = 0; i < refs.size(); ++i) {
         if (!refs[i].optional) continue;
-        OptionalReads& of_ref = reads[&refs[i]];
+        OptionalReads& of_ref = reads[refs[i].names];
         if (op.weights[i].empty()) {
-          of_ref.lacking.push_back(layer.number);
+          of_ref.lacking.push_back(needed);
           continue;
         }
         ++of_ref.having;
-        of_ref.layer = layer.number;
+        of_ref.in_one = needed;
         of_ref.tensor = &model.tensors[op.weights[i].front()];
       }
     }
   }
-  for (const auto& [ref, of_ref] : reads) {
+  return reads;
+}
+
+/// Adds tensors that an op can do without, and that it reads in at least as many layers; and a
+/// bias that one layer has, and three or more lack.
+void add_optional(const CheckedModel& model, const model::Model& bound,
+                  std::vector<Lacking>& lacking) {
+  constexpr i64 kOthers = 3;
+  auto reads = optional_reads(model, bound);
+  for (auto& [names, of_ref] : reads) {
+    // A layer without what the op needs may be of a kind without this op.
+    std::erase_if(of_ref.lacking, [&](const Needed& there) {
+      return there.name.empty() && !of_ref.in_one.name.empty();
+    });
+    if (of_ref.having == 1 && std::ssize(of_ref.lacking) >= kOthers &&
+        of_ref.tensor->name.ends_with(".bias")) {
+      lacking.push_back(
+          {of_ref.in_one.layer, *of_ref.tensor, "", "has a bias that other layers lack"});
+    }
     if (std::ssize(of_ref.lacking) > of_ref.having || of_ref.lacking.empty()) continue;
-    const std::string_view prefix = prefix_of(of_ref.tensor->name);
-    const auto found = numbered(of_ref.tensor->name, prefix);
-    if (!found || found->first != of_ref.layer) continue;
-    for (const i64 layer : of_ref.lacking) {
-      lacking.push_back({layer, *of_ref.tensor, of_ref.tensor->name});
-      lacking.back().tensor.name = fmt::format("{}{}.{}", prefix, layer, found->second);
+    for (const Needed& there : of_ref.lacking) {
+      const std::string name = name_of_lacking(of_ref, there);
+      if (name.empty()) continue;
+      lacking.push_back({there.layer, *of_ref.tensor, of_ref.tensor->name});
+      lacking.back().tensor.name = name;
+    }
+  }
+}
+
+/// Linear ops of a layer that multiply one value, with matrices beside each other, such as
+/// q_proj, k_proj and v_proj.
+struct MatricesBeside {
+  i64 having = 0;                       ///< a bias
+  std::vector<std::string_view> stems;  ///< "layers.0.self_attn.k_proj" of those that lack it
+};
+
+/// Adds biases that a matrix lacks and at least as many beside it have: also if there is one layer.
+void add_beside(const CheckedModel& model, const model::Layer& layer,
+                std::vector<Lacking>& lacking) {
+  std::map<std::pair<std::string_view, std::string_view>, MatricesBeside> groups;
+  for (const model::BoundOp& op : layer.ops) {
+    const auto& refs = ops::refs_of(op);
+    const bool may_have_bias = std::holds_alternative<ops::Linear>(op.op->kind) &&
+                               refs.size() > 1 && refs[1].optional && !op.weights[0].empty();
+    if (!may_have_bias) continue;
+    const std::string_view stem = before_last_dot(model.tensors[op.weights[0].front()].name);
+    MatricesBeside& group = groups[{op.op->in.front(), before_last_dot(stem)}];
+    if (op.weights[1].empty()) {
+      group.stems.push_back(stem);
+    } else {
+      ++group.having;
+    }
+  }
+  for (const auto& [place, group] : groups) {
+    if (std::ssize(group.stems) > group.having) continue;
+    for (const std::string_view stem : group.stems) {
+      lacking.push_back({layer.number, {}, "", "lacks a bias that the matrices beside it have"});
+      lacking.back().tensor.name = fmt::format("{}.bias", stem);
     }
   }
 }
@@ -197,19 +327,26 @@ void check_layers_alike(const CheckedModel& model, const NumberedLayers& counted
   tensors.reserve(model.tensors.size());
   for (const TensorSpec& tensor : model.tensors) tensors.emplace(tensor.name, &tensor);
   std::vector<Lacking> lacking;
-  for (Layers& alike : by_kind(model, counted.layers))
+  for (Layers& alike : by_kind(model, counted.layers)) {
+    for (Layers& of_module : by_module(alike))
+      add_lone_lacking({counted.prefix, std::move(of_module)}, tensors, lacking);
     add_lacking({counted.prefix, std::move(alike)}, tensors, lacking);
+  }
+  for (const NumberedLayers& other : other_layers(model, counted.prefix))
+    add_lone_lacking(other, tensors, lacking);
   drop_unneeded(model, lacking);
-  if (bound != nullptr) add_optional(model, *bound, lacking);
+  if (bound != nullptr) {
+    add_optional(model, *bound, lacking);
+    for (const model::Layer& layer : bound->layers) add_beside(model, layer, lacking);
+  }
   for (const Lacking& one : lacking) {
     if (!known.insert(one.tensor.name).second) continue;
-    findings.add(
-        {.rule = CheckRule::kLayerTensor,
-         .message = fmt::format("layer {} lacks a tensor that other layers have", one.layer),
-         .file = model.config_file,
-         .tensor = one.tensor.name,
-         .fix = "fetch the missing files, unless the model's code leaves the tensor out "
-                "of this layer"});
+    findings.add({.rule = CheckRule::kLayerTensor,
+                  .message = fmt::format("layer {} {}", one.layer, one.what),
+                  .file = model.config_file,
+                  .tensor = one.tensor.name,
+                  .fix = "fetch the missing files, unless the model's code leaves the tensor out "
+                         "of this layer"});
   }
 }
 
