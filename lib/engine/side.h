@@ -23,7 +23,7 @@ using ops::Inputs;
 /// Storage of a bias that is added to a sum over devices. The sum must contain the bias once.
 enum class SumBias {
   kAfterReduction,  ///< every device has all of it; it is added once
-  kOwnShare,        ///< every device adds its part: all or nothing
+  kOwnShare,        ///< every device adds what it stores: one has all of it, the others zeros
   kDivided,         ///< every device stores an equal share and adds it
   kToDivide,        ///< every device stores all of it and adds an equal share
 };
@@ -45,17 +45,20 @@ struct Side : ops::WeightReader {
   std::function<SumBias(size_t tensor)> sum_bias;
   NameViewMap<size_t> by_name;                ///< index into `tensors`
   std::map<size_t, UnpackedWeight> unpacked;  ///< by tensor
-  /// Layouts and bytes of the files, where devices gather what they compute with from several; else
-  /// null.
+  /// Layouts and bytes as they are in the files, if devices gather weights from several files
+  /// before they compute (FSDP); else null.
   ops::LayoutOf stored_layouts;
   const WeightSource* stored_weights = nullptr;
 
-  /// The side with every device's part as it is in its file. References must outlive it.
+  /// Returns a side that reads every device's part as it is in the device's file, before devices
+  /// gather. What this side refers to must outlive it.
   Side stored() const;
   bool is_turned(size_t tensor) const;
   const std::string& name(size_t tensor) const override { return tensors[tensor].name; }
   index::Region region(size_t tensor, i64 rank) const override;
   ops::StoredWeight read(size_t tensor, i64 rank) const override;
+  /// As read(), for one index of the first axis in the device's part: the result lacks that axis.
+  ops::StoredWeight read_row(size_t tensor, i64 rank, i64 row) const;
 };
 
 }  // namespace shardtool::engine

@@ -33,11 +33,11 @@ class Tier {
   Tier(TierKind kind, Standard standard, const Side& reference, const Side& shards,
        comm::Communicator* comm, Inputs inputs, double tolerance, const Memories& memories);
 
-  /// Makes the next layer, the first of this run, the one behind `before`.
+  /// Notes the layer before the first one, for a run that begins in the middle of the model.
   void begin_behind(const LayerPair& before) { layer_ = &before; }
   void begin_layer(const LayerPair& layer, size_t index);
   void begin_step(size_t step);
-  /// Products of the shards or of the whole model, and blocks of their matrices; as in Run.
+  /// As begin, multiply, multiply_there and end of Run, on the shards or on the reference.
   void begin(bool of_shards, const MatrixProduct& product);
   void multiply(bool of_shards, const MatrixProduct& product, const MatrixBlock& block);
   /// Returns true if multiply_there replaces multiply.

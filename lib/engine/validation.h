@@ -48,9 +48,10 @@ struct ValidationOptions {
 /// Order-matched runs do the same with the whole model's cut as the reference. Equal bits prove
 /// that the shards compute the same; other bits are reported, and are no failure.
 ///
-/// A share of the layers gives of the field what it is in a run of all: checked numbers, faults,
-/// tensors, and digests, which add up. Of floats, its first layer gets random numbers between
-/// -1 and 1 for the results of layers before it. A share needs no `comm`.
+/// In the field a share of the layers finds what a run of all layers finds about them; its digests
+/// and its counts of checked numbers add up with those of the other shares. In floats the first
+/// layer of a share gets random numbers between -1 and 1 in place of the results of layers before
+/// it. A share needs no `comm`.
 ///
 /// Both sides are bindings of one graph. Each process of `comm` (null: one process) simulates some
 /// devices of the shards, the first also the whole model; all return the same verdict. Throws

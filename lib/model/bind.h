@@ -43,8 +43,8 @@ std::string name_of(const Layer& layer);
 /// size that is no multiple of the number of heads, and kConfig as mapping::evaluate.
 ops::ModelSizes sizes_of(const Graph& graph, const mapping::ModelConfig& config);
 
-/// An axis of a stored tensor whose size differs from the one in config.json, or which config.json
-/// gives no usable size.
+/// An axis of a stored tensor whose size differs from the one in config.json, or for which
+/// config.json has no usable size.
 struct Misfit {
   size_t tensor = 0;  ///< index into the specs
   size_t axis = 0;
@@ -58,8 +58,8 @@ struct Misfit {
 ///
 /// B1 layers are in order: the start and the layers of each stack, then the end
 /// B2 every bound tensor has the shape that its op requires
-/// B3 a layer passes exactly the values that a later layer reads before a layer between remakes
-/// them
+/// B3 a layer passes a value if and only if a later layer reads it, and no layer between the two
+/// makes it anew
 struct Model : ops::ModelSizes {
   std::shared_ptr<const Graph> graph;  // shared, because ops and forms point into it
   std::vector<Layer> layers;
@@ -91,8 +91,8 @@ struct MissingTensors {
 
 /// Throws kUnsupported with the first tensor that the graph needs and the checkpoint lacks,
 /// kShapeMismatch for a tensor of another shape (both only for kRefuse), kMappingSchema for a value
-/// that a layer reads before any layer makes it, and what mapping::evaluate throws. Adds to
-/// `missing`, unless it is null, what kLeaveOut leaves out because the checkpoint lacks it.
+/// that a layer reads before any layer makes it, and what mapping::evaluate throws. With kLeaveOut
+/// adds the required tensors that the checkpoint lacks to `missing`, unless that is null.
 Model bind_model(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
                  std::span<const TensorSpec> tensors, Misfits misfits = Misfits::kRefuse,
                  MissingTensors* missing = nullptr);

@@ -47,8 +47,8 @@ class WeightGathers {
   /// call, as engines do. O(weights * devices), the first time for each layout.
   std::vector<WeightGather> of(const Layer& layer);
 
-  /// Returns, by rank, the bytes that a device has beside those that it stores while it computes
-  /// the layer for which it gathers most, of those that it runs (running_devices). With ZeRO 3,
+  /// Returns, by rank, the most bytes of gathered weights that a device holds at one time, beside
+  /// those that it stores: those of one of the layers that it runs (running_devices). With ZeRO 3,
   /// `replicas` of the mesh, and its devices along those of `token_axes` that do not cut a weight,
   /// hold each device's part of the weight together, flat and in equal parts; the result is then of
   /// the device that holds least.

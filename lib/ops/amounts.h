@@ -14,10 +14,12 @@ struct Amounts {
   double attention_flops = 0;  ///< part of flops: products of queries with keys, and with values
   /// Bytes of weights read; for experts the expected number of those that some token chose.
   double weight_bytes = 0;
-  double narrow_bytes = 0;  ///< part of weight_bytes: weights of less than 8 bits, but for the next
-  std::array<double, plan::kArithmetics.size()> narrow_flops{};  ///< part of flops: with these
+  /// Part of weight_bytes: weights of less than 8 bits, without experts' weights in fp4.
+  double narrow_bytes = 0;
+  /// Part of flops: products with the weights of narrow_bytes.
+  std::array<double, plan::kArithmetics.size()> narrow_flops{};
   double fp4_expert_bytes = 0;  ///< part of weight_bytes: experts' weights in fp4
-  double fp4_expert_flops = 0;  ///< part of flops: with these
+  double fp4_expert_flops = 0;  ///< part of flops: products with experts' weights in fp4
   double cache_bytes = 0;       ///< bytes of caches read
   /// Bytes of activations that kernels without products read and write. Products read and write
   /// theirs while they compute.

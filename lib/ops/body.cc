@@ -32,13 +32,17 @@ bool has_weight(const BoundOp& op, size_t which) {
 }
 
 template <class N>
-SmallWeight<N> load_small(const WeightReader& weights, kernels::NumberMap map, size_t tensor,
-                          i64 rank) {
-  StoredWeight stored = weights.read(tensor, rank);
+SmallWeight<N> numbers_of(StoredWeight stored, kernels::NumberMap map) {
   const i64 count = std::ssize(stored.bytes) * 8 / bits(stored.dtype);
   SmallWeight<N> weight{std::move(stored.region), std::vector<N>(static_cast<size_t>(count))};
   to_numbers(stored.dtype, map, stored.bytes.data(), count, weight.data.data());
   return weight;
+}
+
+template <class N>
+SmallWeight<N> load_small(const WeightReader& weights, kernels::NumberMap map, size_t tensor,
+                          i64 rank) {
+  return numbers_of<N>(weights.read(tensor, rank), map);
 }
 
 template <class N>
@@ -101,6 +105,7 @@ std::vector<i64> places_of_shared(const OpAt<N>& at, const AxisMap& heads, i64 s
 }
 
 #define SHARDTOOL_INSTANTIATE(N)                                                            \
+  template SmallWeight<N> numbers_of(StoredWeight, kernels::NumberMap);                     \
   template SmallWeight<N> load_small(const WeightReader&, kernels::NumberMap, size_t, i64); \
   template std::vector<N> load_vector(const OpAt<N>&, size_t, const AxisMap&);              \
   template std::vector<N> load_rows(const OpAt<N>&, size_t, const AxisMap&, i64);           \

@@ -30,7 +30,7 @@ struct Choosing {
   i64* undecidable = nullptr;  ///< counts choices that rounding could change
 };
 
-/// A weight with few elements: the device's part.
+/// A device's part of a weight with few elements, as it is stored.
 struct StoredWeight {
   index::Region region;
   Dtype dtype = Dtype::kF32;
@@ -54,9 +54,9 @@ class WeightReader {
   virtual StoredWeight read(size_t tensor, i64 rank) const = 0;
 };
 
-/// One op on one device. An attention throws kInterrupted once interrupted. Bodies throw
-/// kUnsupported if a device lacks features that it needs, or for a word in the graph or config that
-/// they do not know; kConfig.
+/// One op on one device. Bodies throw kUnsupported if a device lacks features that it needs, and
+/// for a word in the graph or in config.json that they do not know; kConfig for a value there that
+/// cannot be used; and an attention kInterrupted once it is interrupted.
 template <class N>
 struct OpAt {
   const ModelSizes& model;
@@ -71,17 +71,22 @@ struct OpAt {
   Choosing choosing = {};  ///< for an attention with an index; floats only
 };
 
+/// Converts the elements; `map` counts for residues only.
+template <class N>
+SmallWeight<N> numbers_of(StoredWeight stored, kernels::NumberMap map);
+
+/// Reads a device's part of a weight, and converts it.
 template <class N>
 SmallWeight<N> load_small(const WeightReader& weights, kernels::NumberMap map, size_t tensor,
                           i64 rank);
 
-/// Returns the elements of a vector (the tensor's last axis; axes before it have one index) that
-/// belong to `features`, one per feature, zeros for padding.
+/// Reads a vector, one number per feature, and returns the numbers of `features`, with zeros for
+/// padding. The vector is the tensor's last axis; axes before it have extent 1.
 template <class N>
 std::vector<N> load_vector(const OpAt<N>& at, size_t tensor, const index::AxisMap& features);
 
-/// Returns the `unit` numbers of a weight for each feature or head of a value (features_axis):
-/// those of `features`, zeros for padding.
+/// Reads a weight with `unit` numbers for every feature or head of a value, which features_axis()
+/// counts, and returns the numbers of `features`, with zeros for padding.
 template <class N>
 std::vector<N> load_rows(const OpAt<N>& at, size_t weight, const index::AxisMap& features,
                          i64 unit);
@@ -90,8 +95,8 @@ std::vector<N> load_rows(const OpAt<N>& at, size_t weight, const index::AxisMap&
 template <class N>
 index::AxisMap features_of(const OpAt<N>& at, size_t weight);
 
-/// Returns the features that the device computes: the first input's, or a weight's if those are
-/// fewer; a weight has one number per `unit` features.
+/// Returns the features that the device computes: those of the first input, or those of a weight
+/// if it has fewer on this device. A weight has one number per `unit` features.
 template <class N>
 index::AxisMap features_with_weights(const OpAt<N>& at, i64 unit = 1);
 
@@ -106,7 +111,7 @@ std::vector<i64> places_of_shared(const OpAt<N>& at, const index::AxisMap& heads
 /// Returns the function for a word of the graph or of config.json. Throws kUnsupported.
 kernels::ActivationKind activation_of(const Word& word, const mapping::ModelConfig& config);
 
-/// Returns true if `other` has fewer features of a value of the same width.
+/// Returns true if both are features of values of one width, and `other` has fewer than `one`.
 bool is_narrower(const index::AxisMap& one, const index::AxisMap& other);
 
 /// Returns the units (heads, sections of a head) of a value on a device; each has `unit` features.

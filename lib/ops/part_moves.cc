@@ -9,7 +9,7 @@ namespace shardtool::ops {
 namespace {
 
 /// Number of copies above which features are moved on the host.
-constexpr size_t kMostFeatureRuns = 64;
+constexpr size_t kMostCopies = 64;
 
 /// Returns runs of positions, without those of -1.
 std::vector<FeatureRun> runs_of(const std::vector<i64>& positions) {
@@ -25,29 +25,48 @@ std::vector<FeatureRun> runs_of(const std::vector<i64>& positions) {
   return runs;
 }
 
-/// Copies a run of every token on the accelerator.
-template <class N>
-kernels::BoxCopy copy_of(const FeatureRun& run, i64 from_width, i64 to_width, i64 tokens,
-                         const N* from, N* to) {
-  constexpr auto kSize = static_cast<i64>(sizeof(N));
-  const index::Loop rows{tokens, from_width * kSize, to_width * kSize};
-  return {{run.from * kSize, run.to * kSize, run.size * kSize, {rows}},
-          reinterpret_cast<const std::byte*>(from),
-          reinterpret_cast<std::byte*>(to)};
+/// Adds a copy to the one before it, if both have one size, and the distance goes on. Returns false
+/// if not.
+bool joins(const index::StridedCopy& next, index::StridedCopy& last) {
+  if (last.run != next.run) return false;
+  if (last.loops.size() == next.loops.size()) {
+    const index::Loop step{2, next.src - last.src, next.dst - last.dst};
+    if (step.src_stride < 0 || step.dst_stride < last.run) return false;
+    last.loops.push_back(step);
+    return true;
+  }
+  index::Loop& step = last.loops.back();
+  const bool goes_on = next.src == last.src + step.count * step.src_stride &&
+                       next.dst == last.dst + step.count * step.dst_stride;
+  if (goes_on) ++step.count;
+  return goes_on;
 }
 
 }  // namespace
 
+std::vector<index::StridedCopy> copies_of(std::span<const FeatureRun> runs, i64 bytes,
+                                          const index::Loop& tokens) {
+  std::vector<index::StridedCopy> copies;
+  for (const FeatureRun& run : runs) {
+    if (run.size == 0) continue;
+    index::StridedCopy copy{run.from * bytes, run.to * bytes, run.size * bytes, {tokens}};
+    if (copies.empty() || !joins(copy, copies.back())) copies.push_back(std::move(copy));
+  }
+  return copies;
+}
+
 template <class N>
 void copy_runs(kernels::Workbench& bench, const Part<N>& from, std::span<const FeatureRun> runs,
                i64 tokens, Part<N>& to) {
-  if (bench.is_parallel() && runs.size() <= kMostFeatureRuns) {
-    const N* const source = bench.in(from.data);
-    N* const target = bench.in_out(to.data);
-    for (const FeatureRun& run : runs) {
-      if (run.size == 0) continue;
-      bench.accelerator()->run(copy_of(run, from.width(), to.width(), tokens, source, target));
-    }
+  constexpr auto kSize = static_cast<i64>(sizeof(N));
+  std::vector<index::StridedCopy> copies;
+  if (bench.is_parallel())
+    copies = copies_of(runs, kSize, {tokens, from.width() * kSize, to.width() * kSize});
+  if (bench.is_parallel() && copies.size() <= kMostCopies) {
+    const auto* const source = reinterpret_cast<const std::byte*>(bench.in(from.data));
+    auto* const target = reinterpret_cast<std::byte*>(bench.in_out(to.data));
+    for (index::StridedCopy& copy : copies)
+      bench.accelerator()->run(kernels::BoxCopy{std::move(copy), source, target});
     return;
   }
   for (i64 t = 0; t < tokens; ++t) {

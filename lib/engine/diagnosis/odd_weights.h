@@ -17,8 +17,8 @@ void add_odd_weights(const Side& side, bool is_shard, size_t tensor, i64 rank,
 /// Called with the bytes of a device's part of a tensor.
 using WeightVisitor = std::function<void(size_t tensor, i64 rank, std::span<const std::byte>)>;
 
-/// Reads the weights of one op that no product streams (norms, biases, sinks, scales) on the
-/// devices of `ranks`, which run the layer.
+/// Reads those weights of an op that are not matrices of products (norms, biases, sinks, scales),
+/// on the devices of `ranks`, which run the layer.
 void visit_small_weights(const Side& side, const ops::BoundOp& op, std::span<const i64> ranks,
                          const WeightVisitor& visit);
 

@@ -49,7 +49,7 @@ Part<N> joined(const Placed<N>& parts, i64 tokens) {
   return whole;
 }
 
-/// As joined() without a workbench. On an accelerator the value is assembled there.
+/// Returns what joined() above returns, assembled where the workbench runs.
 template <class N>
 Part<N> joined(kernels::Workbench& bench, const Placed<N>& parts, i64 tokens);
 

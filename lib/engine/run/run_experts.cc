@@ -38,8 +38,7 @@ std::vector<N> Run<N>::expert_bias(size_t weight, const MatrixProduct& product,
   const auto& weights = step_->op->weights;
   if (weights.size() <= weight || weights[weight].empty()) return {};
   const size_t tensor = weights[weight].front();
-  const auto all = load_small<N>(side_, inputs_.map, tensor, product.rank);
-  const AxisMap& experts = all.region.at(0);
+  const AxisMap experts = side_.region(tensor, product.rank).at(0);
   if (experts.image_size() == 0) return {};
   const auto local = index::inverse(experts)(product.expert);
   if (!local) {
@@ -48,9 +47,8 @@ std::vector<N> Run<N>::expert_bias(size_t weight, const MatrixProduct& product,
                             product.expert))
         .tensor(side_.tensors[tensor].name);
   }
-  const AxisMap& columns = all.region.at(1);
-  const auto begin = all.data.begin() + *local * columns.local_size();
-  const Part<N> row{columns, {begin, begin + columns.local_size()}};
+  auto stored = ops::numbers_of<N>(side_.read_row(tensor, product.rank, *local), inputs_.map);
+  const Part<N> row{stored.region.at(0), std::move(stored.data)};
   return aligned(row, features, 1, side_.tensors[tensor].name).data.values();
 }
 

@@ -10,8 +10,8 @@
 #include "lib/mapping/document/size_expression.h"
 #include "lib/ops/op.h"
 
-/// A model's forward pass as data, one document per family in graphs/*.json. Cost reports and
-/// proofs read it; no code depends on a model's name.
+/// A model's forward pass as data, one document per family in lib/family. Cost reports and proofs
+/// read it; no code depends on a model's name.
 namespace shardtool::model {
 
 using ops::Attention;
@@ -94,8 +94,7 @@ struct Graph {
   std::vector<std::string> ignored;  ///< globs of tensors that no op reads
 };
 
-/// Decodes one family with the documents that it extends, nearest first. Throws kMappingSchema and
-/// kMappingSyntax with places, and kMappingSchema if G1 or G2 does not hold.
+/// The text of one document.
 struct GraphText {
   std::string_view name;
   std::string_view text;
@@ -105,6 +104,8 @@ struct GraphText {
     return file.empty() ? "graph:" + std::string(name) : std::string(file);
   }
 };
+/// Decodes one family: its document, then those that it extends, the nearest first. Throws
+/// kMappingSchema and kMappingSyntax with places, and kMappingSchema if G1 or G2 does not hold.
 Graph decode_graph(const std::vector<GraphText>& texts);
 
 }  // namespace shardtool::model
