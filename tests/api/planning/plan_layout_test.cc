@@ -71,7 +71,7 @@ TEST_CASE("a mapping that is compared and impossible is a row with the reason") 
   CHECK(memory.compare[1].refusal.empty());
   CHECK(memory.compare[1].total == memory.devices[memory.fullest].total);
   options.compare = {"no-such-preset"};
-  CHECK_ERROR(kUnknownName, make_plan(options));
+  CHECK_ERROR(kUsage, make_plan(options));
 }
 
 TEST_CASE("a plan for more groups of experts than experts is refused, as is the split") {
