@@ -15,6 +15,7 @@
 #include "tests/arch/function_lengths.h"
 #include "tests/arch/include_levels.h"
 #include "tests/arch/old_words.h"
+#include "tests/arch/page_paths.h"
 
 namespace shardtool::arch {
 namespace {
@@ -33,6 +34,12 @@ std::vector<Source> all_texts() {
   return load_sources({"lib", "kernels", "cli", "tests", "samples", ".ci"},
                       {".h", ".cc", ".cu", ".txt", ".cmake", ".in", ".json", ".md", ".py", ".sh",
                        ".scd", ".stdout", ".stderr", "run"});
+}
+
+std::vector<Source> all_pages() {
+  std::vector<Source> pages = load_sources({"lib", "kernels", "cli", "tests", "samples"}, {".md"});
+  for (const char* page : {"README.md", "CONTRIBUTING.md"}) pages.push_back(load_source(page));
+  return pages;
 }
 
 /// One finding per line, so that a failing check prints them all.
@@ -205,15 +212,25 @@ TEST_CASE("tables of names from files are hashed under a key of the process") {
 }
 
 TEST_CASE("no paragraph of a page has more than 120 words") {
-  std::vector<Source> pages = load_sources({"lib", "kernels", "cli", "tests", "samples"}, {".md"});
-  for (const char* page : {"README.md", "CONTRIBUTING.md"}) pages.push_back(load_source(page));
-  CHECK(findings_in(pages, long_paragraphs) == "");
+  CHECK(findings_in(all_pages(), long_paragraphs) == "");
   std::string text = "# Title\n\n- an item\n- ";
   for (size_t word = 0; word < kMaxParagraphWords; ++word) text += "word\n";
   CHECK(long_paragraphs({"README.md", text}).empty());
   CHECK(long_paragraphs({"README.md", text + "more\n\nan end\n"}) ==
         Findings{"README.md:4: a paragraph of 121 words"});
   CHECK(long_paragraphs({"README.md", "```\n" + text + "more\n```\n"}).empty());
+}
+
+TEST_CASE("every file that a page names or links is there") {
+  const std::vector<std::string> paths = repository_paths();
+  const auto dead = [&](const Source& page) { return dead_paths(page, paths); };
+  CHECK(findings_in(all_pages(), dead) == "");
+  const auto found = [&](std::string text) { return dead({"lib/README.md", std::move(text)}); };
+  CHECK(found("`index/join.{h,cc}`, [index](index/README.md), [root](../README.md)").empty());
+  CHECK(found("`cli/commands/COMMAND.{h,cc}`, [site](https://example.org/a.md)").empty());
+  CHECK(found("\n`index/gone.{h,cc}`") == Findings{"lib/README.md:2: no file 'index/gone.h'",
+                                                   "lib/README.md:2: no file 'index/gone.cc'"});
+  CHECK(found("[gone](index/GONE.md)") == Findings{"lib/README.md:1: no file 'index/GONE.md'"});
 }
 
 TEST_CASE("properties that join conditions have parentheses of their own") {
