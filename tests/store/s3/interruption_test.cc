@@ -91,10 +91,13 @@ TEST_CASE("an interruption ends a slow request and its second one") {
   served.bucket.objects[kHungObject.key] = some_bytes(2000);
   Client client = client_of(served.server.address(), kPatient, 1);
   const ObjectInfo info = client.head(kHungObject).value();
-  served.disturb = [](int count, const ReceivedRequest&, PlayedAnswer& answer) {
-    answer.hangs = count > kFast;
+  // A number of requests would not do: a fast one may be sent twice, too.
+  std::atomic<bool> hangs = false;
+  served.disturb = [&hangs](int, const ReceivedRequest&, PlayedAnswer& answer) {
+    answer.hangs = hangs;
   };
   for (int i = 0; i < kFast; ++i) read_whole(client, info);
+  hangs = true;
   check_ends([&] { read_whole(client, info); });
   CHECK(client.hedged() > 0);
 }
