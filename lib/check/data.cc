@@ -345,17 +345,9 @@ class Judge {
 
   /// Compares values that are stored differently on each device by their logical values.
   void check_shifted() {
-    exec::MoveSide side = tensor_.side;
-    std::vector<exec::SourceFile> sources;
-    for (exec::Slot& slot : side.slots) {
-      sources.emplace_back(files_[static_cast<size_t>(slot.file)].file);
-      slot.file = static_cast<int>(sources.size()) - 1;
-    }
     try {
-      const TensorSpec& spec = tensor_.spec;
-      const std::vector<i64> values =
-          exec::load_shifted(spec.name, spec.dtype, spec.shape, side, tensor_.shifts, sources);
-      hold_digest(exec::digest_of_values(values, spec.dtype));
+      const std::vector<i64> values = logical_values(tensor_, tensor_.shifts, files_);
+      hold_digest(exec::digest_of_values(values, tensor_.spec.dtype));
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kCoverage) return;  // reported as a finding about the layout
       if (error.code() != ErrorCode::kDataMismatch) throw;
@@ -428,6 +420,18 @@ void compare_overlaps(std::span<const DataTensor> tensors, std::span<const DataF
 }
 
 }  // namespace
+
+std::vector<i64> logical_values(const DataTensor& tensor, std::span<const index::ValueShift> shifts,
+                                std::span<const DataFile> files) {
+  exec::MoveSide side = tensor.side;
+  std::vector<exec::SourceFile> sources;
+  for (exec::Slot& slot : side.slots) {
+    sources.emplace_back(files[static_cast<size_t>(slot.file)].file);
+    slot.file = static_cast<int>(sources.size()) - 1;
+  }
+  const TensorSpec& spec = tensor.spec;
+  return exec::load_shifted(spec.name, spec.dtype, spec.shape, side, shifts, sources);
+}
 
 i64 holder_bytes(const DataTensor& tensor, int holder) {
   return exec::holder_bytes(*tensor.side.holders, holder, tensor.spec.dtype);

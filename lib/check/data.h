@@ -51,6 +51,11 @@ i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> fi
 void check_group_indices(const CheckedModel& model, std::span<const DataTensor> tensors,
                          std::span<const DataFile> files, Findings& findings);
 
+/// Reads the values of a tensor of integers from its shards, less the shifts of the holders; empty
+/// shifts: as they are stored. Throws the errors of exec::load_shifted.
+std::vector<i64> logical_values(const DataTensor& tensor, std::span<const index::ValueShift> shifts,
+                                std::span<const DataFile> files);
+
 /// Bytes of one holder of a tensor, and of all holders.
 i64 holder_bytes(const DataTensor& tensor, int holder);
 i64 stored_bytes(const DataTensor& tensor);

@@ -54,14 +54,8 @@ std::optional<std::vector<i64>> stored_groups(const DataTensor& tensor,
                                               std::span<const DataFile> files) {
   const TensorSpec& spec = tensor.spec;
   if (spec.dtype != Dtype::kI32 && spec.dtype != Dtype::kI64) return std::nullopt;
-  exec::MoveSide side = tensor.side;
-  std::vector<exec::SourceFile> sources;
-  for (exec::Slot& slot : side.slots) {
-    sources.emplace_back(files[static_cast<size_t>(slot.file)].file);
-    slot.file = static_cast<int>(sources.size()) - 1;
-  }
   try {
-    return exec::load_shifted(spec.name, spec.dtype, spec.shape, side, shifts, sources);
+    return logical_values(tensor, shifts, files);
   } catch (const Error& error) {
     const ErrorCode code = error.code();
     const bool is_known = code == ErrorCode::kCoverage || code == ErrorCode::kDataMismatch;
