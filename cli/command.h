@@ -80,7 +80,7 @@ inline std::vector<ArgumentList> flags_by_group(const std::vector<Argument>& arg
   return lists;
 }
 
-/// What completion offers as the next word of a command.
+/// Words that completion offers next on a command line.
 struct NextWords {
   std::string after = {};  ///< words after the command's name: "profile show"; empty: none yet
   std::function<std::vector<std::string>()> words = {};

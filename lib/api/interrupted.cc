@@ -71,12 +71,9 @@ InterruptedRun look_at(const store::HiddenRun& run) {
   InterruptedRun found;
   found.output = run.place.path();
   found.folder = store::hidden_folder(run.place, run.id);
-  bool has_folder = store::identity_at(found.folder).has_value();
-  if (const auto old = store::hidden_replaced(run.place, run.id);
-      !has_folder && store::identity_at(old)) {
-    found.folder = old;
-    has_folder = true;
-  }
+  const std::string replaced = store::hidden_replaced(run.place, run.id);
+  if (!store::identity_at(found.folder) && store::identity_at(replaced)) found.folder = replaced;
+  const bool has_folder = store::identity_at(found.folder).has_value();
   if (has_folder) store::check_own_folder(found.folder);
   read_journals(run, found);
   if (has_folder) found.bytes = store::disk_bytes(found.folder);

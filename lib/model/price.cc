@@ -206,8 +206,8 @@ void Sum::add(const PricedLayer& priced, const Layer& layer, const Phase& all, P
   const Phase mine = of_device(all);
   const bool last_only = causal_ && layer.part == Layer::Part::kEnd && !workload_.every_logit;
   price.amounts.launches += launches_of(flow, all.is_prefill);
-  const bool is_by_token = has_encoder_ && !workload_.every_logit;
-  const i64 handed_on = is_by_token ? mine.sequences : mine.tokens;
+  const bool has_one_token_each = has_encoder_ && !workload_.every_logit;
+  const i64 handed_on = has_one_token_each ? mine.sequences : mine.tokens;
   for (const auto& [value, exchange] : priced.handoffs) {
     if (exchange.of_prompt && !all.is_prefill) continue;
     add(exchange, exchange.of_prompt ? mine.tokens : handed_on, comm);

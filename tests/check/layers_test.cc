@@ -63,9 +63,9 @@ struct Escapes {
   }
 };
 
-// What escapes: in a model without a graph, a tensor of a kind of layers of which there are fewer
-// than two; in an encoder or in layers that predict further tokens, which no graph reads, a tensor
-// of a list of fewer than four; a bias of its own where one layer is of its kind.
+// Losses that escape: in a model without a graph, a tensor of a kind of layers of which there are
+// fewer than two; in an encoder or in layers that predict further tokens, which no graph reads, a
+// tensor of a list of fewer than four; a bias of its own where one layer is of its kind.
 constexpr int kFamilyEscapes = 802;
 constexpr int kGoldenEscapes = 141;
 

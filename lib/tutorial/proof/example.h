@@ -59,8 +59,8 @@ Tangent<T> tangent(const Example<T>& example, std::uint64_t seed);
 template <Number T>
 double adjoint_gap(const Tangent<T>& tangent, const Parameters<T>& gradients);
 
-/// What a proof compares a sharded run with. It depends on the example alone, so that one is made
-/// for all devices.
+/// Results of the unsharded run, with which a proof compares a sharded one. They depend on the
+/// example alone, so that all devices share one.
 template <Number T>
 struct Reference {
   Yardstick<T> results;  ///< gradients of parameters divided by `divisor`

@@ -27,7 +27,7 @@ const Argument& flag_named(const std::vector<Argument>& arguments, const std::st
   return *found;
 }
 
-/// What is said against a command line of plan; empty if nothing is.
+/// Message that refuses a command line of plan; empty if none does.
 std::string refusal(const std::vector<std::string>& words, const std::vector<std::string>& flags) {
   PlanArgs args;
   args.sources = words;

@@ -37,7 +37,7 @@ class OwnedPrefix {
   StorePlace::Found take(const StorePlace::Found& found);
   /// True once this run has made itself the owner; it may have lost the prefix since.
   bool is_marked() const { return is_marked_; }
-  /// What the prefix still has of an earlier output, once it is marked.
+  /// Returns the state of an earlier output below the prefix, once it is marked.
   Former former() const { return former_; }
   /// Throws kOtherRun unless this run is the owner.
   void require() const;
@@ -73,7 +73,7 @@ class OwnedPrefix {
   store::s3::Client& client_;
 };
 
-/// What the text of a mark says of an earlier output.
+/// Returns the state of an earlier output that the text of a mark records.
 Former former_in(std::string_view mark);
 
 /// Owner that the mark of a prefix names; nullopt if there is no mark.

@@ -17,8 +17,8 @@
 
 namespace shardtool::api {
 
-/// What a prefix still has of an earlier output while it is marked. While it has a part, an object
-/// is not taken for one of the new output, whose objects are made only once there is nothing.
+/// State of an earlier output below a marked prefix. Objects of the new output are made only once
+/// nothing is left of it: before that, no object is taken for one of the new output.
 enum class Former {
   kNothing,
   kPart,   ///< it is being deleted; readers refuse the prefix
@@ -56,7 +56,7 @@ class StorePlace {
     bool is_marked() const { return mark.has_value(); }
     /// True if there is the mark, and readers refuse the prefix.
     bool is_unfinished() const { return is_marked() && mark != Former::kWhole; }
-    /// What the prefix has of an earlier output for a run that begins anew. Objects below a marked
+    /// Returns the state of an earlier output for a run that begins anew. Objects below a marked
     /// prefix may be of any run.
     Former former() const;
     bool is_published() const { return has_manifest() && !is_marked(); }

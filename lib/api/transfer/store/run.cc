@@ -95,9 +95,9 @@ class StoreRun {
     if (continues() && found.is_marked()) {
       if (const auto table = place_.uploads(identity_.id())) {
         prefix_.mark(*found.mark);
-        const bool is_deleted =
+        const bool must_clear =
             found.mark == Former::kPart || (options_.share && found.mark == Former::kWhole);
-        if (is_deleted) prefix_.clear(found.names);
+        if (must_clear) prefix_.clear(found.names);
         sent_.open(*table);
         return sent_.take_up(prefix_.former());
       }
