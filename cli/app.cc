@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <cstdio>
+#include <optional>
 
+#include "cli/args/engine_args.h"
 #include "cli/command_line.h"
 #include "cli/commands/reference/version.h"
 #include "cli/help_text.h"
@@ -43,7 +45,6 @@ ExitCode run_command(const Command& command, const Commands& commands, Session& 
     print_help(session, help_text(&command, commands.tree(), length));
     return ExitCode::kSuccess;
   }
-  require_arguments(command);
   remember_options(command);
   const auto start = std::chrono::steady_clock::now();
   const auto code = command.run(session);
@@ -69,12 +70,43 @@ ExitCode run_without_command(const Commands& commands, Session& session) {
   return ExitCode::kUsage;
 }
 
+/// Writes what was typed to the arguments' targets and returns the command, or null.
+const Command* filled(const Commands& commands, const std::vector<std::string>& words) {
+  const CommandLine line = parse_words(words, commands.tree());
+  fill_targets(line, commands.tree());
+  const auto& global = commands.global();
+  const bool needs_nothing = global.version || global.long_help || global.short_help;
+  if (line.command != nullptr && !needs_nothing) require_arguments(*line.command);
+  return line.command;
+}
+
+/// Returns the meeting of a launch with an invalid command line; nullopt if it does not say which.
+std::optional<comm::EngineChoice> known_meeting(const Commands& commands,
+                                                const std::vector<std::string>& words) {
+  const Command* const command = fill_known_targets(words, commands.tree());
+  if (command == nullptr || !command->meeting) return std::nullopt;
+  try {
+    return command->meeting();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// Like filled(); the other processes of a launch hear of the error instead of waiting for this
+/// one.
+const Command* understood(const Commands& commands, const std::vector<std::string>& words) {
+  try {
+    return filled(commands, words);
+  } catch (const Error& error) {
+    before_meeting(known_meeting(commands, words), [&error] { throw error; });
+    throw;
+  }
+}
+
 }  // namespace
 
 ExitCode run_app(const Commands& commands, const std::vector<std::string>& words) {
-  const CommandLine line = parse_words(words, commands.tree());
-  fill_targets(line, commands.tree());
-  const Command* const command = line.command;
+  const Command* const command = understood(commands, words);
   Session session(commands.global(), words);
   const bool version = command != nullptr && commands.global().version;
   const auto code = version              ? run_version(session)

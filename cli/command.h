@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/exit_code.h"
+#include "lib/comm/engine_choice.h"
 
 namespace shardtool::cli {
 
@@ -95,6 +96,9 @@ struct Command {
   std::vector<Argument> arguments = {};
   std::vector<NextWords> next_words = {};  ///< beyond the choices of the first argument
   std::function<ExitCode(Session&)> run = {};
+  /// Meeting of a launch's processes, by the arguments; empty or nullopt: each runs alone. Throws
+  /// kUsage.
+  std::function<std::optional<comm::EngineChoice>()> meeting = {};
 };
 
 /// Returns a command's name as one word: "plan_search", "plan-search".

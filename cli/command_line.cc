@@ -34,7 +34,25 @@ class Parser {
     return std::move(line_);
   }
 
+  /// Parses the words that are understood. One that is typed for the value of a flag, and is none,
+  /// is a word of its own.
+  CommandLine parse_known(std::span<const std::string> words) {
+    for (const auto& word : words) {
+      if (!takes(word) && std::exchange(waiting_, nullptr) != nullptr) takes(word);
+    }
+    return std::move(line_);
+  }
+
  private:
+  bool takes(const std::string& word) {
+    try {
+      take(word);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
   void take(const std::string& word) {
     if (waiting_ != nullptr) return take_value(word);
     const bool may_be_flag = !after_mark_ && word.size() > 1 && word[0] == '-';
@@ -262,6 +280,19 @@ void fill_targets(const CommandLine& line, const CommandTree& tree) {
   for (const Argument& argument : tree.global) fill(argument, line);
   if (line.command == nullptr) return;
   for (const Argument& argument : line.command->arguments) fill(argument, line);
+}
+
+const Command* fill_known_targets(std::span<const std::string> words, const CommandTree& tree) {
+  const CommandLine line = Parser(tree).parse_known(words);
+  if (line.command == nullptr) return nullptr;
+  for (const Argument& argument : line.command->arguments) {
+    try {
+      fill(argument, line);
+    } catch (const Error&) {
+      // The flag is as if it were not typed.
+    }
+  }
+  return line.command;
 }
 
 std::string source_of(const std::string& flag, const CommandLine& line, const CommandTree& tree) {

@@ -31,6 +31,10 @@ CommandLine parse_words(std::span<const std::string> words, const CommandTree& t
 /// variables. Throws kUsage, with a suggestion, for a value that is not one of the choices.
 void fill_targets(const CommandLine& line, const CommandTree& tree);
 
+/// Does what both do with the words that they take, for a process that tells others of the error of
+/// its command line. Returns the command, or null if none was typed.
+const Command* fill_known_targets(std::span<const std::string> words, const CommandTree& tree);
+
 /// Environment variable that gave the value of this flag; empty if it was typed or has none.
 std::string source_of(const std::string& flag, const CommandLine& line, const CommandTree& tree);
 

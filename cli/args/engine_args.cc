@@ -1,6 +1,7 @@
 #include "cli/args/engine_args.h"
 
 #include "cli/launch.h"
+#include "lib/comm/engine.h"
 
 namespace shardtool::cli {
 
@@ -55,6 +56,11 @@ comm::EngineChoice to_engine(const EngineArgs& args) {
       args.meeting || choice.engine.value_or(comm::Engine::kEmbedded) != comm::Engine::kEmbedded;
   if (has_processes && !choice.launch) comm::refuse_unknown_launch(process_variables());
   return choice;
+}
+
+void before_meeting(const std::optional<comm::EngineChoice>& meeting,
+                    const std::function<void()>& work) {
+  meeting ? comm::before_meeting(*meeting, work) : work();
 }
 
 }  // namespace shardtool::cli

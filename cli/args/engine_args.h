@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,5 +33,10 @@ std::vector<Argument> engine_arguments(EngineArgs& args);
 
 /// Returns the typed options with the launch of this process. Throws kUsage.
 comm::EngineChoice to_engine(const EngineArgs& args);
+
+/// Runs what a process does before it meets the others of its launch, which hear of its error:
+/// comm::before_meeting. Without a meeting it is alone.
+void before_meeting(const std::optional<comm::EngineChoice>& meeting,
+                    const std::function<void()>& work);
 
 }  // namespace shardtool::cli

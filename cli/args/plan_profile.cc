@@ -15,7 +15,6 @@
 #include "lib/base/interruption.h"
 #include "lib/base/shell.h"
 #include "lib/base/text.h"
-#include "lib/comm/engine.h"
 
 namespace shardtool::cli {
 namespace {
@@ -62,6 +61,24 @@ void answer_calibrated(const PlanArgs& args, Session& session,
                            path_argument(*args.output))));
 }
 
+Error unknown_form() {
+  return Error(ErrorCode::kUsage,
+               "'plan profile' takes list, show and a name, or calibrate and a folder")
+      .help("for example: shardtool plan profile show h100-sxm");
+}
+
+void run_calibration(const PlanArgs& args, Session& session) {
+  constexpr size_t kMostWords = 3;
+  api::CalibrateOptions options;
+  before_meeting(calibration_meeting(args), [&] {
+    if (args.sources.size() > kMostWords) throw unknown_form();
+    options = to_calibrate_options(args);
+    if (args.output) require_free(*args.output);
+  });
+  const Interruptible work(catch_interrupts());
+  answer_calibrated(args, session, api::calibrate(options));
+}
+
 }  // namespace
 
 api::CalibrateOptions to_calibrate_options(const PlanArgs& args) {
@@ -84,6 +101,12 @@ api::CalibrateOptions to_calibrate_options(const PlanArgs& args) {
   return options;
 }
 
+std::optional<comm::EngineChoice> calibration_meeting(const PlanArgs& args) {
+  const auto& words = args.sources;
+  if (words.size() < 2 || words[0] != "profile" || words[1] != "calibrate") return std::nullopt;
+  return to_engine(args.calibrate.engine);
+}
+
 ExitCode run_plan_profile(const PlanArgs& args, Session& session) {
   const auto& words = args.sources;
   const std::string what = words.size() == 1 ? "list" : words[1];
@@ -92,18 +115,10 @@ ExitCode run_plan_profile(const PlanArgs& args, Session& session) {
     answer_list(session);
   } else if (what == "show" && n == 3) {
     answer_text(session, words[2], api::profile_text(words[2]));
-  } else if (what == "calibrate" && n <= 3) {
-    api::CalibrateOptions options;
-    comm::before_meeting(to_engine(args.calibrate.engine), [&] {
-      options = to_calibrate_options(args);
-      if (args.output) require_free(*args.output);
-    });
-    const Interruptible work(catch_interrupts());
-    answer_calibrated(args, session, api::calibrate(options));
+  } else if (what == "calibrate") {
+    run_calibration(args, session);
   } else {
-    throw Error(ErrorCode::kUsage,
-                "'plan profile' takes list, show and a name, or calibrate and a folder")
-        .help("for example: shardtool plan profile show h100-sxm");
+    throw unknown_form();
   }
   return ExitCode::kSuccess;
 }

@@ -6,6 +6,7 @@
 
 #include "cli/answer_file.h"
 #include "cli/args/emit_args.h"
+#include "cli/args/engine_args.h"
 #include "cli/args/html_file.h"
 #include "cli/args/plan_profile.h"
 #include "cli/print/plan.h"
@@ -102,7 +103,7 @@ void write_plan_page(const std::optional<std::string>& file, Status status,
 }
 
 ExitCode run_plan(const PlanArgs& args, Session& session) {
-  require_effects(args);
+  before_meeting(calibration_meeting(args), [&] { require_effects(args); });
   if (args.sources.front() == "diff") return run_plan_diff(args, session);
   if (args.sources.front() == "profile") return run_plan_profile(args, session);
   if (args.ops.ops) return run_plan_ops(args, session);
@@ -180,7 +181,8 @@ Command plan_command(PlanArgs& args) {
                         return Words{"list", "show", "calibrate"};
                       }},
                      {"profile show", plan::profile_names}},
-      .run = [&args](Session& session) { return run_plan(args, session); }};
+      .run = [&args](Session& session) { return run_plan(args, session); },
+      .meeting = [&args] { return calibration_meeting(args); }};
   append(command.arguments, plan_arguments(args));
   return command;
 }

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <functional>
 #include <limits>
 #include <ranges>
 
@@ -17,7 +16,6 @@
 #include "lib/api/catalogue/graphs.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
-#include "lib/comm/engine.h"
 
 namespace shardtool::cli {
 namespace {
@@ -30,16 +28,16 @@ ExitCode said_by_first(ExitCode verdict) {
   return follows() ? ExitCode::kSuccess : verdict;
 }
 
-/// Runs what this process does before it meets the others of its launch. Shares do not meet, nor
-/// does the process that plays all devices.
-void before_meeting(const ValidateArgs& args, const std::function<void()>& work) {
-  if (args.share || args.engine.is_gpu_virtual()) return work();
-  comm::before_meeting(to_engine(args.engine), work);
+/// Returns how the processes of a launch meet. Shares do not, nor does the process that plays all
+/// devices.
+std::optional<comm::EngineChoice> meeting_of(const ValidateArgs& args) {
+  if (args.share || args.engine.is_gpu_virtual()) return std::nullopt;
+  return to_engine(args.engine);
 }
 
 ExitCode run_demo(const ValidateArgs& args, Session& session) {
   api::DemoRunOptions options;
-  before_meeting(args, [&] { options = to_demo_options(args); });
+  before_meeting(meeting_of(args), [&] { options = to_demo_options(args); });
   const auto report = api::run_demo(options);
   const bool passed = report.demo.passed;
   if (session.json() || args.format == "json") {
@@ -61,7 +59,7 @@ api::ValidateReport validated(api::ValidateOptions& options, Session& session) {
 ExitCode run_validate(const ValidateArgs& args, Session& session) {
   if (args.demo) return run_demo(args, session);
   api::ValidateOptions options;
-  before_meeting(args, [&] {
+  before_meeting(meeting_of(args), [&] {
     require_page_place(args.html, args.shards);
     options = to_options(args);
   });
@@ -311,7 +309,8 @@ Command validate_command(ValidateArgs& args) {
                    "shardtool validate --demo mlp",
                    "shardtool validate --demo mlp --engine gpu-virtual"},
       .arguments = source_arguments(args),
-      .run = [&args](Session& session) { return run_validate(args, session); }};
+      .run = [&args](Session& session) { return run_validate(args, session); },
+      .meeting = [&args] { return meeting_of(args); }};
   append(command.arguments, proof_arguments(args));
   append(command.arguments, share_arguments(args));
   command.arguments.push_back(

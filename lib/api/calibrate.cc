@@ -155,7 +155,7 @@ void check(const CalibrateOptions& options, int ranks) {
 plan::HardwareProfile calibrate(const CalibrateOptions& options) {
   const bool embedded = options.engine.chosen() == comm::Engine::kEmbedded;
   const int ranks = options.engine.ranks(options.ranks);
-  check(options, ranks);
+  comm::before_meeting(options.engine, [&] { check(options, ranks); });
   plan::HardwareProfile profile;
   comm::run_ranks(options.engine, ranks, [&](comm::Communicator& comm) {
     plan::HardwareProfile mine = Calibration(options, comm).run();

@@ -141,8 +141,8 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
      "The system refused memory, threads or descriptors, or a header is larger than the format "
      "allows."},
     {kPeerLost, "E0502", 6, "another process of the run is gone",
-     "Processes that mpirun, srun or torchrun starts share the work. One of them ended, did not "
-     "begin, or cannot be reached over the network."},
+     "Processes that mpirun, srun or torchrun starts share the work. One of them ended without a "
+     "word, did not begin, or cannot be reached over the network."},
     {kEngineMissing, "E0503", 6, "an engine is missing",
      "What is to carry the processes' messages, or to compute, needs a library or a device that "
      "this "

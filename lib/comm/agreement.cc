@@ -8,49 +8,12 @@
 #include <string>
 
 #include "lib/base/error.h"
-#include "lib/comm/packed.h"
+#include "lib/comm/packed_error.h"
 
 namespace shardtool::comm {
 namespace {
 
-std::string pack(const Error& error) {
-  Packer packer;
-  packer.add(error.id()).add(error.message()).add(error.tensor_name());
-  const Place place = error.place().value_or(Place{});
-  packer.add(place.file).add(std::to_string(place.line)).add(std::to_string(place.column));
-  packer.add(place.pointer);
-  packer.add(std::to_string(error.notes().size()));
-  for (const auto& [label, text] : error.notes()) packer.add(label).add(text);
-  for (const std::string& line : error.help_lines()) packer.add(line);
-  return packer.take();
-}
-
-Error error_in(const std::string& packed) {
-  Unpacker fields(packed);
-  const ErrorInfo* info = find_error(fields.next());
-  Error error(info == nullptr ? ErrorCode::kInternal : info->code, fields.next());
-  error.tensor(fields.next());
-  Place place;
-  place.file = fields.next();
-  place.line = std::stoi(fields.next());
-  place.column = std::stoi(fields.next());
-  place.pointer = fields.next();
-  if (!place.file.empty()) error.at(std::move(place));
-  for (size_t notes = std::stoul(fields.next()); notes > 0; --notes) {
-    const std::string label = fields.next();
-    error.note(label, fields.next());
-  }
-  while (!fields.is_at_end()) error.help(fields.next());
-  return error;
-}
-
-/// An error in one line, with its tensor and its file.
-std::string told(const Error& error) {
-  std::string text = error.message();
-  if (!error.tensor_name().empty()) text += fmt::format(", tensor {}", error.tensor_name());
-  if (error.place()) text += fmt::format(", in {}", error.place()->file);
-  return text;
-}
+constexpr const char* kRefusedMemory = "the system refused memory";
 
 /// Packed error of `part`, or an empty string.
 std::string failure_of(const std::function<void()>& part) {
@@ -59,7 +22,7 @@ std::string failure_of(const std::function<void()>& part) {
   } catch (const Error& error) {
     return pack(error);
   } catch (const std::bad_alloc&) {
-    return pack(Error(ErrorCode::kLimit, "the system refused memory"));
+    return pack(Error(ErrorCode::kLimit, kRefusedMemory));
   }
   return {};
 }
@@ -83,16 +46,23 @@ void all_do(Communicator& comm, const std::function<void()>& part) {
 }
 
 void run_or_abort(Communicator& comm, const std::function<void()>& body) {
+  const auto abort = [&comm](ErrorCode code, const char* reason) {
+    Error error(code, reason);
+    comm.abort(error);
+  };
   try {
     body();
-  } catch (const Error& error) {
-    comm.abort(told(error));
+  } catch (Error& error) {
+    comm.abort(error);
+    throw;
+  } catch (const std::bad_alloc&) {
+    abort(ErrorCode::kLimit, kRefusedMemory);
     throw;
   } catch (const std::exception& error) {
-    comm.abort(error.what());
+    abort(ErrorCode::kInternal, error.what());
     throw;
   } catch (...) {
-    comm.abort("an unknown exception");
+    abort(ErrorCode::kInternal, "an unknown exception");
     throw;
   }
 }

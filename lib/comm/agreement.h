@@ -12,7 +12,7 @@ namespace shardtool::comm {
 void all_do(Communicator& comm, const std::function<void()>& part);
 
 /// Runs `body` and rethrows its exception. An exception ends the run for all: the other processes
-/// throw kPeerLost, which names this process and gives the reason.
+/// throw the same error, which names this process; of several, the first.
 void run_or_abort(Communicator& comm, const std::function<void()>& body);
 
 }  // namespace shardtool::comm

@@ -155,12 +155,16 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   return part;
 }
 
-void Communicator::abort(const std::string& reason) noexcept {
+void Communicator::abort(Error& error) noexcept {
+  const auto names_process = [](const auto& note) { return note.first == "process"; };
+  const bool is_named =
+      error.code() == ErrorCode::kPeerLost || std::ranges::any_of(error.notes(), names_process);
   try {
-    do_abort(fmt::format("process {} of {} failed: {}", rank_, size_, reason));
+    if (size_ > 1 && !is_named) error.note("process", fmt::format("{} of {}", rank_, size_));
   } catch (const std::bad_alloc&) {
-    do_abort("out of memory");
+    // The error is told without its process.
   }
+  do_abort(error);
 }
 
 void Communicator::set_deadline(std::chrono::milliseconds first, std::chrono::milliseconds later) {
@@ -246,11 +250,11 @@ void SoloCommunicator::do_finish(Ticket) {}
 std::string SoloCommunicator::do_receive(int, Channel) {
   throw Error(ErrorCode::kInternal, "a single process cannot receive messages");
 }
-void SoloCommunicator::do_abort(const std::string& reason) noexcept {
-  if (!aborted_) aborted_ = reason;
+void SoloCommunicator::do_abort(const Error& error) noexcept {
+  if (!aborted_) aborted_ = error;
 }
 void SoloCommunicator::require_others() {
-  if (aborted_) throw Error(ErrorCode::kPeerLost, *aborted_);
+  if (aborted_) throw *aborted_;
 }
 
 }  // namespace shardtool::comm

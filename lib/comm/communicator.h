@@ -56,8 +56,9 @@ class PendingSend {
 ///     split       one communicator for each color, its ranks ordered by (key, rank here)
 ///
 /// Messages are bytes of any length, the same at every rank or not. Every operation throws
-/// kPeerLost when another process that it waits for has ended, cannot be reached, is silent until
-/// the deadline, or aborted; kInternal when an argument is out of range.
+/// kPeerLost when another process that it waits for has ended, cannot be reached or is silent until
+/// the deadline; the error with which a process aborted; kInternal when an argument is out of
+/// range.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -96,11 +97,12 @@ class Communicator {
   /// take part. This communicator must outlive the result.
   std::unique_ptr<Communicator> split(int color, int key);
 
-  /// Ends the run: current waits and later operations of every process throw kPeerLost with this
-  /// process and the reason; the first reason wins. All parts of a split end.
-  virtual void abort(const std::string& reason) noexcept;
+  /// Ends the run: current waits and later operations of every process throw the error; the first
+  /// one wins. Adds a note that names this process, unless the error names one: kPeerLost does so
+  /// in its message. All parts of a split end.
+  virtual void abort(Error& error) noexcept;
 
-  /// Throws kPeerLost when any process aborted the run, as waiting would. Does not wait.
+  /// Throws the error when any process aborted the run, as waiting would. Does not wait.
   virtual void require_others() = 0;
 
   /// Sets how long an operation waits for a process that it needs and that gives no sign of itself:
@@ -131,7 +133,7 @@ class Communicator {
   /// Waits until the message has left, taking in arriving messages meanwhile.
   virtual void do_finish(Ticket ticket) = 0;
   virtual std::string do_receive(int from, Channel channel) = 0;
-  virtual void do_abort(const std::string& reason) noexcept = 0;
+  virtual void do_abort(const Error& error) noexcept = 0;
 
   // Operations with a default over point-to-point messages that an implementation may improve.
 
@@ -194,10 +196,10 @@ class SoloCommunicator final : public Communicator {
   Ticket do_post(int to, Channel channel, std::string bytes) override;
   void do_finish(Ticket ticket) override;
   std::string do_receive(int from, Channel channel) override;
-  void do_abort(const std::string& reason) noexcept override;
+  void do_abort(const Error& error) noexcept override;
 
  private:
-  std::optional<std::string> aborted_;
+  std::optional<Error> aborted_;
   bool stopped_ = false;
 };
 

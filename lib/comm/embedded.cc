@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lib/base/interruption.h"
@@ -51,7 +52,7 @@ struct Hub {
   std::vector<Mailbox> mailboxes;
   std::vector<bool> ended;
   std::vector<int> awaited;  ///< rank that each rank waits for; kNobody: it computes
-  std::optional<std::string> aborted;
+  std::optional<Error> aborted;
   bool stopped = false;
   bool begins = true;  ///< false: a rank has no thread, and none runs
 };
@@ -122,19 +123,19 @@ class EmbeddedCommunicator final : public Communicator {
     }
   }
 
-  void do_abort(const std::string& reason) noexcept override {
+  void do_abort(const Error& error) noexcept override {
     const std::lock_guard lock(hub_.mutex);
     try {
-      if (!hub_.aborted) hub_.aborted = reason;
+      if (!hub_.aborted) hub_.aborted = error;
     } catch (const std::bad_alloc&) {
-      hub_.aborted = kNoMemory;
+      hub_.aborted.emplace(ErrorCode::kLimit, kNoMemory);
     }
     hub_.wake_all();
   }
 
  private:
   void throw_abort() const {
-    if (hub_.aborted) throw Error(ErrorCode::kPeerLost, *hub_.aborted);
+    if (hub_.aborted) throw *hub_.aborted;
   }
   /// Waits for a change, the end of the time, or the next glance.
   void wait(std::unique_lock<std::mutex>& lock, int from,
@@ -148,17 +149,18 @@ class EmbeddedCommunicator final : public Communicator {
 
   /// Aborts under the lock of the preceding check, so that no other rank finds this process busy.
   [[noreturn]] void end_for(const std::string& reason) {
-    hub_.aborted = reason;
+    const Error loss(ErrorCode::kPeerLost, reason);
+    hub_.aborted = loss;
     hub_.wake_all();
-    throw Error(ErrorCode::kPeerLost, reason);
+    throw loss;
   }
 
   Hub& hub_;
 };
 
-/// Reason why a rank ended, in the order in which they are told: an interruption makes other ranks
-/// lose this one.
-enum class Cause { kOwn, kInterrupted, kPeerLost };
+/// Reason why a rank ended, in the order in which they are told: others throw the error of the rank
+/// that failed, or lose it.
+enum class Cause { kOwn, kInterrupted, kOfOther };
 
 /// Exception of a rank.
 struct Failure {
@@ -166,26 +168,18 @@ struct Failure {
   Cause cause = Cause::kOwn;
 };
 
-Cause cause_of(const Error& error) {
+Cause cause_of(const Error& error, const Communicator& comm) {
   if (error.code() == ErrorCode::kInterrupted) return Cause::kInterrupted;
-  return error.code() == ErrorCode::kPeerLost ? Cause::kPeerLost : Cause::kOwn;
-}
-
-/// Runs `body`, and throws its error with a note that names the rank.
-void run_named(Communicator& comm, const std::function<void(Communicator&)>& body) {
-  try {
-    run_or_abort(comm, [&] { body(comm); });
-  } catch (Error& error) {
-    error.note("process", fmt::format("{} of {}", comm.rank(), comm.size()));
-    throw;
-  }
+  const std::pair<std::string, std::string> own{"process",
+                                                fmt::format("{} of {}", comm.rank(), comm.size())};
+  return std::ranges::count(error.notes(), own) > 0 ? Cause::kOwn : Cause::kOfOther;
 }
 
 Failure run_rank(Communicator& comm, const std::function<void(Communicator&)>& body) noexcept {
   try {
-    run_named(comm, body);
+    run_or_abort(comm, [&] { body(comm); });
   } catch (const Error& error) {
-    return {std::current_exception(), cause_of(error)};
+    return {std::current_exception(), cause_of(error, comm)};
   } catch (...) {
     return {std::current_exception(), Cause::kOwn};
   }
@@ -220,7 +214,7 @@ void run_embedded(int ranks, const std::function<void(Communicator&)>& body) {
             "lower the number of ranks, or raise the limits of threads and of memory "
             "(`ulimit -u`, `ulimit -v`, pids.max of the control group)");
   }
-  for (const Cause cause : {Cause::kOwn, Cause::kInterrupted, Cause::kPeerLost}) {
+  for (const Cause cause : {Cause::kOwn, Cause::kInterrupted, Cause::kOfOther}) {
     for (const Failure& failure : failures) {
       if (failure.thrown && failure.cause == cause) std::rethrow_exception(failure.thrown);
     }

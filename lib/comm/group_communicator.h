@@ -17,7 +17,7 @@ class GroupCommunicator : public Communicator {
   /// Group of all processes, which replaces the parent.
   explicit GroupCommunicator(Communicator& parent);
 
-  void abort(const std::string& reason) noexcept override { parent_.abort(reason); }
+  void abort(Error& error) noexcept override { parent_.abort(error); }
   void require_others() override { parent_.require_others(); }
   void raise_stop() noexcept override { parent_.raise_stop(); }
   bool stop_was_raised() override { return parent_.stop_was_raised(); }
@@ -26,7 +26,7 @@ class GroupCommunicator : public Communicator {
   Ticket do_post(int to, Channel channel, std::string bytes) override;
   void do_finish(Ticket ticket) override;
   std::string do_receive(int from, Channel channel) override;
-  void do_abort(const std::string& reason) noexcept override { parent_.do_abort(reason); }
+  void do_abort(const Error& error) noexcept override { parent_.do_abort(error); }
   Channel& next_channel() override { return parent_.next_channel(); }
 
  private:

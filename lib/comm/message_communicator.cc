@@ -8,6 +8,7 @@
 #include "lib/base/error.h"
 #include "lib/base/interruption.h"
 #include "lib/base/threads.h"
+#include "lib/comm/packed_error.h"
 
 namespace shardtool::comm {
 namespace {
@@ -97,9 +98,9 @@ std::string MessageCommunicator::do_receive(int from, Channel channel) {
   return *std::move(bytes);
 }
 
-void MessageCommunicator::do_abort(const std::string& reason) noexcept {
+void MessageCommunicator::do_abort(const Error& error) noexcept {
   std::unique_lock lock(mutex_);
-  spread_abort(reason);
+  spread_abort(error);
   const auto end = Clock::now() + kLastWords;
   try {
     for (int looks = 0; any_queue() && Clock::now() < end; ++looks) {
@@ -139,9 +140,10 @@ void MessageCommunicator::wait_for(int peer, const Done& done) {
     check_interrupted();
     lock.unlock();
     if (end && Clock::now() >= *end) {
-      do_abort(silence_of(peer));
+      const Error loss = loss_of(peer, silence_of(peer));
+      do_abort(loss);
       lock.lock();
-      throw loss_of(peer, silence_of(peer));
+      throw loss;
     }
     pause(looks);
     lock.lock();
@@ -169,7 +171,7 @@ void MessageCommunicator::accept(int from, Frame frame) {
     case FrameKind::kStop:
       return spread_stop();  // rank 0 forwards it to processes that are connected to rank 0 alone
     case FrameKind::kAbort:
-      return spread_abort(frame.bytes);
+      return spread_abort(error_in(frame.bytes));
     case FrameKind::kAsk:
       links_[static_cast<size_t>(from)]->queue(is_waiting_ ? FrameKind::kAlive : FrameKind::kBusy,
                                                0, {});
@@ -182,11 +184,12 @@ void MessageCommunicator::accept(int from, Frame frame) {
     case FrameKind::kEnd:
       break;  // only for links that cannot detect the end otherwise
   }
-  spread_abort(fmt::format("process {} of {} sent an invalid message", from, size()));
+  spread_abort(Error(ErrorCode::kPeerLost,
+                     fmt::format("process {} of {} sent an invalid message", from, size())));
 }
 
 void MessageCommunicator::throw_abort() const {
-  if (aborted_) throw Error(ErrorCode::kPeerLost, *aborted_);
+  if (aborted_) throw *aborted_;
 }
 
 void MessageCommunicator::spread(FrameKind kind, const std::string& bytes) {
@@ -204,14 +207,14 @@ void MessageCommunicator::spread_stop() noexcept {
   }
 }
 
-void MessageCommunicator::spread_abort(const std::string& reason) noexcept {
+void MessageCommunicator::spread_abort(const Error& error) noexcept {
   stopped_ = true;
   if (aborted_) return;
-  aborted_ = reason;
   try {
-    spread(FrameKind::kAbort, reason);
-  } catch (const Error&) {
-    // Processes behind a failing link detect the end of this process.
+    aborted_ = error;
+    spread(FrameKind::kAbort, pack(error));
+  } catch (const std::exception&) {
+    // Processes behind a failing link, or without memory here, detect the end of this process.
   }
 }
 
@@ -220,9 +223,10 @@ bool MessageCommunicator::any_queue() const {
 }
 
 void MessageCommunicator::lost(int peer) {
-  const std::string reason = fmt::format("process {} of {} ended without a word", peer, size());
-  spread_abort(reason);
-  throw loss_of(peer, reason);
+  const Error loss =
+      loss_of(peer, fmt::format("process {} of {} ended without a word", peer, size()));
+  spread_abort(loss);
+  throw loss;
 }
 
 }  // namespace shardtool::comm

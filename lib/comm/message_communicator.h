@@ -73,7 +73,7 @@ class MessageCommunicator : public Communicator {
   Ticket do_post(int to, Channel channel, std::string bytes) override;
   void do_finish(Ticket ticket) override;
   std::string do_receive(int from, Channel channel) override;
-  void do_abort(const std::string& reason) noexcept override;
+  void do_abort(const Error& error) noexcept override;
 
   /// Ends the answers. Called before the links can no longer be used.
   void end_answers() { answers_.clear(); }
@@ -86,7 +86,7 @@ class MessageCommunicator : public Communicator {
 
   void pump();
   void spread(FrameKind kind, const std::string& bytes);
-  void spread_abort(const std::string& reason) noexcept;
+  void spread_abort(const Error& error) noexcept;
   bool any_queue() const;
 
  private:
@@ -102,7 +102,7 @@ class MessageCommunicator : public Communicator {
   std::mutex mutex_;
   Links links_;
   Mailbox mailbox_;
-  std::optional<std::string> aborted_;
+  std::optional<Error> aborted_;
   bool stopped_ = false;
   bool is_waiting_ = false;
   std::uint64_t busy_ = 0;  ///< answers so far of processes that compute

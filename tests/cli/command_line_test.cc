@@ -119,6 +119,53 @@ TEST_CASE("a flag without its value, or given twice, is refused by name") {
   CHECK(complaint({"split", "--set", "a=1", "--set", "b=2"}).empty());
 }
 
+TEST_CASE(
+    "words that are wrong do not hide how the processes of a launch meet, wherever they are") {
+  using Words = std::vector<std::string>;
+  const std::vector<Words> lines{
+      {"validate", "parts", "--engine=tcp", "--meeting=place"},
+      {"validate", "--demo=mlp", "--meeting=place", "--engine=tcp"},
+      {"plan", "profile", "calibrate", "--meeting=place", "--engine=tcp"}};
+  for (const Words& line : lines) {
+    for (const std::string wrong : {"--no-such-flag", "--no-such-flag=1", "-Z",
+                                    "--format=", "--format=none", "--quiet=yes"}) {
+      for (size_t at = 0; at <= line.size(); ++at) {
+        CAPTURE(wrong);
+        CAPTURE(at);
+        Words words = line;
+        words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), wrong);
+        const Commands commands;
+        const Command* const command = fill_known_targets(words, commands.tree());
+        REQUIRE(command != nullptr);
+        REQUIRE(command->meeting);
+        const auto meeting = command->meeting();
+        REQUIRE(meeting);
+        CHECK(meeting->engine == comm::Engine::kTcp);
+        CHECK(meeting->meeting.folder == "place");
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "a flag without its value takes no other flag for it, and commands without one meet none") {
+  const auto meeting = [](const std::vector<std::string>& words) {
+    const Commands commands;
+    const Command* const command = fill_known_targets(words, commands.tree());
+    return command != nullptr && command->meeting ? command->meeting() : std::nullopt;
+  };
+  const auto told = meeting({"validate", "parts", "--seed", "--meeting", "place", "--tokens"});
+  REQUIRE(told);
+  CHECK(told->meeting.folder == "place");
+  CHECK_FALSE(meeting({"validate", "parts", "--no-such-flag", "--share", "0/2"}));
+  CHECK_FALSE(meeting({"validate", "parts", "--no-such-flag", "--engine", "gpu-virtual"}));
+  CHECK_FALSE(meeting({"plan", "model", "--no-such-flag"}));
+  CHECK_FALSE(meeting({"plan", "profile", "list", "--no-such-flag"}));
+  CHECK_FALSE(meeting({"split", "model", "--no-such-flag"}));
+  CHECK_FALSE(meeting({"validat", "parts"}));
+  CHECK_FALSE(meeting({}));
+}
+
 TEST_CASE("a positional too many is refused, unless the command takes any number") {
   CHECK(complaint({"split", "a", "b"}).find("'split' does not take 'b'") == 0);
   CHECK(complaint({"merge", "a", "b", "c"}).empty());

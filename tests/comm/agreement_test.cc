@@ -2,7 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <mutex>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "tests/comm/threads.h"
@@ -82,6 +88,69 @@ TEST_CASE("the others hear of a failure while they work") {
   CHECK(stopped == 2);
 }
 
+TEST_CASE("what ends a run in one process is thrown in all, wherever they are") {
+  using Step = std::function<void(Communicator&)>;
+  const std::vector<Step> waits{
+      [](Communicator& comm) { comm.all_gather("x"); },
+      [](Communicator& comm) { comm.receive((comm.rank() + 1) % comm.size()); },
+      [](Communicator& comm) {
+        while (true) comm.require_others();
+      },
+      [](Communicator& comm) { comm.split(0, 0)->barrier(); }};
+  for (int size = 2; size <= 4; ++size) {
+    for (int failing = 0; failing < size; ++failing) {
+      for (size_t wait = 0; wait < waits.size(); ++wait) {
+        CAPTURE(size);
+        CAPTURE(failing);
+        CAPTURE(wait);
+        const ErrorCode code = error_table()[static_cast<size_t>(size * failing) + wait].code;
+        std::vector<std::optional<Error>> all(static_cast<size_t>(size));
+        run_processes(size, [&](Communicator& comm) {
+          all[static_cast<size_t>(comm.rank())] = testing::error_of([&] {
+            run_or_abort(comm, [&] {
+              comm.barrier();
+              if (comm.rank() == failing) throw Error(code, "no heads");
+              waits[wait](comm);
+            });
+            return 0;
+          });
+        });
+        for (const auto& error : all) {
+          REQUIRE(error);
+          CHECK(error->code() == code);
+          CHECK(error->message() == "no heads");
+          CHECK(testing::has_note(*error, "process",
+                                  std::to_string(failing) + " of " + std::to_string(size)));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("an exception of another type ends the others with the status of its process") {
+  for (const bool of_memory : {true, false}) {
+    std::vector<std::optional<Error>> all(2);
+    run_processes(2, [&](Communicator& comm) {
+      try {
+        run_or_abort(comm, [&] {
+          if (comm.rank() == 1 && of_memory) throw std::bad_alloc();
+          if (comm.rank() == 1) throw std::out_of_range("far");
+          comm.barrier();
+        });
+      } catch (const Error& error) {
+        all[static_cast<size_t>(comm.rank())] = error;
+      } catch (const std::exception&) {
+        CHECK(comm.rank() == 1);
+      }
+    });
+    REQUIRE(all[0]);
+    CHECK(all[0]->code() == (of_memory ? ErrorCode::kLimit : ErrorCode::kInternal));
+    CHECK(all[0]->message() == (of_memory ? "the system refused memory" : "far"));
+    CHECK(testing::has_note(*all[0], "process", "1 of 2"));
+    CHECK_FALSE(all[1]);
+  }
+}
+
 TEST_CASE("a process on its own throws what it throws") {
   SoloCommunicator solo;
   const auto error = testing::error_of([&] {
@@ -90,6 +159,12 @@ TEST_CASE("a process on its own throws what it throws") {
   });
   REQUIRE(error);
   CHECK(error->notes().empty());
+  const auto aborted = testing::error_of([&] {
+    run_or_abort(solo, [] { throw Error(ErrorCode::kNoSpace, "full"); });
+    return 0;
+  });
+  REQUIRE(aborted);
+  CHECK(aborted->notes().empty());
 }
 
 }  // namespace

@@ -180,6 +180,35 @@ TEST_CASE("a GPU that fails under NCCL is told as one, and ends all") {
   CHECK(error->message() == "cudaMemcpyAsync: an error");
 }
 
+TEST_CASE("a GPU that fails before NCCL begins in one process is told by all") {
+  if (!has_fake_nccl()) return;
+  constexpr int kFailing = 1;
+  const test::TempFolder folder;
+  std::vector<std::optional<Error>> all(3);
+  turn<void>("fake_nccl_fails_on", kFailing);
+  {
+    std::vector<std::jthread> processes;
+    for (int rank = 0; rank < 3; ++rank) {
+      processes.emplace_back([&, rank] {
+        EngineChoice choice;
+        choice.engine = Engine::kNccl;
+        choice.nccl = {kFakeNccl, kFakeNccl};
+        choice.launch = Launch{"mpirun", rank, 3, "job"};
+        choice.meeting.folder = folder.path();
+        all[static_cast<size_t>(rank)] =
+            testing::error_of([&] { return connect(choice)->all_gather("x"); });
+      });
+    }
+  }
+  turn<void>("fake_nccl_fails_on", -1);
+  for (const auto& error : all) {
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kDeviceFailed);
+    CHECK(error->message() == "cudaStreamCreateWithFlags: an error");
+    CHECK(testing::has_note(*error, "process", "1 of 3"));
+  }
+}
+
 TEST_CASE("a rank that ends or aborts is named by those who wait for it over NCCL") {
   if (!has_fake_nccl()) return;
   const auto ended = fake_fails(3, [](Communicator& comm) {

@@ -51,7 +51,12 @@ const std::map<std::string, std::function<void(Communicator&, std::uint64_t)>> k
        std::this_thread::sleep_for(seconds(time));
        comm.all_gather("x");
      }},
-    {"aborts", [](Communicator& comm, std::uint64_t) { comm.abort("enough"); }},
+    {"aborts",
+     [](Communicator& comm, std::uint64_t) {
+       Error error(ErrorCode::kNoSpace, "enough");
+       comm.abort(error);
+       throw error;
+     }},
     {"ends", [](Communicator&, std::uint64_t) {}},
 };
 
@@ -84,7 +89,11 @@ int run(const std::string& engine, const std::string& folder, const std::string&
               [&](Communicator& comm) { out << play(comm, part, seed) << std::flush; });
     return 0;
   } catch (const Error& error) {
-    out << error.message() << std::flush;
+    out << error.message();
+    for (const auto& [label, text] : error.notes()) {
+      if (label == "process") out << " (process " << text << ")";
+    }
+    out << std::flush;
     return error.exit_status();
   } catch (const std::exception& error) {
     out << error.what() << std::flush;

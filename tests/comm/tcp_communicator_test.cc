@@ -128,12 +128,18 @@ TEST_CASE("a machine that vanishes is noticed within a minute, whether it owes a
 }
 
 TEST_CASE("an abort ends whoever waits, with its reason, whomever it waits for") {
-  const auto all = ends([](Communicator& comm) { comm.abort("no heads"); },
-                        [](Communicator& comm) { comm.receive(1 - comm.rank()); });
+  const auto all = ends(
+      [](Communicator& comm) {
+        Error error(ErrorCode::kConfig, "no heads");
+        comm.abort(error);
+      },
+      [](Communicator& comm) { comm.receive(1 - comm.rank()); });
   for (const int rank : {0, 1}) {
-    REQUIRE(all[static_cast<size_t>(rank)]);
-    CHECK(all[static_cast<size_t>(rank)]->code() == ErrorCode::kPeerLost);
-    CHECK(all[static_cast<size_t>(rank)]->message() == "process 2 of 3 failed: no heads");
+    const auto& error = all[static_cast<size_t>(rank)];
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kConfig);
+    CHECK(error->message() == "no heads");
+    CHECK(testing::has_note(*error, "process", "2 of 3"));
   }
 }
 

@@ -39,6 +39,17 @@ play 2 "${once[@]}" -o cluster.json
 [[ $statuses == ' 5 5' ]] && grep -q E0401 err.0 || fail "a profile over another:$statuses"
 rm cluster.json
 
+# The first process hears at once of an error that another one has with its command line: a word that is no flag, one too
+# many, a flag without use here, and a value.
+for words in --no-such-flag a,b --tp=2 --size=1KiB; do
+  before=([1]="$(with "$words")")
+  start=$SECONDS
+  play 2 "${calibrate[@]:0:4}"
+  [[ $statuses == ' 2 2' && ! -s err.1 ]] && grep -q 'process: 1 of 2' err.0 || fail "process 1 is told $words:$statuses"
+  ((SECONDS - start < 60)) || fail "process 1 is told $words, which is told late"
+done
+before=()
+
 before[1]="timeout -s KILL 0.3"
 play 2 "${calibrate[@]}"
 [[ $statuses == ' 6 137' || $statuses == ' 6 124' ]] || fail "a killed process:$statuses"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Processes of one launch validate shards together: every number of them, over TCP and over MPI, finds the same digest, one
-# speaks. What one cannot do before it meets the others is told as its error, with its exit status; when one is killed, all
-# end in time with exit 6. Launches are played by their environment, and by mpirun where it is installed.
+# speaks. What fails in one, before or after it meets the others, is told as its error, with its exit status; when one is
+# killed, all end in time with exit 6. Launches are played by their environment, and by mpirun where it is installed.
 #   validate_team.sh SHARDTOOL SAMPLES MPI_PLUGIN
 set -euo pipefail
 shardtool=$1 model=$2/tiny-llama plugin=$3
@@ -79,7 +79,17 @@ validate=(validate parts -r "$model" --quick)
 mkdir other
 cp -r parts other/
 
-# Errors before the processes meet: an option, a file of options, a file to write, the model of a demo.
+# Errors before the processes meet: words that are no command line, an option, a file of options, a file to write, the model
+# of a demo.
+for word in --no-such-flag --seed --engine=pigeons --tokens= --quick=yes; do
+  before=([1]="$(with "$word")")
+  tells 1 2 "error.*${word%%=*}" "${validate[@]}"
+done
+before=([0]="$(with --no-such-flag)")
+tells 0 2 "no flag '--no-such-flag'" "${validate[@]}"
+before=()
+play 3 "$shardtool" "${validate[@]}" --no-such-flag
+[[ $statuses == ' 2 2 2' && -s err.0 && ! -s err.1 && ! -s err.2 ]] || fail "a flag that no process knows:$statuses"
 before=([1]="$(with --tokens=99999)")
 tells 1 2 "tokens '99999' is not" "${validate[@]}"
 before=([1]="env -C other")
@@ -103,6 +113,24 @@ before=([1]="env -C other")
 rm other/parts/model-rank-2-part-0.safetensors
 tells 1 4 'missing: model-rank-2' "${validate[@]}"
 before=()
+
+# An error in the middle of a run, of which its process tells the others: a file that cannot be read, a signal.
+if command -v strace >/dev/null && strace -f -o /dev/null true 2>/dev/null; then
+  for call in 10 40; do
+    before=([1]="strace -f -o trace -e inject=preadv:error=EIO:when=$call")
+    launch 2
+    [[ $statuses == ' 4 4' ]] && grep -q E0301 err.0 && grep -q 'process: 1 of 2' err.0 || fail "a read that fails:$statuses"
+  done
+else
+  echo "no strace here: no process was made to fail"
+fi
+# A signal that comes while the processes still meet, on a slow machine, ends the meeting; a later one ends the run.
+for seconds in 1.5 3 6 12; do
+  before=([1]="timeout -s TERM $seconds")
+  launch 2 --tokens 4096
+  [[ $statuses != ' 130 '* ]] || break
+done
+[[ $statuses == ' 130 '* ]] && grep -q 'process: 1 of 2' err.0 || fail "a process that a signal ends:$statuses"
 
 # A process that is killed in the middle of a run of many seconds.
 before[1]="timeout -s KILL 1.5"

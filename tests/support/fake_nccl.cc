@@ -49,6 +49,8 @@ std::atomic<int> aborts_in_groups = 0;
 std::atomic<bool> stalls = false;
 std::atomic<bool> fails = false;
 std::atomic<bool> copies_fail = false;
+std::atomic<int> failing_device = -1;
+thread_local int current_device = 0;
 std::atomic<int> aborts = 0;
 std::atomic<std::uint64_t> bytes_put = 0;
 
@@ -147,6 +149,10 @@ void fake_nccl_fails(bool yes) {
 void fake_nccl_copies_fail(bool yes) {
   copies_fail = yes;
 }
+/// No stream can be made on this device.
+void fake_nccl_fails_on(int device) {
+  failing_device = device;
+}
 void fake_nccl_gpus_are_one(bool yes) {
   gpus_are_one = yes;
 }
@@ -185,6 +191,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return devices > 0 ? cudaSuccess : cudaErrorNoDevice;
 }
 cudaError_t cudaSetDevice(int device) {
+  current_device = device;
   return device < devices ? cudaSuccess : cudaErrorInvalidDevice;
 }
 /// Each process sees its own GPUs from number 0, so a number is a GPU of the calling thread.
@@ -212,6 +219,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int) {
+  if (current_device == failing_device) return cudaErrorECCUncorrectable;
   *stream = reinterpret_cast<cudaStream_t>(new char);
   return cudaSuccess;
 }

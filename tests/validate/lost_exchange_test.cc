@@ -34,7 +34,10 @@ class DisturbedCommunicator final : public comm::Communicator {
   }
   void do_finish(Ticket) override {}
   std::string do_receive(int from, Channel) override { return parent_.receive(from); }
-  void do_abort(const std::string& reason) noexcept override { parent_.abort(reason); }
+  void do_abort(const Error& error) noexcept override {
+    Error same = error;
+    parent_.abort(same);
+  }
   std::string do_broadcast(int from, std::string bytes) override {
     return parent_.broadcast(from, std::move(bytes));
   }

@@ -51,12 +51,12 @@ class MpiCommunicator final : public MessageCommunicator {
   }
 
  protected:
-  void do_abort(const std::string& reason) noexcept override {
+  void do_abort(const Error& error) noexcept override {
     {
       const std::lock_guard lock(mutex());
       is_own_abort_ = is_own_abort_ || !was_aborted();
     }
-    MessageCommunicator::do_abort(reason);
+    MessageCommunicator::do_abort(error);
   }
 
   void pause(int looks) override {

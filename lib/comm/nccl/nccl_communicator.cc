@@ -79,7 +79,7 @@ class NcclCommunicator final : public GroupCommunicator {
         sent_(*libraries_),
         received_(*libraries_) {
     try {
-      begin_nccl();
+      run_or_abort(*this, [this] { begin_nccl(); });
       set_deadline(kForever, kForever);  // others may compute; their end is seen without a deadline
     } catch (const Error&) {
       end_nccl();
@@ -317,9 +317,10 @@ class NcclCommunicator final : public GroupCommunicator {
 
   [[noreturn]] void fail(const std::string& reason) {
     failed_ = true;
-    abort(reason);
-    throw Error(ErrorCode::kPeerLost,
+    Error error(ErrorCode::kPeerLost,
                 fmt::format("process {} of {} failed: {}", rank(), size(), reason));
+    abort(error);
+    throw error;
   }
 
   const std::unique_ptr<Communicator> control_;

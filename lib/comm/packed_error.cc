@@ -1,0 +1,52 @@
+#include "lib/comm/packed_error.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "lib/comm/packed.h"
+
+namespace shardtool::comm {
+namespace {
+
+Error unpacked(const std::string& packed) {
+  Unpacker fields(packed);
+  const ErrorInfo* info = find_error(fields.next());
+  Error error(info == nullptr ? ErrorCode::kInternal : info->code, fields.next());
+  error.tensor(fields.next());
+  Place place;
+  place.file = fields.next();
+  place.line = std::stoi(fields.next());
+  place.column = std::stoi(fields.next());
+  place.pointer = fields.next();
+  if (!place.file.empty()) error.at(std::move(place));
+  for (size_t notes = std::stoul(fields.next()); notes > 0; --notes) {
+    const std::string label = fields.next();
+    error.note(label, fields.next());
+  }
+  while (!fields.is_at_end()) error.help(fields.next());
+  return error;
+}
+
+}  // namespace
+
+std::string pack(const Error& error) {
+  Packer packer;
+  packer.add(error.id()).add(error.message()).add(error.tensor_name());
+  const Place place = error.place().value_or(Place{});
+  packer.add(place.file).add(std::to_string(place.line)).add(std::to_string(place.column));
+  packer.add(place.pointer);
+  packer.add(std::to_string(error.notes().size()));
+  for (const auto& [label, text] : error.notes()) packer.add(label).add(text);
+  for (const std::string& line : error.help_lines()) packer.add(line);
+  return packer.take();
+}
+
+Error error_in(const std::string& packed) {
+  try {
+    return unpacked(packed);
+  } catch (const std::logic_error&) {  // what packed.h and std::stoi throw
+    return {ErrorCode::kPeerLost, "another process sent something that is no error"};
+  }
+}
+
+}  // namespace shardtool::comm

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "lib/base/error.h"
+
+namespace shardtool::comm {
+
+/// Packs everything that an error says into one message.
+std::string pack(const Error& error);
+
+/// Returns the error in a message of pack(); kPeerLost if the message is none.
+Error error_in(const std::string& packed);
+
+}  // namespace shardtool::comm
