@@ -9,9 +9,9 @@
 namespace shardtool::api {
 
 struct BenchIoOptions {
-  std::string folder = ".";   ///< on the file system to measure
-  i64 bytes = 1 << 30;        ///< of the checkpoint that is made there; rounded to kBenchUnit
-  i64 rounds = 5;             ///< every measure once each, so that all meet the same weather
+  std::string folder = ".";  ///< on the file system to measure
+  i64 bytes = 1 << 30;       ///< of the checkpoint that is made there; rounded to kBenchUnit
+  i64 rounds = 5;  ///< each does every measure once, so that all share the load of that time
   exec::Resources resources;  ///< as of a split
 };
 

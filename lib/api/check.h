@@ -40,11 +40,10 @@ struct CheckReport {
   double seconds = 0;
 };
 
-/// Collects all problems of checkpoints; an unreadable file is a finding, and so is one of several
-/// paths that cannot be checked at all. Throws kUsage, and the input errors of a path that is
-/// alone. Sources with a layout in front (named_layout)
-/// are one checkpoint, which is checked as merge would write it; also throws the errors of
-/// open_model_in_layout.
+/// Collects all problems of checkpoints. An unreadable file is a finding. So is a path that cannot
+/// be checked at all, if there are several paths; for a single one its error is thrown. Sources
+/// with a layout in front (named_layout) are one checkpoint, which is checked as merge would write
+/// it. Throws kUsage, and for such sources the errors of open_model_in_layout.
 CheckReport check(const CheckOptions& options);
 
 /// Returns the text of a baseline file at `path` with the report's findings. Paths in it are

@@ -15,9 +15,8 @@ namespace shardtool::api {
 
 struct InspectOptions {
   std::string source;
-  /// Mapping whose effect is also shown, if it says how to cut; its config.json is that of files of
-  /// another tool. Outputs with a manifest show their layout without
-  /// one.
+  /// Mapping whose layout is also shown, if it says how to cut. Its config.json is used for files
+  /// of another tool. Outputs with a manifest show their layout without a mapping.
   std::optional<MappingChoice> mapping;
   std::string filter;        ///< a glob over tensor names, or empty
   bool list_tensors = true;  ///< false: summary only, which needs less memory

@@ -35,8 +35,9 @@ struct Workload {
   /// Activations between matrices are cut by tokens over tp (Megatron's sequence parallelism).
   bool sequence_parallel = false;
 };
-/// Returns the tokens of a prompt that a cache has which has this share; a prefill computes at
-/// least one. Throws kUsage for a share below 0, or of 1 and above.
+/// Returns the number of a prompt's tokens that the cache has, given their share: prefix_hit *
+/// prompt_len, rounded, and less than prompt_len, since a prefill computes at least one token.
+/// Throws kUsage unless 0 <= prefix_hit < 1.
 i64 cached_tokens(double prefix_hit, i64 prompt_len);
 
 /// Resources of a device.
@@ -114,9 +115,10 @@ struct PlanDevice {
   std::optional<i64> kv_capacity_tokens;  ///< tokens that fit the remaining budget
                                           ///< (plan/kv_cache.h)
   i64 activations = 0;
-  i64 step_activations = 0;  ///< not in the total: those of one token of one sequence
-  i64 gathered = 0;  ///< beside the stored weights: those gathered for the largest layer, in
-                     ///< training with their gradients
+  i64 step_activations = 0;  ///< of one token of one sequence; not in the total
+  /// Weights that are gathered for the largest layer, beside the stored ones; in training with
+  /// their gradients.
+  i64 gathered = 0;
   i64 training = 0;  ///< weights, gradients and optimizer; `weights` is then not in the total
   i64 overhead = 0;
   i64 total = 0;

@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "lib/base/text.h"
@@ -75,39 +74,36 @@ std::pair<std::string, std::string> split_pointer(const std::string& pointer) {
   return {pointer.substr(1, end - 1), pointer.substr(end)};
 }
 
-/// Moves to the member or element that `token` names. Returns the offset of its key (of the value
-/// for an element), or nullopt if it does not exist.
-std::optional<size_t> descend(JsonReader& in, const std::string& token) {
+/// Moves to the value of the member or element that `token` names. Returns false if it does not
+/// exist.
+bool descend(JsonReader& in, const std::string& token) {
   if (in.kind() == JsonKind::kObject) {
     in.begin_object();
     for (std::string key; in.next_key(key); in.skip()) {
-      if (pointer_token(key) == token) return in.last_offset();
+      if (pointer_token(key) == token) return true;
     }
   } else if (in.kind() == JsonKind::kArray) {
     in.begin_array();
     for (i64 index = 0; in.next_element(); ++index, in.skip()) {
-      if (std::to_string(index) == token) return in.offset();
+      if (std::to_string(index) == token) return true;
     }
   }
-  return std::nullopt;
+  return false;
 }
 
 }  // namespace
 
-Place JsonDocument::find(const std::string& pointer, bool of_key) const {
+Place JsonDocument::place(const std::string& pointer) const {
   constexpr int kAlreadyChecked = 1 << 20;
   JsonReader in(text_, {file_}, kAlreadyChecked, numbers_);
   size_t value_offset = in.offset();
-  size_t key_offset = value_offset;
   for (std::string rest = pointer; !rest.empty();) {
     const auto [token, after] = split_pointer(rest);
-    const auto found = descend(in, token);
-    if (!found) break;
-    key_offset = *found;
+    if (!descend(in, token)) break;
     value_offset = in.offset();
     rest = after;
   }
-  Place place = in.place_at(of_key ? key_offset : value_offset);
+  Place place = in.place_at(value_offset);
   place.pointer = pointer;
   return place;
 }

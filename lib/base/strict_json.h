@@ -19,14 +19,11 @@ class JsonDocument {
 
   /// Line and column of the value at this JSON pointer (RFC 6901, "" is the root), or of the
   /// nearest enclosing value if there is no such value. O(text): meant for errors.
-  Place place(const std::string& pointer) const { return find(pointer, false); }
-  /// Line and column of that member's key.
-  Place key_place(const std::string& pointer) const { return find(pointer, true); }
+  Place place(const std::string& pointer) const;
 
  private:
   friend JsonDocument parse_strict_json(std::string_view, const std::string&, ErrorCode, int,
                                         JsonNumbers);
-  Place find(const std::string& pointer, bool of_key) const;
 
   std::string text_;
   std::string file_;

@@ -98,7 +98,7 @@ std::vector<GoldenDifference> compare_with_golden(const Side& whole, const Golde
     }
     passed.clear();
     for (const std::string& name : layer.passes) passed[name] = run.value(name);
-    const bool is_told = passed.contains("x") && (inputs.has_images || !layer.beside);
+    const bool is_told = passed.contains("x") && (inputs.has_images || !layer.is_vision_encoder);
     if (!is_told || hidden >= golden.hidden.size()) continue;
     const std::string name = fmt::format("hidden state {}", hidden);
     differences.push_back(difference(name, golden, golden.hidden[hidden++], run.value("x").at(0)));

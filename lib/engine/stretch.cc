@@ -13,28 +13,16 @@
 namespace shardtool::engine {
 namespace {
 
-template <class Visit>
-void visit_weights(const ops::BoundOp& op, const Visit& visit) {
-  for (const ops::BoundWeight& weight : op.weights) std::ranges::for_each(weight, visit);
-}
-
-/// Calls visit(tensor) for every stored tensor that an op reads.
-template <class Visit>
-void visit_stored(const Side& side, const ops::BoundOp& op, const Visit& visit) {
-  visit_weights(op,
-                [&](size_t weight) { std::ranges::for_each(stored_behind(side, weight), visit); });
-}
-
 i64 bytes_of(const Side& side, const SideLayer& layer, std::span<const i64> ranks) {
   i64 bytes = 0;
   for (const ops::Step& step : layer.flow.steps) {
-    visit_stored(side, *step.op, [&](size_t tensor) {
+    for (const size_t tensor : stored_behind(side, *step.op)) {
       for (const i64 rank : ranks) {
         if (!side.layouts(tensor).region(rank)) continue;
         const Shape shape = index::local_shape(side.region(tensor, rank));
         bytes += byte_size(side.tensors[tensor].dtype, shape).value_or(0);
       }
-    });
+    }
   }
   return bytes;
 }
@@ -61,7 +49,8 @@ std::set<size_t> tensors_of(const Stretch& stretch, const std::vector<LayerPair>
   std::set<size_t> tensors;
   for (size_t layer = stretch.begin; layer < stretch.end; ++layer) {
     for (const ops::Step& step : layers[layer].shards.flow.steps) {
-      visit_stored(shards, *step.op, [&](size_t tensor) { tensors.insert(tensor); });
+      const auto behind = stored_behind(shards, *step.op);
+      tensors.insert(behind.begin(), behind.end());
     }
   }
   return tensors;
@@ -77,8 +66,9 @@ std::set<size_t> judged_tensors(const LayerShare& share, const Stretch& stretch,
     for (size_t step = 0; step < steps.size(); ++step) {
       const std::optional<Reader> reader(std::in_place, !order.is_looked_up(layer, step), layer);
       const auto note = [&](size_t tensor) { last[tensor] = std::max(last[tensor], reader); };
-      visit_weights(*steps[step].op, note);  // also those that are unpacked from stored ones
-      visit_stored(shards, *steps[step].op, note);
+      for (const ops::BoundWeight& weight : steps[step].op->weights)
+        std::ranges::for_each(weight, note);  // also those that are unpacked from stored ones
+      std::ranges::for_each(stored_behind(shards, *steps[step].op), note);
     }
   }
   std::set<size_t> judged;

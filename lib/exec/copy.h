@@ -42,10 +42,10 @@ struct CopiedTensor {
 using OnCopied = std::function<void(size_t move, const CopiedTensor& copied)>;
 
 /// Copies every tensor from its sources to its destinations; `targets` are own files of their final
-/// size, zero in unwritten ranges (padding); objects get the zeros, too. Digests the bytes read
-/// and, from the outgoing buffers, the bytes to write, before they are cast. Throws kDataMismatch
-/// when the two differ or a tensor's expected digest differs, and the errors of `stream` and of
-/// writing.
+/// size, zero in unwritten ranges (padding); objects get the zeros, too. Computes two digests of a
+/// tensor: of the bytes read, and of the outgoing buffers before they are cast. Throws
+/// kDataMismatch if the two differ or the expected digest is another one, and the errors of
+/// `stream` and of writing.
 std::vector<CopiedTensor> copy(const MoveList& moves, std::span<const SourceFile> sources,
                                std::span<const TargetFile> targets, const Resources& resources,
                                const OnCopied& on_copied = {});

@@ -12,7 +12,7 @@ namespace shardtool::family {
 /// One model family: the file lib/family/<name>.json, which is compiled in. It is the only
 /// description of a model: its tensors and how they are cut, its sizes, and the ops that it
 /// computes. lib/family/README.md describes the keys. A family without ops can be cut and not run;
-/// one without tensors (a vision tower, a variant of another family) has ops alone.
+/// one without tensors (a vision encoder, a variant of another family) has ops alone.
 struct Family {
   /// Recognises a checkpoint: conditions on config.json and on tensor names.
   struct When {

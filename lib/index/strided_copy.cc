@@ -1,7 +1,5 @@
 #include "lib/index/strided_copy.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace shardtool::index {
@@ -91,14 +89,6 @@ i64 byte_count(const StridedCopy& copy) {
   i64 bytes = copy.run;
   for (const Loop& loop : copy.loops) bytes *= loop.count;
   return bytes;
-}
-
-std::string to_string(const StridedCopy& copy) {
-  std::string text = fmt::format("src {} dst {} run {}", copy.src, copy.dst, copy.run);
-  for (const Loop& loop : copy.loops) {
-    text += fmt::format(" x {} (+{} +{})", loop.count, loop.src_stride, loop.dst_stride);
-  }
-  return text;
 }
 
 }  // namespace shardtool::index

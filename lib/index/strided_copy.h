@@ -54,7 +54,4 @@ StridedCopy rows_of(const StridedCopy& copy, i64 rows, i64 begin, i64 end);
 /// Bytes moved: run times all counts.
 i64 byte_count(const StridedCopy& copy);
 
-/// Formats as "src 0 dst 128 run 2048 x 4096 (+8192 +2048)".
-std::string to_string(const StridedCopy& copy);
-
 }  // namespace shardtool::index

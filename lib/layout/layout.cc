@@ -306,11 +306,4 @@ std::optional<i64> Layout::first_empty_shard() const {
   return std::nullopt;
 }
 
-bool Layout::is_even(int axis) const {
-  const auto maps = holders_.maps(axis);
-  return std::all_of(maps.begin(), maps.end(), [&](const AxisMap& map) {
-    return map.local_size() == maps.front().local_size();
-  });
-}
-
 }  // namespace shardtool::layout

@@ -90,8 +90,6 @@ class Layout {
   bool is_sharded() const;
   /// First device that holds a non-empty tensor with an empty region and no fills.
   std::optional<i64> first_empty_shard() const;
-  /// True if every device has the same local extent of this axis.
-  bool is_even(int axis) const;
 
  private:
   mesh::Mesh mesh_;

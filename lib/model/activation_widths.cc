@@ -158,10 +158,10 @@ Widths widths_of(const Model& model, const Layer& layer, const LayoutOf& layouts
 std::vector<const Layer*> own_layers(const Model& model) {
   std::vector<const Layer*> layers;
   const bool generates = std::ranges::any_of(model.layers, [](const Layer& layer) {
-    return layer.part == Layer::Part::kBlock && !layer.beside && !layer.of_prompt;
+    return layer.part == Layer::Part::kBlock && !layer.is_vision_encoder && !layer.of_prompt;
   });
   for (const Layer& layer : model.layers) {
-    if (layer.part != Layer::Part::kBlock || layer.beside) continue;
+    if (layer.part != Layer::Part::kBlock || layer.is_vision_encoder) continue;
     if (layer.of_prompt != generates) layers.push_back(&layer);
   }
   return layers;
@@ -175,7 +175,7 @@ std::vector<plan::LiveWidths> live_widths(const Model& model, const LayoutOf& la
   const i64 hidden = stack_sizes(model).hidden;
   for (plan::LiveWidths& widths : widest) widths.hidden = hidden;
   for (const Layer& layer : model.layers) {
-    if (layer.beside) continue;
+    if (layer.is_vision_encoder) continue;
     const Widths widths = widths_of(model, layer, layouts, widest.size());
     for (size_t rank = 0; rank < widest.size(); ++rank) {
       widest[rank].attention = std::max(widest[rank].attention, widths.attention[rank]);

@@ -6,17 +6,15 @@
 #include <algorithm>
 #include <ranges>
 #include <set>
-#include <unordered_map>
+#include <utility>
 
 #include "lib/base/error.h"
-#include "lib/base/name_map.h"
 #include "lib/base/text.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/quantization.h"
-#include "lib/model/graph/layer_number.h"
 #include "lib/model/graph/requirement.h"
 #include "lib/model/graph/value_order.h"
-#include "lib/ops/spelling.h"
+#include "lib/model/tensor_finder.h"
 
 namespace shardtool::model {
 namespace {
@@ -39,7 +37,7 @@ bool has_own_head(const mapping::ModelConfig& config) {
   return here != "true" && inside != "true" && (here == "false" || inside == "false");
 }
 
-/// Finds tensors by the names of weight references.
+/// Binds the ops of a graph to the tensors of a checkpoint.
 class Binder {
  public:
   /// `config` is all of config.json; `missing` may be null.
@@ -51,10 +49,8 @@ class Binder {
         has_own_head_(has_own_head(config)),
         misfits_(misfits),
         missing_(missing),
-        is_read_(tensors.size()) {
-    by_name_.reserve(tensors.size());
-    for (size_t t = 0; t < tensors.size(); ++t) by_name_.emplace(tensors[t].name, t);
-  }
+        finder_(*model.graph, model.config, tensors),
+        is_read_(tensors.size()) {}
 
   Layer layer(Layer::Part part, const std::string& block,
               const std::vector<Alternatives>& stretches, i64 number);
@@ -71,9 +67,6 @@ class Binder {
     i64 layer;
   };
 
-  i64 number_of(const std::string& name, i64 layer, i64 number) const;
-  std::optional<size_t> find(const std::string& glob, i64 layer, i64 number);
-  std::optional<size_t> find(const WeightRef& ref, i64 layer, i64 number);
   bool has_required(const Way& way, i64 layer);
   bool has_inputs(const Way& way) const;
   bool has_required(const std::vector<Alternatives>& stretches, i64 layer);
@@ -89,8 +82,6 @@ class Binder {
   void require_shape(size_t tensor, const Op& op, const WeightRef& ref) const;
   const Error* unusable(const Dim& dim) const;
   void note_misfits(size_t tensor, const Op& op, const WeightRef& ref);
-  const ops::Spelling& spelling(const std::string& glob);
-  std::string likeliest(const std::string& glob, i64 layer, i64 number);
   const std::vector<WeightRef>& refs_of(const Op& op, i64 layer);
   void pass_over(const Alternatives& ways, const Way* used, i64 layer);
   bool is_begun(const Way& way, i64 layer);
@@ -105,52 +96,21 @@ class Binder {
   Misfits misfits_;
   MissingTensors* missing_;  // may be null
   bool is_whole_ = false;    ///< record misfits of the current ops
-  NameViewMap<size_t> by_name_;
+  TensorFinder finder_;
   std::vector<bool> is_read_;
-  std::unordered_map<const std::string*, ops::Spelling> spellings_;  ///< one per glob of the graph
   std::set<std::string> made_;           ///< values made so far, in any layer
   std::vector<PassedOver> passed_over_;  ///< only with missing_
 };
 
-/// Returns the number that replaces a placeholder in a tensor name: the layer's, one of the graph's
-/// layer numbers, or else `number` (an expert's or a head's).
-i64 Binder::number_of(const std::string& name, i64 layer, i64 number) const {
-  if (name == "layer") return layer;
-  const auto& named = model_.graph->layer_numbers;
-  const auto found = named.find(name);
-  return found == named.end() ? number : value_at(found->second, model_.config, layer);
-}
-
-const ops::Spelling& Binder::spelling(const std::string& glob) {
-  return spellings_.try_emplace(&glob, glob).first->second;
-}
-
-std::optional<size_t> Binder::find(const std::string& glob, i64 layer, i64 number) {
-  const ops::Spelling& names = spelling(glob);
-  const auto numbers = [&](const std::string& name) { return number_of(name, layer, number); };
-  for (size_t choice = 0; choice < names.count(); ++choice) {
-    const auto found = by_name_.find(names.text(choice, numbers));
-    if (found != by_name_.end()) return found->second;
-  }
-  return std::nullopt;
-}
-
-std::optional<size_t> Binder::find(const WeightRef& ref, i64 layer, i64 number) {
-  for (const std::string& glob : ref.names) {
-    if (const auto found = find(glob, layer, number)) return found;
-  }
-  return std::nullopt;
-}
-
 bool Binder::has_form(const Experts::Form& form, i64 layer) {
   return std::all_of(form.weights.begin(), form.weights.end(), [&](const WeightRef& ref) {
-    return ref.optional || find(ref, layer, 0).has_value();
+    return ref.optional || finder_.find(ref, layer, 0).has_value();
   });
 }
 
 bool Binder::has_shapes_of(const Experts::Form& form, i64 layer) {
   return std::all_of(form.weights.begin(), form.weights.end(), [&](const WeightRef& ref) {
-    const auto tensor = find(ref, layer, 0);
+    const auto tensor = finder_.find(ref, layer, 0);
     return !tensor || tensors_[*tensor].shape == shape_of(ref);
   });
 }
@@ -180,7 +140,7 @@ bool Binder::has_required(const Op& op, i64 layer) {
                        [&](const Experts::Form& form) { return has_form(form, layer); });
   }
   return std::all_of(op.weights.begin(), op.weights.end(), [&](const WeightRef& ref) {
-    return ref.optional || find(ref, layer, 0).has_value();
+    return ref.optional || finder_.find(ref, layer, 0).has_value();
   });
 }
 
@@ -225,22 +185,16 @@ const Way& Binder::chosen(const Alternatives& ways, i64 layer) {
   return *last;
 }
 
-std::string Binder::likeliest(const std::string& glob, i64 layer, i64 number) {
-  const auto numbers = [&](const std::string& name) { return number_of(name, layer, number); };
-  return spelling(glob).likeliest(numbers, tensors_);
-}
-
 /// Notes a tensor with one of these names. Does nothing if it is noted already.
 void Binder::note_missing(std::span<const std::string> globs, i64 layer, i64 number) {
   if (missing_ == nullptr) return;
-  const auto numbers = [&](const std::string& name) { return number_of(name, layer, number); };
   bool is_new = false;
   for (const std::string& glob : globs) {
-    const ops::Spelling& names = spelling(glob);
-    for (size_t choice = 0; choice < names.count(); ++choice)
-      is_new |= missing_->names.insert(names.text(choice, numbers)).second;
+    for (std::string& name : finder_.names(glob, layer, number))
+      is_new |= missing_->names.insert(std::move(name)).second;
   }
-  if (is_new && missing_->count++ == 0) missing_->first = likeliest(globs.front(), layer, number);
+  if (is_new && missing_->count++ == 0)
+    missing_->first = finder_.likeliest(globs.front(), layer, number);
 }
 
 /// Returns the op's weights; of experts, those of a form of which the checkpoint has a tensor.
@@ -248,8 +202,9 @@ const std::vector<WeightRef>& Binder::refs_of(const Op& op, i64 layer) {
   const auto* experts = std::get_if<Experts>(&op.kind);
   if (experts == nullptr) return op.weights;
   const auto has_some = [&](const Experts::Form& form) {
-    return std::ranges::any_of(
-        form.weights, [&](const WeightRef& ref) { return find(ref, layer, 0).has_value(); });
+    return std::ranges::any_of(form.weights, [&](const WeightRef& ref) {
+      return finder_.find(ref, layer, 0).has_value();
+    });
   };
   const auto form = std::ranges::find_if(experts->forms, has_some);
   return form == experts->forms.end() ? experts->forms.back().weights : form->weights;
@@ -268,7 +223,7 @@ void Binder::pass_over(const Alternatives& ways, const Way* used, i64 layer) {
 bool Binder::is_begun(const Way& way, i64 layer) {
   return std::ranges::any_of(way.ops, [&](const Op& op) {
     return std::ranges::any_of(refs_of(op, layer), [&](const WeightRef& ref) {
-      const auto tensor = find(ref, layer, 0);
+      const auto tensor = finder_.find(ref, layer, 0);
       return tensor && !is_read_[*tensor];
     });
   });
@@ -285,7 +240,7 @@ void Binder::fail_missing(const Op& op, const WeightRef& ref, i64 layer, i64 num
       ErrorCode::kUnsupported,
       fmt::format("the graph of {} reads a tensor that the checkpoint lacks", model_.graph->family))
       .at(op.place)
-      .tensor(likeliest(ref.names.front(), layer, number))
+      .tensor(finder_.likeliest(ref.names.front(), layer, number))
       .note("stored as", stored_as_)
       .help("`shardtool check` lists what a checkpoint lacks")
       .help("weights that are packed in a way that is not known have other names");
@@ -341,7 +296,7 @@ void Binder::note_misfits(size_t tensor, const Op& op, const WeightRef& ref) {
 BoundWeight Binder::bound(const Op& op, const WeightRef& ref, i64 layer, i64 count) {
   BoundWeight weight;
   for (i64 number = 0; number < count; ++number) {
-    const auto tensor = find(ref, layer, number);
+    const auto tensor = finder_.find(ref, layer, number);
     if (!tensor && ref.optional) return {};
     if (!tensor && misfits_ == Misfits::kLeaveOut) {
       note_missing(ref.names, layer, number);
@@ -354,7 +309,7 @@ BoundWeight Binder::bound(const Op& op, const WeightRef& ref, i64 layer, i64 cou
     weight.push_back(*tensor);
   }
   // The other names of an output matrix are those of tables of words.
-  if (op.is_head && has_own_head_ && !find(ref.names.front(), layer, 0))
+  if (op.is_head && has_own_head_ && !finder_.find(ref.names.front(), layer, 0))
     note_missing(std::span(ref.names).first(1), layer, 0);
   return weight;
 }
@@ -419,7 +374,7 @@ void Binder::add(const Stack& stack) {
   const auto has_layer = [&](const Block& block) { return is_begun(block, 0); };
   const bool is_there = has_required(stack.start, -1) ||
                         (missing_ != nullptr && std::ranges::any_of(stack.blocks, has_layer));
-  if (stack.beside && !is_there) return;
+  if (stack.is_vision_encoder && !is_there) return;
   const size_t first = model_.layers.size();
   model_.layers.push_back(
       layer(Layer::Part::kStart, stack.name.empty() ? "start" : stack.name, stack.start, -1));
@@ -433,7 +388,7 @@ void Binder::add(const Stack& stack) {
   }
   for (size_t i = first; i < model_.layers.size(); ++i) {
     model_.layers[i].of_prompt = stack.of_prompt;
-    model_.layers[i].beside = stack.beside;
+    model_.layers[i].is_vision_encoder = stack.is_vision_encoder;
   }
 }
 
@@ -452,7 +407,7 @@ std::vector<std::string> Binder::unread() {
     if (!is_begun(*way, layer)) continue;
     for (const Op& op : way->ops) {
       for (const WeightRef& ref : refs_of(op, layer)) {
-        if (!ref.optional && !find(ref, layer, 0)) note_missing(ref.names, layer, 0);
+        if (!ref.optional && !finder_.find(ref, layer, 0)) note_missing(ref.names, layer, 0);
       }
     }
   }

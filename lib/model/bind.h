@@ -23,7 +23,8 @@ using ops::is_true;
 
 /// One layer, or the ops before the first layer of a stack or after the last.
 struct Layer {
-  enum class Part { kStart, kBlock, kStackEnd, kEnd };  ///< kStackEnd: after a tower's layers
+  /// kStackEnd: after the layers of a vision encoder.
+  enum class Part { kStart, kBlock, kStackEnd, kEnd };
   Part part = Part::kBlock;
   std::string block;  ///< "start" or the stack's name, "end", or the block's name
   i64 number = -1;    ///< the layer's index; -1 outside a stack's layers
@@ -31,8 +32,8 @@ struct Layer {
   /// The values for later layers, made by this layer or an earlier one; after the last layer, the
   /// model's result.
   std::vector<std::string> passes;
-  bool of_prompt = false;  ///< in an encoder, which reads only the prompt
-  bool beside = false;     ///< in a tower; see Stack
+  bool of_prompt = false;          ///< in an encoder, which reads only the prompt
+  bool is_vision_encoder = false;  ///< in one; see Stack
 };
 
 /// "decoder 3", or the block alone outside a stack's layers.

@@ -4,7 +4,7 @@ namespace shardtool::model {
 
 bool is_causal(const Model& model) {
   for (const Layer& layer : model.layers) {
-    if (layer.beside) continue;
+    if (layer.is_vision_encoder) continue;
     for (const BoundOp& bound : layer.ops) {
       const auto* attention = std::get_if<Attention>(&bound.op->kind);
       if (attention != nullptr) return attention->causal;

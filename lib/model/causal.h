@@ -4,7 +4,8 @@
 
 namespace shardtool::model {
 
-/// Returns true if the model's first attention outside of towers is causal, or if it has none.
+/// Returns true if the model's first attention outside of vision encoders is causal, or if it has
+/// none.
 bool is_causal(const Model& model);
 
 }  // namespace shardtool::model

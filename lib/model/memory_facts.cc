@@ -145,7 +145,7 @@ std::vector<LayerCache> attention_caches(const Model& model) {
     const LayerGraph graph(layer);
     for (size_t i = 0; i < layer.ops.size(); ++i) {
       const BoundOp& bound = layer.ops[i];
-      if (is_any<Attention>(bound) && !layer.of_prompt && !layer.beside)
+      if (is_any<Attention>(bound) && !layer.of_prompt && !layer.is_vision_encoder)
         add_caches(model, graph, i, of_encoder, caches);
       // The result has the positions of the first input; for an attention, of the queries.
       const auto& in = bound.op->in;

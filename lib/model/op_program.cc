@@ -329,7 +329,7 @@ std::vector<LayerProgram> op_programs(const Model& model, std::span<const Tensor
   for (size_t i = 0; i < model.layers.size(); ++i) {
     const Layer& layer = model.layers[i];
     const LayerFlow walked = flow(model, i, whole_layouts, whole.mesh(), {}, stream);
-    if (layer.beside) {
+    if (layer.is_vision_encoder) {
       absent.insert(layer.passes.begin(), layer.passes.end());
       continue;
     }

@@ -201,7 +201,7 @@ Phase Sum::of_step(const Step& step, const Phase& phase) const {
 
 void Sum::add(const PricedLayer& priced, const Layer& layer, const Phase& all, PhasePrice& price,
               CommTable& comm) const {
-  if (layer.beside) return;
+  if (layer.is_vision_encoder) return;
   const LayerFlow& flow = *priced.flow;
   const Phase mine = of_device(all);
   const bool last_only = causal_ && layer.part == Layer::Part::kEnd && !workload_.every_logit;

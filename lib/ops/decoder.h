@@ -63,9 +63,6 @@ class OpDecoder {
   JsonValue::Field optional_dim(std::string_view key, std::optional<Dim>& into) {
     return {key, [&into](const JsonValue& v) { into = decode_dim(v); }};
   }
-  JsonValue::Field optional_number(std::string_view key, std::optional<Number>& into) {
-    return {key, [this, &into](const JsonValue& v) { into = decode_number(v, context_.numbers); }};
-  }
   JsonValue::Field kernel(layout::Kernel& into) {
     return {"kernel", [&into](const JsonValue& v) {
               into = v.one_of<layout::Kernel>(

@@ -134,23 +134,6 @@ void add_lines(const ActionSet& set, const Action& action, size_t axis, const Al
   }
 }
 
-/// Rows of the table as texts, the heading first.
-std::vector<std::vector<std::string>> cells_of(const ReshardReport& report) {
-  std::vector<std::vector<std::string>> cells{
-      {"axis", "operands", "result", "moves", "bytes", "status"}};
-  for (const CandidateLine& line : report.lines) {
-    cells.push_back({line.axis, fmt::format("{}", fmt::join(line.operands, " ")), line.result,
-                     line.collectives.empty() ? "-" : line.collectives,
-                     line.status == "infeasible" ? "-" : format_count(line.bytes), line.status});
-  }
-  return cells;
-}
-
-std::string trimmed(std::string line) {
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line;
-}
-
 /// Adds to the refusal of a solver the transfers of the cheapest action, which would make it legal.
 Action choose_or_advise(const Solver& solver, const ActionSet& set) {
   try {
@@ -181,47 +164,10 @@ ReshardReport report_of(const ActionSet& set, const Action& action, const Allowe
     add_lines(set, action, axis, allowed, sources, report.lines);
   }
   const i64 moved = moved_operands(set, action.rows);
-  report.moves = moved > 0;
-  report.headline = report.moves ? fmt::format("{} moves {}: {} bytes per device", set.op,
-                                               plural(moved, "operand"), format_count(action.bytes))
-                                 : fmt::format("{} uses its operands as they are placed", set.op);
+  report.headline = moved > 0 ? fmt::format("{} moves {}: {} bytes per device", set.op,
+                                            plural(moved, "operand"), format_count(action.bytes))
+                              : fmt::format("{} uses its operands as they are placed", set.op);
   return report;
-}
-
-std::string to_string(const ReshardReport& report) {
-  const auto cells = cells_of(report);
-  std::vector<size_t> widths(cells.front().size());
-  for (const auto& row : cells) {
-    for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  }
-  std::string text = report.headline + "\n";
-  for (const auto& row : cells) {
-    std::string line = " ";
-    for (size_t c = 0; c < row.size(); ++c) line += fmt::format(" {:<{}} ", row[c], widths[c]);
-    text += trimmed(std::move(line)) + "\n";
-  }
-  return text;
-}
-
-std::string difference(const ActionSet& set, const AllowedMoves& allowed, Parity other) {
-  ActionSet exact = set;
-  exact.parity = Parity::kExact;
-  ActionSet theirs = set;
-  theirs.parity = other;
-  const GreedyReshard solver(allowed);
-  const Action here = solver.choose(exact);
-  const Action there = solver.choose(theirs);
-  if (here.rows == there.rows) return "";
-  const auto told = [&exact](const std::vector<size_t>& rows) {
-    std::vector<std::string> texts;
-    for (size_t a = 0; a < rows.size(); ++a) {
-      texts.push_back(
-          fmt::format("{}: {}", exact.mesh.axes()[a].name, to_string(exact.rows[rows[a]])));
-    }
-    return fmt::format("{}, {} bytes", fmt::join(texts, "; "), format_count(price_of(exact, rows)));
-  };
-  return fmt::format("{} runs as {}; the source system takes {}", exact.op, told(here.rows),
-                     told(there.rows));
 }
 
 Action choose(const Solver& solver, const ActionSet& set, OnReshard policy,

@@ -25,24 +25,18 @@ struct CandidateLine {
   std::vector<std::string> insert;
 };
 
-/// Explanation of an op's execution: every row along every mesh axis, the others as chosen, from
-/// the placements of the operands that are cheapest for it.
+/// Explanation of an op's execution. Has a line for every row along every mesh axis: its price when
+/// the other mesh axes keep their chosen rows, from the operands' placements that are cheapest for
+/// it.
 struct ReshardReport {
   std::string headline;  ///< "add moves 1 operand: 6,291,456 bytes per device"
   std::vector<CandidateLine> lines;
-  bool moves = false;
 };
 
 /// Reports the action, which is chosen of `set`. `sources` are the choices for other placements in
 /// which the operands are available.
 ReshardReport report_of(const ActionSet& set, const Action& action, const AllowedMoves& allowed,
                         std::span<const ActionSet> sources = {});
-/// Formats the headline and an aligned table.
-std::string to_string(const ReshardReport& report);
-
-/// Compares this solver's choice with that of the source system's generation `other`, both with the
-/// bytes that they really move; empty if they agree.
-std::string difference(const ActionSet& set, const AllowedMoves& allowed, Parity other);
 
 /// Applies the policy to an action: kWarn appends the headline to `warnings`, kRaise throws
 /// kPlacement with the transfers to insert as notes when any operand moves, also by a free slice.

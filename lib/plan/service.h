@@ -29,11 +29,11 @@ struct PassTimes {
 struct EngineOverheads {
   double sequence_us = 5;      ///< per step and sequence: scheduling, sampling, detokenising
   double request_us = 10'000;  ///< per request: from the client to its prompt and back
-  double prompt_factor = 1.8;  ///< time to a client's own first token, in passes over its prompt
+  double prompt_factor = 1.8;  ///< time of a client's own prompt, in passes over it
   double burst = 0.18;         ///< prompts that arrive together, as a fraction of all clients'
-  double launch_factor = 1.2;  ///< gaps between the kernels of a step, in the profile's launches
-  /// Own prompt with experts, in those without: a single prompt gives each expert few tokens, and
-  /// kernels that distribute and gather them are not in its pass.
+  double launch_factor = 1.2;  ///< gap between two kernels of a step, in the profile's launch times
+  /// Further factor of a client's own prompt in a model with experts: a single prompt gives each
+  /// expert few tokens, and the pass does not count the kernels that distribute and gather them.
   double experts_factor = 1.5;
 };
 
@@ -67,8 +67,9 @@ struct Service {
 ///     with p = prompts / (together stages), before = max(burst / 2, 1 / answer_len)
 ///
 /// `times` has launch_factor already. In the time of an answer every other running client sends one
-/// prompt: of n tokens n - 1 wait for their part of these, and the first one waits for the rest. A
-/// prompt meets half a step on average, and half of the prompts that arrive with it.
+/// prompt, which takes p. These prompts delay the n tokens of the answer equally: the share of the
+/// n - 1 later tokens is in tpot, that of the first one in ttft. A prompt waits for half a step on
+/// average, and for half of the prompts that arrive with it.
 /// Clients without a place in the cache wait as long as Little's law says. Requires positive times.
 Service service_of(const ServiceLoad& load, i64 running, const PassTimes& times,
                    const EngineOverheads& overheads = {});

@@ -18,14 +18,4 @@ i64 zero_state_bytes(i64 parameters, int stage, i64 ranks, TrainingState state) 
   return sum;
 }
 
-double deepspeed_device_bytes(i64 parameters, i64 largest_layer, int stage, i64 ranks,
-                              Offload offload) {
-  const auto all = static_cast<double>(parameters);
-  const double each = all / static_cast<double>(ranks);
-  if (stage == 2) return offload == Offload::kNone ? 4 * all + 16 * each : 2 * all;
-  const double layer = 4 * static_cast<double>(largest_layer);
-  if (offload == Offload::kOptimizerAndWeights) return layer;
-  return layer + (offload == Offload::kNone ? 18 : 2) * each;
-}
-
 }  // namespace shardtool::plan

@@ -24,14 +24,4 @@ inline constexpr TrainingState kSgd{2, 2, 4};
 /// Requires 0 <= stage <= 3 and ranks >= 1. Throws kLimit on overflow.
 i64 zero_state_bytes(i64 parameters, int stage, i64 ranks, TrainingState state = kAdam);
 
-/// State that moves to host memory.
-enum class Offload { kNone, kOptimizer, kOptimizerAndWeights };
-
-/// Bytes on one device by DeepSpeed's own estimators (stages 2 and 3). Its optimizer keeps 16 bytes
-/// per parameter in stage 2 and 18 in stage 3, and stage 3 holds the largest layer whole:
-///     stage 2   none 4 P + 16 P / N    optimizer 2 P
-///     stage 3   none 4 L + 18 P / N    optimizer 4 L + 2 P / N    both 4 L
-double deepspeed_device_bytes(i64 parameters, i64 largest_layer, int stage, i64 ranks,
-                              Offload offload);
-
 }  // namespace shardtool::plan

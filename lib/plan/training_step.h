@@ -48,10 +48,10 @@ struct StepParts {
 /// Collectives among replicas run beside the passes of the same layer; what takes longer remains
 /// (ZeRO stages of arXiv 1910.02054): one all_reduce of the gradients (0); one reduce_scatter and
 /// one all_gather (1); a reduce_scatter per micro-batch and one all_gather (2); two all_gathers and
-/// a reduce_scatter per micro-batch (3). Those of every micro-batch lengthen its passes, and the
-/// others are after them. So is the all_reduce of weights that several stages have, such as tied
-/// embeddings, which no pass hides (Megatron-LM, _allreduce_word_embedding_grads). Requires
-/// 0 <= ZeRO <= 3.
+/// a reduce_scatter per micro-batch (3). What is done per micro-batch lengthens its passes; what is
+/// done once comes after them (PipelineStage::after). The all_reduce of weights that several stages
+/// have, such as tied embeddings, also comes after them, and no pass hides it (Megatron-LM,
+/// _allreduce_word_embedding_grads). Requires 0 <= zero_stage <= 3.
 PipelineStage layer_passes(const ForwardTimes& forward, const ReplicaTimes& replicas,
                            Recompute recompute, int zero_stage);
 

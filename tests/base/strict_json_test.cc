@@ -75,13 +75,11 @@ TEST_CASE("the place of every value is where the text has it") {
   }));
 }
 
-TEST_CASE("the place of a key is its quote, of what is absent the nearest enclosing value") {
+TEST_CASE("the place of an absent value is that of the nearest enclosing one") {
   const JsonDocument document = parse("{\n  \"a\": {\n    \"b\":   [10,\n 20]\n  }\n}");
   CHECK(document.place("") == Place{"m.json", 1, 1, ""});
   CHECK(document.place("/a/b") == Place{"m.json", 3, 12, "/a/b"});
-  CHECK(document.key_place("/a/b") == Place{"m.json", 3, 5, "/a/b"});
   CHECK(document.place("/a/b/1") == Place{"m.json", 4, 2, "/a/b/1"});
-  CHECK(document.key_place("/a/b/1") == Place{"m.json", 4, 2, "/a/b/1"});
   CHECK(document.place("/a/missing/x") == Place{"m.json", 2, 8, "/a/missing/x"});
 }
 

@@ -135,7 +135,6 @@ TEST_CASE("a column cut of a large matrix is one descriptor, whatever its rows")
   const auto copy = box.lowered(16);
   REQUIRE(copy);
   CHECK(*copy == StridedCopy{4096, 0, 4096, {{53248, 32768, 4096}}});
-  CHECK(to_string(*copy) == "src 4096 dst 0 run 4096 x 53248 (+32768 +4096)");
 }
 
 TEST_CASE("a row cut is one run") {

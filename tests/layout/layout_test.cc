@@ -202,12 +202,6 @@ TEST_CASE("the first empty shard is found, an empty tensor has none") {
   CHECK(one_axis(tp(4), split(3, kTp, layout::padded(4))).first_empty_shard() == 3);
 }
 
-TEST_CASE("an axis is even when every device has the same extent of it") {
-  CHECK(one_axis(tp(4), split(8, kTp)).is_even(0));
-  CHECK_FALSE(one_axis(tp(4), split(10, kTp)).is_even(0));
-  CHECK(one_axis(tp(4), layout::pad(split(10, kTp))).is_even(0));
-}
-
 TEST_CASE("10 rows from 4 devices to 3: 4 rows change places") {
   const Layout four = one_axis(tp(4), split(10, kTp));
   const Layout three = one_axis(tp(3), split(10, kTp));

@@ -35,7 +35,8 @@ TEST_CASE("graphs bind every tensor that the library itself saves, in every fami
     const auto& stacks = bound.graph->stacks;
     size_t layers = 1;  // the end
     for (const model::Stack& stack : stacks) {
-      if (stack.beside && !bound.layers.front().beside) continue;  // text only
+      if (stack.is_vision_encoder && !bound.layers.front().is_vision_encoder)
+        continue;  // text only
       CHECK(bound.size(stack.layers) >= 2);
       layers += static_cast<size_t>(bound.size(stack.layers)) + (stack.end ? 2 : 1);
     }

@@ -29,8 +29,8 @@ model::Model bound(const mapping::Fixture& f, const std::vector<TensorSpec>& ten
   return bind_model(model::find_graph(f.config, why_not), f.config, tensors);
 }
 
-i64 layers_beside(const model::Model& model) {
-  return std::ranges::count_if(model.layers, &model::Layer::beside);
+i64 vision_encoder_layers(const model::Model& model) {
+  return std::ranges::count_if(model.layers, &model::Layer::is_vision_encoder);
 }
 
 /// Price with rules before those of the preset.
@@ -80,14 +80,14 @@ TEST_CASE("a tower is there where its tensors are") {
     CAPTURE(family);
     const mapping::Fixture& f = mapping::fixture(family);
     const model::Model whole = bound(f, f.tensors);
-    CHECK(layers_beside(whole) >= 2);
-    CHECK(whole.layers.front().beside);
+    CHECK(vision_encoder_layers(whole) >= 2);
+    CHECK(whole.layers.front().is_vision_encoder);
     CHECK(whole.unread.empty());
     const auto words =
         without(without(without(f.tensors, "vis"), "multi_modal_projector"), "newline");
     REQUIRE(words.size() < f.tensors.size());
     const model::Model alone = bound(f, words);
-    CHECK(layers_beside(alone) == 0);
+    CHECK(vision_encoder_layers(alone) == 0);
     CHECK(alone.unread.empty());
     const auto inserts = [](const model::Model& model) {
       i64 count = 0;
@@ -107,8 +107,9 @@ TEST_CASE("a tower whose last layer's result is not met runs all layers but that
   const mapping::Fixture& f = mapping::fixture("llava");
   const model::Model whole = bound(f, f.tensors);
   const auto ops_of = [&](i64 number) {
-    const auto layer = std::ranges::find_if(
-        whole.layers, [&](const model::Layer& one) { return one.beside && one.number == number; });
+    const auto layer = std::ranges::find_if(whole.layers, [&](const model::Layer& one) {
+      return one.is_vision_encoder && one.number == number;
+    });
     REQUIRE(layer != whole.layers.end());
     return layer->ops.size();
   };

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "lib/plan/placement/regular_layout.h"
 #include "tests/plan/placed.h"
 #include "tests/support/generators.h"
 #include "tests/support/throws.h"
@@ -15,7 +14,6 @@ using plan::layout_of;
 using plan::Move;
 using plan::Placement;
 using plan::Placements;
-using plan::placements_of;
 using plan::redistribute;
 
 namespace {
@@ -162,41 +160,4 @@ TEST_CASE("Partial and Unknown are never made, and uneven placements are refused
   CHECK_ERROR(kNotDivisible,
               redistribute(mesh, {6}, whole, plan::in_mesh_order({Placement::sharded(0)}, 1)));
   CHECK_ERROR(kLimit, redistribute(mesh, {i64{1} << 62}, whole, whole));
-}
-
-TEST_CASE("regular layouts lower to placements, and back") {
-  CHECK(rc::check("placements_of(layout_of(p)) == p", [] {
-    const auto mesh = any_mesh();
-    const int rank = static_cast<int>(*gen::between(1, 3));
-    const auto placements = any_placements(mesh, rank, false);
-    const auto shape = even_shape(mesh, rank);
-    RC_ASSERT(placements_of(layout_of(mesh, shape, placements)) == placements);
-  }));
-  CHECK(rc::check("what lowers at all lowers to a layout that holds the same", [] {
-    const auto shape = *gen::shape();
-    const auto layout = *gen::layout(shape);
-    const auto placements = placements_of(layout);
-    RC_CLASSIFY(placements.has_value(), "regular");
-    if (!placements) return;
-    const auto again = layout_of(layout.mesh(), shape, *placements);
-    for (i64 device = 0; device < layout.mesh().size(); ++device) {
-      RC_ASSERT(again.region(device) == layout.region(device));
-    }
-  }));
-}
-
-TEST_CASE("fused, uneven and partly replicated layouts stay point to point") {
-  const mesh::Mesh mesh({{"tp", 4}});
-  const auto lowered = [&mesh](layout::AxisExpr expr) {
-    const i64 extent = expr.size();
-    return placements_of(
-        layout::Layout(mesh, {extent}, {{.expr = std::move(expr), .logical = {}}}));
-  };
-  const mesh::Over tp{{"tp"}};
-  CHECK(lowered(layout::scale(layout::split(8, tp), 16)));
-  CHECK_FALSE(lowered(layout::split(10, tp)));
-  CHECK_FALSE(lowered(layout::repeat(2, layout::split(8, tp))));
-  CHECK_FALSE(lowered(layout::split(2, {{"tp", 1, 2}})));
-  CHECK_FALSE(lowered(layout::repeat(2, layout::split(0, tp))));  // of an empty axis, all parts are
-                                                                  // equal
 }

@@ -4,7 +4,6 @@
 
 #include "lib/mesh/mesh.h"
 #include "lib/plan/placement/redistribute.h"
-#include "lib/plan/placement/regular_layout.h"
 #include "tests/plan/placed.h"
 
 /// Sequences that openxla/shardy expects of its pass from reshards to collectives (test of

@@ -68,7 +68,7 @@ void set_training(const AppliedMapping& applied, const PlannedModel& model,
   for (size_t i = 0; i < model.bound->layers.size(); ++i) {
     const model::Layer& layer = model.bound->layers[i];
     const bool is_head = layer.part == model::Layer::Part::kEnd;
-    if ((layer.number < 0 && !is_head) || layer.beside) continue;
+    if ((layer.number < 0 && !is_head) || layer.is_vision_encoder) continue;
     const auto kept = model::kept_widths(*model.bound, layer, layouts, report.mesh, own_tokens);
     for (const i64 rank : running[i]) {
       const auto device = static_cast<size_t>(rank);

@@ -24,17 +24,6 @@ struct OpDiagnosis {
   i64 rank = -1;
 };
 
-std::vector<size_t> tensors_of(const Side& shards, const ops::BoundOp& op) {
-  std::vector<size_t> tensors;
-  for (const ops::BoundWeight& weight : op.weights) {
-    for (const size_t tensor : weight) {
-      const auto behind = stored_behind(shards, tensor);
-      tensors.insert(tensors.end(), behind.begin(), behind.end());
-    }
-  }
-  return tensors;
-}
-
 /// Section names of an op's output, from the op that reads and splits it (fused projections).
 std::vector<std::string> sections_of(const model::Layer& layer, const ops::BoundOp& op) {
   if (op.form != nullptr && op.form->order == ops::Experts::Order::kStacked) {
@@ -57,7 +46,7 @@ class OpTelling {
   /// Returns an empty diagnosis if every byte equals the whole model's.
   OpDiagnosis tell(const ops::BoundOp& op) {
     const std::vector<std::string> sections = sections_of(layer_, op);
-    for (const size_t tensor : tensors_of(shards_, op)) tell_tensor(op, tensor, sections);
+    for (const size_t tensor : stored_behind(shards_, op)) tell_tensor(op, tensor, sections);
     if (told_ > kMostTold) {
       result_.text += fmt::format("; and {} differ", plural(told_ - kMostTold, "more shard"));
     }
@@ -125,7 +114,7 @@ std::vector<size_t> order_of_steps(size_t step, size_t steps) {
 /// dtypes agree.
 std::string other_dtype(const Side& whole, const Side& shards, const model::Layer& layer) {
   for (const ops::BoundOp& op : layer.ops) {
-    for (const size_t tensor : tensors_of(shards, op)) {
+    for (const size_t tensor : stored_behind(shards, op)) {
       const TensorSpec& spec = shards.tensors[tensor];
       const auto found = whole.by_name.find(spec.name);
       if (found == whole.by_name.end()) continue;

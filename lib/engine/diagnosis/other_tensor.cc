@@ -106,12 +106,8 @@ bool holds(const Side& whole, const Side& shards, const StoredPart& part, i64 ou
 std::vector<size_t> tensors_of(const Side& shards, const model::Layer& layer) {
   std::vector<size_t> tensors;
   for (const ops::BoundOp& op : layer.ops) {
-    for (const ops::BoundWeight& weight : op.weights) {
-      for (const size_t tensor : weight) {
-        const auto behind = stored_behind(shards, tensor);
-        tensors.insert(tensors.end(), behind.begin(), behind.end());
-      }
-    }
+    const auto behind = stored_behind(shards, op);
+    tensors.insert(tensors.end(), behind.begin(), behind.end());
   }
   return tensors;
 }

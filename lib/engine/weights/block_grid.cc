@@ -64,6 +64,17 @@ std::vector<size_t> stored_behind(const Side& side, size_t tensor) {
   return tensors;
 }
 
+std::vector<size_t> stored_behind(const Side& side, const ops::BoundOp& op) {
+  std::vector<size_t> tensors;
+  for (const ops::BoundWeight& weight : op.weights) {
+    for (const size_t tensor : weight) {
+      const auto behind = stored_behind(side, tensor);
+      tensors.insert(tensors.end(), behind.begin(), behind.end());
+    }
+  }
+  return tensors;
+}
+
 template <class N>
 BlockGrid<N> BlockGrid<N>::of(const Side& side, kernels::NumberMap map,
                               const MatrixProduct& product, size_t tensor) {

@@ -36,5 +36,7 @@ std::optional<size_t> zero_tensor_of(const Side& side, size_t tensor);
 /// Returns the stored tensors behind a weight: itself, its scales and zero points, or the parts of
 /// a packed weight.
 std::vector<size_t> stored_behind(const Side& side, size_t tensor);
+/// Returns those behind all weights of an op, in its order.
+std::vector<size_t> stored_behind(const Side& side, const ops::BoundOp& op);
 
 }  // namespace shardtool::engine

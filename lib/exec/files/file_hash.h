@@ -23,8 +23,8 @@ struct FileToHash {
 
 /// The hash of every file in lower-case hex, in the order given. Reads each once, several at a time
 /// (one thread a file, resources.threads in all), within resources.max_memory; progress counts
-/// bytes. Throws kInterrupted once interrupted, kInputChanged when a size is another, and what
-/// reading throws. One file is as fast as one core hashes.
+/// bytes. Throws kInterrupted once interrupted, kInputChanged for a file of another size than
+/// given, and the errors of reading. One file is as fast as one core hashes.
 std::vector<std::string> hash_files(std::span<const FileToHash> files, const Resources& resources);
 
 }  // namespace shardtool::exec

@@ -35,7 +35,8 @@ class ModelConfig {
   /// All paths that hold a positive integer, for suggestions in errors.
   std::vector<std::string> size_paths() const;
 
-  /// Returns a config of which it and all copies record together which paths are read.
+  /// Returns a config that records the paths that are read from it and from its copies, in one
+  /// record for all of them.
   ModelConfig recording() const;
   /// Returns those paths, each once, ascending; none if nothing is recorded.
   std::vector<std::string> read_paths() const;

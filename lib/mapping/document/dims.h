@@ -25,8 +25,9 @@ struct FoldedAxes {
 
 /// One axis of a tensor in terms of logical axes.
 ///
-///     dim := product ('+' product)*     product := factor ('*' factor)*     factor := name |
-///     digits
+///     dim := product ('+' product)*
+///     product := factor ('*' factor)*
+///     factor := name | digits
 struct Dim {
   std::string text;                  ///< as written; empty for null
   std::vector<FoldedAxes> sections;  ///< side by side; empty for null: any extent, not cut

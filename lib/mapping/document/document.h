@@ -189,9 +189,9 @@ struct StoredConstant {
   double value = 0;
 };
 
-/// One entry of "store": the form in which output files hold some tensors. Without a constant, each
-/// stored tensor is the shards of the tensors of "of" end to end: a concatenation along axis 0, of
-/// which "stack" puts one per number along a new first axis.
+/// One entry of "store": the form in which output files hold some tensors. Without a constant, a
+/// stored tensor concatenates a device's shards of the tensors of "of" along axis 0. With "stack"
+/// there is one such concatenation per number, and a new first axis counts them.
 struct StoreRule {
   Glob name{""};
   std::vector<Glob> of;
@@ -202,8 +202,11 @@ struct StoreRule {
   /// Axis with the rows of one unit, such as head_dim: each unit is stored with its first and
   /// second half alternating (index/interleave.h); empty: in order.
   std::string interleave;
-  size_t join = 0;  ///< number of last axes that the files have as one; 0: none. Of a scalar, 1.
-  /// Tensor with the wildcards of "of" that must be equal to it and is left out.
+  /// Number of last axes that are flattened into one; 0: none. With 1, a scalar gets an axis of
+  /// size 1.
+  size_t join = 0;
+  /// A second tensor, which has the same texts for the wildcards as the tensor of "of". The two
+  /// must be equal, and this one is not stored.
   std::optional<Glob> same;
   /// The tensor is this constant, on the devices that have the tensor of "of".
   std::optional<StoredConstant> constant;
@@ -211,21 +214,21 @@ struct StoreRule {
   Place place;
 };
 
-/// One entry of "read": the model's tensors in a stored tensor that holds several of them, or one
-/// in another order or with padding. "store" is the way back.
+/// One entry of "read": takes a stored tensor apart that holds several of the model's tensors, or
+/// one in another order or with padding. "store" is the way back.
 ///
-///     name   [stacked, ..., axis, ...]     of: one tensor per part and per index of the stacked
-///     axes; along the axis |= group 0: part 0, part 1 =|= group 1: part 0, part 1 =| ...
+///     shape of `name`    [stacked, ..., axis, ...]
+///     along `axis`       |= group 0: part 0, part 1 =|= group 1: part 0, part 1 =| ...
+///     tensors of `of`    one per part and index of the stacked axes
 struct ReadRule {
   Glob name{""};
   std::vector<Glob> of;  ///< the first wildcards of `name`, and the numbers in `stacked`
   std::vector<std::string> stacked;      ///< numbers that the leading axes count, outermost first
-  size_t axis = 0;                       ///< that holds the parts, behind the stacked ones
-  std::vector<SizeExpression> shares;    ///< per part, to which its size is in proportion; empty:
-                                         ///< equal parts
+  size_t axis = 0;                       ///< axis of the parts, counted after the stacked ones
+  std::vector<SizeExpression> shares;    ///< relative size of each part; empty: equal parts
   std::optional<SizeExpression> groups;  ///< number of groups; nullopt: one
-  std::optional<SizeExpression> size;    ///< of the axis; what follows is padding; only of one part
-  /// Number of heads, in each of which the indices of the two halves take turns; only of one part.
+  std::optional<SizeExpression> size;  ///< of `axis` without padding at its end; only with one part
+  /// Number of heads. In each of them the indices of its two halves alternate. Only with one part.
   std::optional<SizeExpression> interleaved;
   Place place;
 };

@@ -21,7 +21,8 @@ using FormulaProduct = std::vector<FormulaTerm>;
 ///
 ///     sum := product ('+' product)*     product := operand (op operand)*
 ///
-/// `ops` are the operators of products; one that another begins with comes after it.
+/// `ops` are the operators of products. A longer operator comes before its own beginning: "//"
+/// before "/".
 std::vector<FormulaProduct> split_formula(std::string_view text,
                                           std::span<const std::string_view> ops);
 

@@ -121,9 +121,19 @@ class Proposer {
     return mesh_.has_axis(axis) ? fmt::format("\"{}\"", axis) : "null";
   }
 
-  /// Adds a rule for a weight: one side of the matrix is cut as `dim` says, the other is whole.
-  void cut(const TensorKind& kind, Order order, bool outputs, const std::string& dim,
-           Certainty certainty, const std::string& reason) {
+  /// Adds a rule for a weight: its outputs are cut as `dim` says, its inputs are whole.
+  void cut_outputs(const TensorKind& kind, Order order, const std::string& dim, Certainty certainty,
+                   const std::string& reason) {
+    cut_side(kind, order, order == Order::kOutIn ? 0 : 1, dim, certainty, reason);
+  }
+  /// Adds a rule for a weight: its inputs are cut as `dim` says, its outputs are whole.
+  void cut_inputs(const TensorKind& kind, Order order, const std::string& dim, Certainty certainty,
+                  const std::string& reason) {
+    cut_side(kind, order, order == Order::kOutIn ? 1 : 0, dim, certainty, reason);
+  }
+  /// `axis` is that of the matrix, behind an axis of experts.
+  void cut_side(const TensorKind& kind, Order order, int axis, const std::string& dim,
+                Certainty certainty, const std::string& reason) {
     const bool is_doubtful = certainty == Certainty::kSure && is_aside(kind);
     ProposedRule rule{kind.form, kind.role, {}, false, is_doubtful ? Certainty::kLikely : certainty,
                       reason};
@@ -131,9 +141,8 @@ class Proposer {
       rule.dims.emplace_back("experts");
       result_.axes["experts"] = cut_over("ep");
     }
-    const bool first = outputs == (order == Order::kOutIn);
-    rule.dims.push_back(first ? dim : "");
-    rule.dims.push_back(first ? "" : dim);
+    rule.dims.push_back(axis == 0 ? dim : "");
+    rule.dims.push_back(axis == 0 ? "" : dim);
     input_axis_[kind.form] = static_cast<int>(rule.dims.size()) - (order == Order::kOutIn ? 1 : 2);
     rules_[kind.form] = std::move(rule);
   }
@@ -174,13 +183,13 @@ class Proposer {
     result_.axes["mlp"] = cut_over("tp");
     for (const TensorKind* kind : mlp.in) {
       const bool fused = kind->role == Role::kGateUp || is_double(mlp, order);
-      cut(*kind, order, true, fused ? "mlp + mlp" : "mlp", fused ? Certainty::kGuess : certainty,
-          fused ? fmt::format("fused gate and up of {} rows each, one after the other; "
-                              "\"mlp*2\" if they are interleaved",
-                              inner)
-                : fmt::format("MLP input, {} features", inner));
+      cut_outputs(*kind, order, fused ? "mlp + mlp" : "mlp", fused ? Certainty::kGuess : certainty,
+                  fused ? fmt::format("fused gate and up of {} rows each, one after the other; "
+                                      "\"mlp*2\" if they are interleaved",
+                                      inner)
+                        : fmt::format("MLP input, {} features", inner));
     }
-    cut(*mlp.out, order, false, "mlp", certainty, fmt::format("MLP output, {} features", inner));
+    cut_inputs(*mlp.out, order, "mlp", certainty, fmt::format("MLP output, {} features", inner));
   }
 
   // Attention
@@ -237,8 +246,8 @@ class Proposer {
     const std::string heads = described(*counts);
     for (const TensorKind* kind : attention.in)
       propose_input(*kind, order, *counts, axes, certainty, heads);
-    cut(*attention.out, order, false, axes.heads + "*" + axes.head_dim, certainty,
-        "attention output: " + heads);
+    cut_inputs(*attention.out, order, axes.heads + "*" + axes.head_dim, certainty,
+               "attention output: " + heads);
   }
 
   static std::string described(const HeadCounts& counts) {
@@ -263,23 +272,23 @@ class Proposer {
     const i64 rows = widths_of(kind, order).out;
     if (kind.role == Role::kQuery && rows != width) {
       if (rows % counts.heads.value != 0) return;
-      return cut(kind, order, true, fmt::format("{}*{}", axes.heads, rows / counts.heads.value),
-                 Certainty::kGuess,
-                 fmt::format("{} rows of each of {} heads, more than the output reads",
-                             rows / counts.heads.value, counts.heads.value));
+      return cut_outputs(kind, order, fmt::format("{}*{}", axes.heads, rows / counts.heads.value),
+                         Certainty::kGuess,
+                         fmt::format("{} rows of each of {} heads, more than the output reads",
+                                     rows / counts.heads.value, counts.heads.value));
     }
     if (kind.role == Role::kQuery)
-      return cut(kind, order, true, query, certainty, "query projection: " + heads);
+      return cut_outputs(kind, order, query, certainty, "query projection: " + heads);
     const i64 key_width = counts.kv_heads.value * counts.head_dim.value;
     if (kind.role == Role::kKey || kind.role == Role::kValue) {
       if (rows != key_width) return;
-      return cut(kind, order, true, key, certainty,
-                 fmt::format("{}: {}", to_string(kind.role), heads));
+      return cut_outputs(kind, order, key, certainty,
+                         fmt::format("{}: {}", to_string(kind.role), heads));
     }
     if (kind.role == Role::kKeyValue) {
       if (rows != 2 * key_width) return;
-      return cut(kind, order, true, key + " + " + key, Certainty::kGuess,
-                 fmt::format("fused k and v, one after the other: {}", heads));
+      return cut_outputs(kind, order, key + " + " + key, Certainty::kGuess,
+                         fmt::format("fused k and v, one after the other: {}", heads));
     }
     if (rows != width + 2 * key_width) return;
     propose_fused(kind, order, counts, axes, heads);
@@ -293,7 +302,8 @@ class Proposer {
     const i64 group = counts.heads.value / counts.kv_heads.value + 2;
     const std::string grouped = fmt::format("{}*{}*{}", axes.kv_heads, group, axes.head_dim);
     const std::string concat = fmt::format("{} + {} + {}", query, key, key);
-    cut(kind, order, true, by_head ? grouped : concat, Certainty::kGuess,
+    cut_outputs(
+        kind, order, by_head ? grouped : concat, Certainty::kGuess,
         by_head ? fmt::format("fused q, k and v, head by head: {}; \"{}\" if q, k and v stand one "
                               "after the other",
                               heads, concat)
@@ -318,10 +328,10 @@ class Proposer {
     const std::string reason = fmt::format("{} heads (config.{})", heads, counts->heads.path);
     const auto dim = [&](i64 width) { return fmt::format("{}*{}", axes.heads, width / heads); };
     for (const TensorKind* kind : {query, &pair})
-      cut(*kind, order, true, dim(widths_of(*kind, order).out), Certainty::kSure,
-          fmt::format("{} from a latent: {}", to_string(kind->role), reason));
-    cut(*attention.out, order, false, dim(widths_of(*attention.out, order).in), Certainty::kSure,
-        "attention output: " + reason);
+      cut_outputs(*kind, order, dim(widths_of(*kind, order).out), Certainty::kSure,
+                  fmt::format("{} from a latent: {}", to_string(kind->role), reason));
+    cut_inputs(*attention.out, order, dim(widths_of(*attention.out, order).in), Certainty::kSure,
+               "attention output: " + reason);
   }
 
   static std::string size_text(const ConfigNumber& number) {

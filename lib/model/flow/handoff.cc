@@ -75,7 +75,7 @@ bool have_common(std::span<const i64> a, std::span<const i64> b) {
 i64 pipeline_stages(const Model& model, std::span<const std::vector<i64>> running) {
   std::vector<std::span<const i64>> stages;
   for (size_t i = 0; i < running.size(); ++i) {
-    if (model.layers[i].number < 0 || model.layers[i].beside) continue;
+    if (model.layers[i].number < 0 || model.layers[i].is_vision_encoder) continue;
     const bool is_new = std::ranges::none_of(
         stages, [&](std::span<const i64> stage) { return have_common(stage, running[i]); });
     if (is_new) stages.push_back(running[i]);

@@ -22,7 +22,7 @@ std::vector<std::vector<i64>> running_devices(const Model& model, const LayoutOf
 bool have_common(std::span<const i64> a, std::span<const i64> b);
 
 /// Returns the number of pipeline stages: groups of layers that have no device in common, given the
-/// devices that run each layer. Towers and the ops outside of layers do not count.
+/// devices that run each layer. Vision encoders and the ops outside of layers do not count.
 i64 pipeline_stages(const Model& model, std::span<const std::vector<i64>> running);
 
 /// Returns the moves from one stage of a pipeline to the next: all values that a layer passes, from

@@ -245,7 +245,7 @@ Stack Decoder::stack(const JsonValue& value) {
 /// that read its result.
 void Decoder::add_tower(const JsonValue& value) {
   Stack tower;
-  tower.beside = true;
+  tower.is_vision_encoder = true;
   StackText text;
   std::optional<JsonValue> end, insert;
   auto fields = fields_of(tower, text);

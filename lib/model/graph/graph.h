@@ -40,7 +40,7 @@ using Requirements = std::vector<std::pair<std::string, std::vector<std::string>
 struct Way {
   std::optional<LayerSet> layers;  ///< unset: in all layers
   Requirements requires_config;
-  /// Only if its inputs exist: the checkpoint has the tower that makes them.
+  /// Only if its inputs exist: the checkpoint has the vision encoder that makes them.
   bool where_made = false;
   std::vector<Op> ops;
 };
@@ -65,12 +65,13 @@ struct Stack {
   std::string name;  ///< name of the block before the layers; empty: "start"
   Dim layers;
   bool of_prompt = false;  ///< an encoder, which reads only the prompt
-  /// A tower for images, which a prompt may lack. Used if the tensors of its start exist; not
-  /// priced.
-  bool beside = false;
+  /// A vision encoder ("tower" in a graph): a prompt may lack images. Used if the tensors of its
+  /// start exist; not priced.
+  bool is_vision_encoder = false;
   std::vector<Alternatives> start;
   std::vector<Block> blocks;  ///< a layer uses the first block whose tensors exist
-  std::optional<Block> end;   ///< only of a tower: makes the features that the next stack reads
+  /// Only of a vision encoder: makes the features that the next stack reads.
+  std::optional<Block> end;
 };
 
 /// Values pass from layer to layer by name: "x", and those of `passed`, which any later layer may

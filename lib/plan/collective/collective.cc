@@ -137,14 +137,6 @@ i64 wire_bytes(const Collective& collective) {
   return require_fits(checked_add(*whole, ceil_div(*part, share.denominator)));
 }
 
-i64 total_wire_bytes(const Collective& collective) {
-  const i64 n = collective.group.devices;
-  const bool rooted =
-      collective.op == CollectiveOp::kBroadcast || collective.op == CollectiveOp::kReduce;
-  if (rooted) return require_fits(checked_mul(n - 1, collective.payload_bytes));
-  return require_fits(checked_mul(n, wire_bytes(collective)));
-}
-
 double expected_destinations(i64 experts, i64 top_k, i64 devices) {
   const i64 with_more = experts % devices;  // devices with one expert more than the others
   const i64 each = experts / devices;

@@ -58,10 +58,6 @@ double bus_factor(CollectiveOp op, i64 devices);
 /// Bytes that the busiest device sends: ceil(payload * bus_factor), exact.
 i64 wire_bytes(const Collective& collective);
 
-/// Bytes that all devices receive together: devices * wire_bytes where that is exact, (n-1)
-/// payloads for broadcast and reduce. Throws kLimit on overflow.
-i64 total_wire_bytes(const Collective& collective);
-
 /// Expected number of different devices with a token's `top_k` experts, over uniform choices of
 /// experts; the first devices have one more expert if the division is uneven:
 /// n (1 - C(E - E/n, k) / C(E, k)). Requires 1 <= top_k <= experts.

@@ -37,7 +37,7 @@ struct ActionSet {
   mesh::Mesh mesh;
   std::vector<Operand> operands;
   std::vector<OpRow> rows;
-  Shape result_shape;  ///< bounds the cuts of the result (reshape); empty: no bound
+  Shape result_shape;  ///< bounds the cuts of a result without operands; empty: no bound
   Parity parity = Parity::kExact;
 };
 

@@ -15,8 +15,8 @@ inline constexpr size_t kMostStates = 300'000;
 
 /// Finds the fewest bytes for all ops together, with allowed moves only and moved values kept in
 /// both placements: the shortest path over (op, placements of the values that later ops read).
-/// Exponential in the number of live values, which is small in a block. A state that has no
-/// placement which a state of no more bytes lacks is not followed.
+/// Exponential in the number of live values, which is small in a block. A state is dropped if
+/// another one of at most its bytes has all of its placements.
 ///
 /// Keeps what it learnt of the ops from one search to the next. The program must outlive it.
 class JointPlans {

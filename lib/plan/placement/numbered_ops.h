@@ -46,8 +46,8 @@ struct OpChoice {
   Numbers results;  ///< of the results
 };
 
-/// The choices of an op for operands in given placements. Of choices of which one gives all that
-/// another does, for no more bytes, the other is left out.
+/// The choices of an op for operands in given placements, without those that are no better than
+/// another one: it gives all of their placements for at most their bytes.
 struct OpChoices {
   ActionSet set;
   std::vector<OpChoice> choices;

@@ -115,121 +115,12 @@ std::vector<OpRow> norm_rows(const Shape& x, int normalised_axes, int parameters
   return rows;
 }
 
-std::vector<OpRow> softmax_rows(const Shape& x, int axis) {
-  return untouched_rows(x, {axis}, false);
-}
-
-std::vector<OpRow> sum_rows(const Shape& x, int axis) {
-  std::vector<OpRow> rows = softmax_rows(x, axis);
-  rows.push_back({{cut(axis)}, kP});
-  rows.push_back({{kP}, kP});
-  return rows;
-}
-
-std::vector<OpRow> mean_rows(const Shape& x, int axis) {
-  const Placement average = Placement::partial(ReduceOp::kAvg);
-  std::vector<OpRow> rows = softmax_rows(x, axis);
-  rows.push_back({{cut(axis)}, average});
-  rows.push_back({{average}, average});
-  return rows;
-}
-
-std::vector<OpRow> permute_rows(const std::vector<int>& order) {
-  std::vector<OpRow> rows = whole_row(1);
-  for (size_t i = 0; i < order.size(); ++i) {
-    rows.push_back({{cut(order[i])}, cut(static_cast<int>(i))});
-  }
-  rows.push_back({{kP}, kP});
-  return rows;
-}
-
-std::vector<OpRow> reshape_rows(const Shape& from, const Shape& to) {
-  if (element_count(from) != element_count(to)) throw unfit(from, to, "a reshape");
-  std::vector<OpRow> rows = whole_row(1);
-  i64 before = 1;
-  for (int axis = 0; axis < rank_of(from); ++axis) {
-    const i64 size = from[static_cast<size_t>(axis)];
-    i64 target_before = 1;
-    for (int target = 0; target < rank_of(to); ++target) {
-      // Parts of both are ranges of whole trailing axes if the leading extents have equal products.
-      const i64 target_size = to[static_cast<size_t>(target)];
-      if (target_before == before && size > 1 && target_size > 1) {
-        rows.push_back({{cut(axis)}, cut(target)});
-      }
-      target_before *= target_size;
-    }
-    before *= size;
-  }
-  rows.push_back({{kP}, kP});
-  return rows;
-}
-
-std::vector<OpRow> whole_rows(int operands) {
-  return whole_row(static_cast<size_t>(operands));
-}
-
 std::vector<OpRow> untouched_rows(const Shape& x, const std::vector<int>& touched, bool is_linear) {
   std::vector<OpRow> rows = is_linear ? linear_rows(x) : nonlinear_rows(x);
   std::erase_if(rows, [&touched](const OpRow& row) {
     return row.result.is(Placement::Kind::kSharded) &&
            std::find(touched.begin(), touched.end(), row.result.axis) != touched.end();
   });
-  return rows;
-}
-
-std::vector<OpRow> concat_rows(const Shape& shape, int operands, int axis) {
-  std::vector<OpRow> rows = source_concat_rows(shape, operands);
-  std::erase_if(rows, [axis](const OpRow& row) { return row.result == cut(axis); });
-  return rows;
-}
-
-std::vector<OpRow> source_concat_rows(const Shape& shape, int operands) {
-  const auto n = static_cast<size_t>(operands);
-  std::vector<OpRow> rows = whole_row(n);
-  for (int d = 0; d < rank_of(shape); ++d) {
-    rows.push_back({std::vector<Placement>(n, cut(d)), cut(d)});
-  }
-  rows.push_back({std::vector<Placement>(n, kP), kP});
-  return rows;
-}
-
-std::vector<OpRow> stack_rows(const Shape& shape, int operands, int axis) {
-  std::vector<OpRow> rows = source_concat_rows(shape, operands);
-  for (OpRow& row : rows) {
-    const bool moves = row.result.is(Placement::Kind::kSharded) && row.result.axis >= axis;
-    if (moves) row.result = cut(row.result.axis + 1);
-  }
-  return rows;
-}
-
-std::vector<OpRow> split_rows(const Shape& x, int axis) {
-  return untouched_rows(x, {axis}, true);
-}
-
-std::vector<OpRow> source_split_rows(const Shape& x, int axis, const std::vector<i64>& sizes,
-                                     i64 largest_mesh_axis) {
-  const bool divides = std::all_of(sizes.begin(), sizes.end(), [largest_mesh_axis](i64 size) {
-    return size % largest_mesh_axis == 0;
-  });
-  return divides ? linear_rows(x) : split_rows(x, axis);
-}
-
-std::vector<OpRow> scatter_rows(const Shape& x, int axis) {
-  std::vector<OpRow> rows = source_concat_rows(x, 3);
-  std::erase_if(rows,
-                [axis](const OpRow& row) { return row.result == cut(axis) || row.result == kP; });
-  return rows;
-}
-
-std::vector<OpRow> conv_rows(const Convolution& conv) {
-  std::vector<OpRow> rows{{{kR, kR}, kR}, {{cut(0), kR}, cut(0)}, {{kR, cut(0)}, cut(1)}};
-  if (conv.has_bias) {
-    for (OpRow& row : rows) row.operands.push_back(row.operands[1]);
-    return rows;
-  }
-  if (conv.groups == 1) rows.push_back({{cut(1), cut(1)}, kP});
-  rows.push_back({{kP, kR}, kP});
-  rows.push_back({{kR, kP}, kP});
   return rows;
 }
 

@@ -19,7 +19,7 @@ struct ProgramOp {
   std::vector<std::string> out;  ///< all placed alike
   std::vector<Shape> out_shapes;
   std::vector<OpRow> rows;
-  bool bounds_result = false;  ///< out_shapes bound the cuts (reshape)
+  bool bounds_result = false;  ///< out_shapes bound the cuts: no operand does
   i64 element_bytes = 2;       ///< of the results
 
   bool operator==(const ProgramOp&) const = default;

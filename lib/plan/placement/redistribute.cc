@@ -1,7 +1,6 @@
 #include "lib/plan/placement/redistribute.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -262,15 +261,6 @@ std::optional<Redistribution> redistribute(const mesh::Mesh& mesh, const Shape& 
                             shardtool::to_string(shape)));
   }
   return Search(steps, from).path_to(to);
-}
-
-std::string to_string(const RedistributionStep& step, const mesh::Mesh& mesh) {
-  std::vector<std::string_view> names;
-  for (const int a : step.mesh_axes) names.push_back(mesh.axes()[static_cast<size_t>(a)].name);
-  std::string text = fmt::format("{} {}", to_string(step.move), fmt::join(names, ", "));
-  if (step.from_axis >= 0) text += fmt::format(" of axis {}", step.from_axis);
-  if (step.to_axis >= 0) text += fmt::format(" to axis {}", step.to_axis);
-  return text;
 }
 
 }  // namespace shardtool::plan

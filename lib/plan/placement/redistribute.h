@@ -38,7 +38,4 @@ struct Redistribution {
 std::optional<Redistribution> redistribute(const mesh::Mesh& mesh, const Shape& shape,
                                            const Placements& from, const Placements& to);
 
-/// Formats as "all_gather x, y of axis 0".
-std::string to_string(const RedistributionStep& step, const mesh::Mesh& mesh);
-
 }  // namespace shardtool::plan

@@ -13,8 +13,6 @@
 #include "lib/base/error.h"
 #include "lib/base/interruption.h"
 #include "lib/base/sha256.h"
-#include "lib/base/text.h"
-#include "lib/store/s3/curl_library.h"
 #include "lib/store/s3/refusal.h"
 #include "lib/store/s3/xml.h"
 
@@ -41,25 +39,6 @@ std::string utc_time(const char* format) {
   return {text, strftime(text, sizeof text, format, &utc)};
 }
 
-/// The ETag if it is strong: a weak one, W/"...", does not name the bytes (RFC 9110, 8.8.1).
-std::string strong(std::string etag) {
-  return etag.starts_with("W/") ? std::string() : etag;
-}
-
-/// Describes an object by an answer that has it. `bytes` is its size.
-ObjectInfo info_in(const HttpAnswer& answer, i64 bytes) {
-  const i64 modified_s = curl_library().getdate(answer.header("last-modified").c_str(), nullptr);
-  return {bytes, strong(answer.header("etag")), std::max<i64>(modified_s, 0)};
-}
-
-/// Total size in "bytes 0-9/1234"; -1 if the header does not begin at `offset`.
-i64 total_of(std::string_view range, i64 offset) {
-  const std::string begin = fmt::format("bytes {}-", offset);
-  const size_t slash = range.find('/');
-  if (!range.starts_with(begin) || slash == range.npos) return -1;
-  return number_of(range.substr(slash + 1));
-}
-
 i64 random_below(i64 limit) {
   thread_local std::minstd_rand random(std::random_device{}());
   return std::uniform_int_distribution<i64>(0, limit - 1)(random);
@@ -82,29 +61,6 @@ void pause_for(milliseconds time) {
   }
 }
 
-Error changed(const Url& url, std::string found) {
-  return Error(ErrorCode::kInputChanged, "the object is not the one whose header was read")
-      .at({url.text(), 0, 0, ""})
-      .note("found", std::move(found))
-      .help("run again once nothing writes to the input");
-}
-
-/// Throws kInputChanged if a range that begins at `offset` is of another version than `pinned`.
-/// Some stores tell the ETag in some answers only.
-void require_version(const Url& url, const ObjectInfo& pinned, const HttpAnswer& answer,
-                     i64 offset) {
-  const std::string range = answer.header("content-range");
-  ObjectInfo now = info_in(answer, total_of(range, offset));
-  if (now.etag.empty() || pinned.etag.empty()) now.etag = pinned.etag;
-  if (now.is_same_version(pinned)) return;
-  if (now.bytes != pinned.bytes)
-    throw changed(url,
-                  fmt::format("range '{}' of {} bytes", quote_for_message(range), pinned.bytes));
-  throw changed(url, pinned.etag.empty()
-                         ? "Last-Modified " + quote_for_message(answer.header("last-modified"))
-                         : "ETag " + quote_for_message(now.etag));
-}
-
 Error too_short(const Url& url, i64 got, i64 bytes) {
   return Error(ErrorCode::kMalformed, "the object store sends fewer bytes than its answer is for")
       .at({url.text(), 0, 0, ""})
@@ -120,23 +76,6 @@ ScatteredMemory first_together(std::span<const RangeRead> ranges) {
     bytes += std::ssize(ranges[count++].into);
   }
   return {ranges.first(count), 0, bytes};
-}
-
-Error bad_listing(const Url& url, std::string why) {
-  return Error(ErrorCode::kMalformed, "the object store's listing contradicts itself")
-      .at({url.text(), 0, 0, ""})
-      .note("found", std::move(why));
-}
-
-/// Sorts the names. Throws if one stands twice.
-void check_names(const Url& url, Listed& listed) {
-  std::ranges::sort(listed.objects, {}, &ListedObject::name);
-  std::ranges::sort(listed.folders);
-  const auto [first, last] = std::ranges::unique(listed.folders);
-  listed.folders.erase(first, last);
-  const auto twice = std::ranges::adjacent_find(listed.objects, {}, &ListedObject::name);
-  if (twice != listed.objects.end())
-    throw bad_listing(url, "twice " + quote_for_message(twice->name));
 }
 
 }  // namespace
@@ -309,8 +248,8 @@ void Client::settle(Call& call) {
     return;
   }
   if (call.pinned != nullptr && (answer.status == 412 || answer.status == 416))
-    throw changed(call.url, fmt::format("status {}", answer.status));
-  if (call.pinned != nullptr && is_absent) throw changed(call.url, "no object");
+    throw object_changed(call.url, fmt::format("status {}", answer.status));
+  if (call.pinned != nullptr && is_absent) throw object_changed(call.url, "no object");
   const bool may_go_on = ++call.tries < settings_.limits.attempts && !call.deadline.is_over();
   if (may_go_on && (is_passing(answer) || is_fine)) return;
   if (call.is_range() && answer.status == 200)
@@ -421,35 +360,12 @@ Listed Client::list(const Url& url) {
         "GET", {url.bucket, ""}, {{"list-type", "2"}, {"delimiter", "/"}, {"prefix", url.key}}};
     if (!token.empty()) call.query.emplace_back("continuation-token", token);
     send({&call, 1});
-    const XmlElement root = document_of(call.answer, url, settings_);
-    if (root.name != "ListBucketResult") {
-      throw other_service(bad_listing(url, "an element " + quote_for_message(root.name)),
-                          settings_);
-    }
-    for (const XmlElement& entry : root.children) {
-      const bool is_object = entry.name == "Contents";
-      if (!is_object && entry.name != "CommonPrefixes") continue;
-      std::string name = entry.value(is_object ? "Key" : "Prefix");
-      if (!name.starts_with(url.key))
-        throw bad_listing(url, "a key outside the prefix: " + quote_for_message(name));
-      name.erase(0, url.key.size());
-      if (!is_object) {
-        if (name.ends_with('/')) name.pop_back();
-        listed.folders.push_back(std::move(name));
-        continue;
-      }
-      const i64 bytes = number_of(entry.value("Size"));
-      if (bytes < 0) throw bad_listing(url, "no size of " + quote_for_message(name));
-      if (name.empty()) continue;
-      listed.objects.push_back(
-          {std::move(name),
-           {bytes, strong(entry.value("ETag")), unix_time(entry.value("LastModified"))}});
-    }
-    if (root.value("IsTruncated") != "true") {
-      check_names(url, listed);
+    const auto next = add_page(document_of(call.answer, url, settings_), url, settings_, listed);
+    if (!next) {
+      sort_names(url, listed);
       return listed;
     }
-    token = root.value("NextContinuationToken");
+    token = *next;
     if (!tokens.insert(token).second) throw bad_listing(url, "a list that does not end");
   }
   throw bad_listing(url, "a list that does not end");

@@ -11,36 +11,12 @@
 #include "lib/base/error.h"
 #include "lib/store/s3/credentials.h"
 #include "lib/store/s3/http.h"
+#include "lib/store/s3/listing.h"
+#include "lib/store/s3/object_info.h"
 #include "lib/store/s3/settings.h"
 #include "lib/store/s3/url.h"
 
 namespace shardtool::store::s3 {
-
-/// Description of an object in a listing or a HEAD.
-struct ObjectInfo {
-  i64 bytes = 0;
-  std::string etag;    ///< a strong one, which names the version; else empty
-  i64 modified_s = 0;  ///< Unix time of the last change, whole seconds; 0: not told
-
-  bool operator==(const ObjectInfo&) const = default;
-  /// True unless another size or ETag, or without an ETag another time, tells of another version.
-  bool is_same_version(const ObjectInfo& other) const {
-    const bool has_other_time =
-        modified_s != 0 && other.modified_s != 0 && modified_s != other.modified_s;
-    return bytes == other.bytes && etag == other.etag && !(etag.empty() && has_other_time);
-  }
-};
-
-struct ListedObject {
-  std::string name;  ///< behind the prefix
-  ObjectInfo info;
-};
-
-/// Names directly below a prefix that ends in '/'.
-struct Listed {
-  std::vector<ListedObject> objects;
-  std::vector<std::string> folders;  ///< without their '/'
-};
 
 /// A request for no bytes of an object.
 struct PlainRequest {

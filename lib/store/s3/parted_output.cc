@@ -79,13 +79,6 @@ bool covers(std::vector<ByteRange> ranges, const ByteRange& whole) {
   });
 }
 
-std::vector<i64> equal_parts(i64 bytes, i64 part_bytes) {
-  const i64 size = std::max(part_bytes, ceil_div(bytes, kMostParts));
-  std::vector<i64> parts(static_cast<size_t>(bytes / size), size);
-  if (bytes % size != 0) parts.push_back(bytes % size);
-  return parts;
-}
-
 /// Pages that no byte comes to cost no memory.
 PartedOutput::Waiting::Waiting(i64 part_bytes)
     : memory(static_cast<std::byte*>(::mmap(nullptr, static_cast<size_t>(part_bytes),

@@ -49,10 +49,6 @@ struct PartCopy {
   i64 offset = 0;  ///< in the source
 };
 
-/// Divides an object in equal parts, the last one smaller. `part_bytes` is raised where there would
-/// be too many. An object has at least one byte.
-std::vector<i64> equal_parts(i64 bytes, i64 part_bytes);
-
 /// Objects whose bytes come in any order, from several threads and perhaps several processes.
 ///
 /// Bytes are kept until their part is complete, and the thread that completes it sends it. What

@@ -27,7 +27,7 @@ struct SignedParts {
   std::string path;  ///< encoded, begins with '/'
   Query query;
   Headers headers;           ///< all of them are signed; "host" is one
-  std::string payload_hash;  ///< SHA-256 in hex, or kUnsignedPayload
+  std::string payload_hash;  ///< SHA-256 in hex
 };
 
 /// Place and time for which a signature holds.
@@ -36,8 +36,6 @@ struct SigningScope {
   std::string service;
   std::string time;  ///< UTC, "20130524T000000Z"
 };
-
-inline constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
 
 /// Percent-encodes every byte but A-Z a-z 0-9 - . _ ~, and '/' unless `encodes_slash`.
 std::string uri_encoded(std::string_view text, bool encodes_slash = true);

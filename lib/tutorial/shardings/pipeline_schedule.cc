@@ -27,8 +27,4 @@ i64 most_in_flight(PipelineSchedule schedule, i64 stages, i64 stage, i64 microba
   return std::min(microbatches, stages - stage);
 }
 
-double bubble(i64 stages, i64 microbatches) {
-  return static_cast<double>(stages - 1) / static_cast<double>(microbatches + stages - 1);
-}
-
 }  // namespace shardtool::tutorial

@@ -30,8 +30,4 @@ std::vector<PipelineStep> pipeline_steps(PipelineSchedule schedule, i64 stages, 
 /// min(m, p - stage) for 1F1B.
 i64 most_in_flight(PipelineSchedule schedule, i64 stages, i64 stage, i64 microbatches);
 
-/// Idle share of a stage's time if all steps take equal time and messages take none: (p - 1) / (m +
-/// p - 1) for both schedules.
-double bubble(i64 stages, i64 microbatches);
-
 }  // namespace shardtool::tutorial

@@ -23,6 +23,13 @@ namespace {
 
 const Url kFragments{"bucket", "out/.hidden/fragments/"};
 
+/// Sizes of the parts of an object: all `part_bytes`, but for a smaller last one.
+std::vector<i64> equal_parts(i64 bytes, i64 part_bytes) {
+  std::vector<i64> parts(static_cast<size_t>(bytes / part_bytes), part_bytes);
+  if (bytes % part_bytes != 0) parts.push_back(bytes % part_bytes);
+  return parts;
+}
+
 /// Objects of these sizes in parts of equal size, whose uploads have begun.
 std::vector<PartedObject> begun(Client& client, const std::vector<i64>& sizes, i64 part_bytes) {
   std::vector<PartedObject> objects;
@@ -89,13 +96,6 @@ void check_objects(const ServedBucket& served, const std::vector<i64>& sizes) {
 }
 
 }  // namespace
-
-TEST_CASE("an object has parts of one size, and more bytes in each where there would be too many") {
-  CHECK(equal_parts(1, 100) == std::vector<i64>{1});
-  CHECK(equal_parts(200, 100) == std::vector<i64>{100, 100});
-  CHECK(equal_parts(250, 100) == std::vector<i64>{100, 100, 50});
-  CHECK(equal_parts(kMostParts * 100 + 1, 100).size() <= static_cast<size_t>(kMostParts));
-}
 
 TEST_CASE("bytes in any order and sizes make the objects within the memory") {
   CHECK(rc::check("any writes, parts, memory and threads", [] {

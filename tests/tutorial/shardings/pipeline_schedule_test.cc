@@ -84,6 +84,10 @@ TEST_CASE("activations in flight are all microbatches, or with 1F1B at most what
 }
 
 TEST_CASE("no schedule locks up, and both wait for the share of time that the formula says") {
+  // the bubble of a pipeline: p stages wait (p - 1) / (m + p - 1) of the time
+  const auto bubble = [](i64 stages, i64 microbatches) {
+    return static_cast<double>(stages - 1) / static_cast<double>(microbatches + stages - 1);
+  };
   for (i64 stages = 1; stages <= 6; ++stages) {
     for (i64 microbatches = 1; microbatches <= 10; ++microbatches) {
       for (const PipelineSchedule schedule : kBoth) {
@@ -93,7 +97,6 @@ TEST_CASE("no schedule locks up, and both wait for the share of time that the fo
       }
     }
   }
-  CHECK(bubble(4, 8) == doctest::Approx(0.273).epsilon(0.001));
 }
 
 }  // namespace

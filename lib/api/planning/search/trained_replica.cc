@@ -44,7 +44,7 @@ void TrainedReplica::set_kept() {
 
 bool TrainedReplica::keeps_activations(size_t layer) const {
   const model::Layer& of = placed_->model.bound->layers[layer];
-  return of.number >= 0 && !of.beside;
+  return of.number >= 0 && !of.is_vision_encoder;
 }
 
 bool TrainedReplica::is_head(size_t layer) const {
