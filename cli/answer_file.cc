@@ -1,8 +1,6 @@
 #include "cli/answer_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -17,7 +15,6 @@
 #include "lib/store/local/failure.h"
 #include "lib/store/local/file.h"
 #include "lib/store/local/shared_folder.h"
-#include "lib/store/local/syscalls.h"
 #include "lib/store/local/tree.h"
 #include "lib/store/reader.h"
 
@@ -33,9 +30,8 @@ std::string folder_of(const std::string& path) {
 /// Throws kWriteFailed if no file can be created in the folder of this path.
 void require_writable_folder(const std::string& path) {
   const std::string folder = folder_of(path);
-  const std::string inside = folder + ".";
-  if (store::syscalls().faccessat(AT_FDCWD, inside.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return;
-  const int reason = errno;
+  const int reason = store::refusal_to_change(folder + ".");
+  if (reason == 0) return;
   Error error = store::write_failure("create the file", path, reason);
   if (reason == ENOENT) error.help("create its folder first: mkdir -p " + path_argument(folder));
   throw error;

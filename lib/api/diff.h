@@ -42,7 +42,8 @@ struct DiffReport {
 
 /// Compares two checkpoints tensor by tensor, whole or sharded in any layout. Each side is read
 /// through its own layout, without merging it first, and every copy of an element is compared.
-/// Throws kCoverage if a common tensor has an element that no file of its side holds.
+/// Throws the errors of opening, such as kDataMismatch for files that are not those of their
+/// manifest, and kCoverage if a common tensor has an element that no file of its side holds.
 DiffReport diff(const DiffOptions& options);
 
 }  // namespace shardtool::api

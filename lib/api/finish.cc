@@ -131,7 +131,8 @@ class PrefixOutput {
     store::s3::PartedOutput objects(store::s3::shared_client(), table->objects,
                                     place_.fragments(id), options.resources.store_memory / 2);
     OwnedPrefix(place_, id).require();
-    take_up_parts(objects, place_, found_.mark.value_or(Former::kNothing));
+    const Former former = found_.mark.value_or(Former::kNothing);
+    if (!take_up_parts(objects, former)) throw no_uploads(place_);
     if (!objects.gather()) {
       throw Error(ErrorCode::kFileMissing, "bytes that the shares have written are gone")
           .at({path(), 0, 0, {}})

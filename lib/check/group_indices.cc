@@ -116,7 +116,7 @@ void check_group_indices(const CheckedModel& model, std::span<const DataTensor> 
   if (!findings.wants(CheckRule::kGroupIndex)) return;
   NameViewMap<const DataTensor*> by_name;
   for (const DataTensor& tensor : tensors) by_name.emplace(tensor.spec.name, &tensor);
-  const auto leave_out = [](const Error&) {};
+  const auto leave_out = [](const Error&, const std::string&) {};
   for (const auto& weight : model::packed_weights(model.config, model.tensors, leave_out)) {
     if (!weight.groups) continue;
     const auto found = by_name.find(model.tensors[*weight.groups].name);

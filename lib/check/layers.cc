@@ -295,6 +295,24 @@ void add_beside(const CheckedModel& model, const model::Layer& layer,
   }
 }
 
+/// Adds the weights of modules of which nothing but a bias is there: also if there is one layer.
+void add_weights_of_biases(const CheckedModel& model, std::vector<Lacking>& lacking) {
+  std::vector<std::string_view> names;
+  for (const TensorSpec& tensor : model.tensors) names.emplace_back(tensor.name);
+  std::ranges::sort(names);  // those of a module follow each other
+  constexpr std::string_view kBias = "bias";
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto layer = numbered(names[i], prefix_of(names[i]));
+    if (!layer || !layer->second.ends_with(".bias")) continue;
+    const std::string_view module = names[i].substr(0, names[i].size() - kBias.size());
+    const bool is_alone = (i == 0 || !names[i - 1].starts_with(module)) &&
+                          (i + 1 == names.size() || !names[i + 1].starts_with(module));
+    if (!is_alone) continue;
+    lacking.push_back({layer->first, {}, "", "lacks a weight of which the bias is there"});
+    lacking.back().tensor.name = fmt::format("{}weight", module);
+  }
+}
+
 }  // namespace
 
 std::optional<std::pair<i64, std::string_view>> numbered(std::string_view name,
@@ -335,6 +353,7 @@ void check_layers_alike(const CheckedModel& model, const NumberedLayers& counted
   for (const NumberedLayers& other : other_layers(model, counted.prefix))
     add_lone_lacking(other, tensors, lacking);
   drop_unneeded(model, lacking);
+  if (has_known_names(model.config)) add_weights_of_biases(model, lacking);
   if (bound != nullptr) {
     add_optional(model, *bound, lacking);
     for (const model::Layer& layer : bound->layers) add_beside(model, layer, lacking);

@@ -280,8 +280,8 @@ bool is_lack_known(const Findings& findings) {
 /// True if the model has packed weights, be it in a form that cannot be unpacked.
 bool has_packed_weights(const CheckedModel& model) {
   bool is_left_out = false;
-  const auto weights =
-      model::packed_weights(model.config, model.tensors, [&](const Error&) { is_left_out = true; });
+  const auto weights = model::packed_weights(
+      model.config, model.tensors, [&](const Error&, const std::string&) { is_left_out = true; });
   return is_left_out || !weights.empty();
 }
 

@@ -199,7 +199,8 @@ struct LegalSizes {
 LegalSizes legal_sizes(i64 extent, i64 block) {
   LegalSizes sizes;
   for (const i64 tp : {2, 4, 8, 16, 32, 64}) {
-    (extent % (tp * block) == 0 ? sizes.fit : sizes.straddle).push_back(tp);
+    const bool is_whole = extent % tp == 0 && extent / tp % block == 0;
+    (is_whole ? sizes.fit : sizes.straddle).push_back(tp);
   }
   return sizes;
 }
@@ -244,25 +245,21 @@ std::string_view block_scale_suffix(std::string_view name) {
   return {};
 }
 
-void check_blocks(const CheckedModel& model, const ByName& tensors, Findings& findings) {
+void check_blocks(const CheckedModel& model, const ByName& tensors, BlockTable& table,
+                  Findings& findings) {
   const auto block = block_of(model.config);
-  const auto group = config_integer(model.config, {"quantization_config.group_size"});
-  BlockTable table(model, findings);
+  if (!block) return;
   for (const TensorSpec& tensor : model.tensors) {
     const std::string_view name = tensor.name;
+    const auto suffix = block_scale_suffix(name);
+    if (suffix.empty()) continue;
+    const auto weight = tensors.find(with_end(name, suffix, ".weight"));
+    if (weight == tensors.end() || !is_float8(weight->second->dtype)) continue;
+    check_scale_shape(model, *weight->second, tensor, *block, findings);
     const auto axis = usual_cut(name);
-    if (const auto suffix = block_scale_suffix(name); block && !suffix.empty()) {
-      const auto weight = tensors.find(with_end(name, suffix, ".weight"));
-      if (weight == tensors.end() || !is_float8(weight->second->dtype)) continue;
-      check_scale_shape(model, *weight->second, tensor, *block, findings);
-      if (!axis || weight->second->shape.size() != 2) continue;
-      table.note(*weight->second, *axis, weight->second->shape[*axis],
-                 *axis == 0 ? block->first : block->second);
-    } else if (group && *group > 0 && axis == size_t{1} && name.ends_with(".scales") &&
-               tensor.shape.size() == 2) {
-      // GPTQ and AWQ store [groups, out]: a cut of the input features is a cut of axis 0.
-      table.note(tensor, 0, tensor.shape[0] * *group, *group);
-    }
+    if (!axis || weight->second->shape.size() != 2) continue;
+    table.note(*weight->second, *axis, weight->second->shape[*axis],
+               *axis == 0 ? block->first : block->second);
   }
 }
 
@@ -338,15 +335,22 @@ bool says_group_size(const CheckedModel& model, const model::PackedFormat& forma
   return size != nullptr && size->is_number_integer() && (*size > 0 || *size == -1);
 }
 
-/// Compares the groups that a packed weight has scales for with those of config.json.
-void check_groups(const CheckedModel& model, const model::PackedWeight& weight,
+/// Compares the groups that a packed weight has scales for with those of config.json, and notes
+/// which sizes fit them.
+void check_groups(const CheckedModel& model, const model::PackedWeight& weight, BlockTable& table,
                   Findings& findings) {
   const i64 inputs = model::inputs_of(weight);
   const i64 groups = model::groups_of_inputs(weight, model.tensors);
   const i64 size = weight.group_size;
-  const i64 expected = size < 0 ? 1 : ceil_div(inputs, size);
-  if (groups == expected) return;
+  const i64 expected = size > 0 ? ceil_div(inputs, size) : 1;
   const TensorSpec& scales = model.tensors[weight.scales];
+  if (groups == expected) {
+    // GPTQ and AWQ store [groups, out]: a cut of the input features is a cut of axis 0.
+    const bool is_cut = weight.format->has_input_rows && usual_cut(scales.name) == size_t{1};
+    if (is_cut && size > 0) table.note(scales, 0, inputs, size);
+    return;
+  }
+  if (!says_group_size(model, *weight.format)) return;
   findings.add({.rule = CheckRule::kScaleShape,
                 .message = "the groups of inputs are not of the size that config.json says",
                 .file = model.config_file,
@@ -358,21 +362,21 @@ void check_groups(const CheckedModel& model, const model::PackedWeight& weight,
 }
 
 /// Reports parts of packed weights that are missing or do not fit the codes, and scales of other
-/// groups than config.json says. Notes once that weights cannot be unpacked, and so are not
-/// checked.
-void check_packed(const CheckedModel& model, Findings& findings) {
+/// groups than config.json says. Notes which sizes fit the groups of the others, and once that
+/// weights cannot be unpacked, and so are not checked.
+void check_packed(const CheckedModel& model, BlockTable& table, Findings& findings) {
   std::vector<Error> unknown;
-  const auto leave_out = [&](const Error& error) {
+  const auto leave_out = [&](const Error& error, const std::string& missing) {
     if (error.code() != ErrorCode::kShapeMismatch) return unknown.push_back(error);
-    Finding misfit = finding_of(CheckRule::kScaleShape, error, model.config_file);
-    if (misfit.found.empty()) misfit.rule = CheckRule::kScaleMissing;
+    const CheckRule rule = missing.empty() ? CheckRule::kScaleShape : CheckRule::kScaleMissing;
+    Finding misfit = finding_of(rule, error, model.config_file);
     const bool is_known = std::ranges::any_of(findings.all(), [&](const Finding& other) {
       return other.rule == misfit.rule && other.tensor == misfit.tensor;
     });
     if (!is_known) findings.add(std::move(misfit));
   };
   for (const auto& weight : model::packed_weights(model.config, model.tensors, leave_out)) {
-    if (says_group_size(model, *weight.format)) check_groups(model, weight, findings);
+    check_groups(model, weight, table, findings);
   }
   if (unknown.empty()) return;
   const i64 others = std::ssize(unknown) - 1;
@@ -395,8 +399,9 @@ void check_quantised(const CheckedModel& model, Findings& findings) {
     check_companion(model, tensors, tensor, findings);
     check_weight(model, tensors, tensor, scaled, findings);
   }
-  check_blocks(model, tensors, findings);
-  check_packed(model, findings);
+  BlockTable table(model, findings);
+  check_blocks(model, tensors, table, findings);
+  check_packed(model, table, findings);
   const nlohmann::json* const weights = only_weights(model.config);
   if (weights == nullptr) return;
   check_zero_points(model, tensors, *weights, findings);

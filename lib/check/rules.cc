@@ -205,7 +205,8 @@ constexpr auto kModelRules = std::to_array<RuleInfo>({
      "The tensors have a layer that config.json does not count."},
     {kLayerTensor, "ST0407", kWarning, "a layer lacks a tensor that its neighbours have",
      "Layers of one kind have the same tensors, and matrices that multiply one value all have a "
-     "bias or none. A tensor that one of them alone lacks was probably lost."},
+     "bias or none. A tensor that one of them alone lacks was probably lost, as was a weight of "
+     "which only the bias is there."},
     {kMissingExpert, "ST0408", kError, "an expert is missing",
      "config.json promises more experts than a layer has."},
     {kTiedTwice, "ST0409", kWarning, "a tied tensor is stored twice",

@@ -105,6 +105,10 @@ Error unsupported(const PackedFormat& format, const std::string& what) {
           fmt::format("{} weights {} cannot be computed with", format.name, what)};
 }
 
+Error lacks(const std::string& part) {
+  return Error(ErrorCode::kShapeMismatch, "a packed weight lacks a part").note("expected", part);
+}
+
 /// Returns the integer at a path, which may be negative; nullopt if there is none.
 std::optional<i64> number_at(const mapping::ModelConfig& config, std::string_view path) {
   const nlohmann::json* value = path.empty() ? nullptr : config.find(path);
@@ -130,11 +134,13 @@ class Finder {
     for (size_t t = 0; t < tensors_.size(); ++t) {
       const bool is_packed = format.codes != format.weight || tensors_[t].dtype == Dtype::kU8;
       if (!is_packed || !tensors_[t].name.ends_with(format.codes)) continue;
+      const std::string missing = missing_part(format, t);
       try {
+        if (!missing.empty()) throw lacks(missing).tensor(tensors_[t].name);
         weights.push_back(weight(format, t));
       } catch (Error& error) {
         if (!left_out) throw;
-        left_out(error.tensor(tensors_[t].name));
+        left_out(error.tensor(tensors_[t].name), missing);
       }
     }
   }
@@ -146,26 +152,36 @@ class Finder {
     return found == by_name_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  size_t require(const std::string& base, std::string_view suffix, size_t codes) const {
-    if (const auto found = find(base, suffix)) return *found;
-    throw Error(ErrorCode::kShapeMismatch, "a packed weight lacks a part")
-        .tensor(tensors_[codes].name)
-        .note("expected", base + std::string(suffix));
+  std::string base_of(const PackedFormat& format, size_t codes) const {
+    const std::string& name = tensors_[codes].name;
+    return name.substr(0, name.size() - format.codes.size());
   }
 
+  /// Returns the name of the first part that the format requires and the weight lacks, or an empty
+  /// text.
+  std::string missing_part(const PackedFormat& format, size_t codes) const {
+    const std::string base = base_of(format, codes);
+    const bool needs_zeros = format.code == kernels::CodeKind::kUnsigned;
+    for (const std::string_view suffix :
+         {format.scales, needs_zeros ? format.zeros : "", format.divisor, format.factor}) {
+      if (!suffix.empty() && !find(base, suffix)) return base + std::string(suffix);
+    }
+    return {};
+  }
+
+  /// Returns the weight with these codes, which lacks no part.
   PackedWeight weight(const PackedFormat& format, size_t codes) const {
     const std::string& name = tensors_[codes].name;
-    const std::string base = name.substr(0, name.size() - format.codes.size());
+    const std::string base = base_of(format, codes);
     PackedWeight found;
     found.format = &format;
     found.codes = codes;
-    found.scales = require(base, format.scales, codes);
+    found.scales = find(base, format.scales).value();
     found.zeros = find(base, format.zeros);
-    if (format.code == kernels::CodeKind::kUnsigned) require(base, format.zeros, codes);
     found.groups = find(base, format.groups);
     found.shape = find(base, format.shape);
-    if (!format.divisor.empty()) found.divisor = require(base, format.divisor, codes);
-    if (!format.factor.empty()) found.factor = require(base, format.factor, codes);
+    found.divisor = find(base, format.divisor);
+    found.factor = find(base, format.factor);
     found.bits = number_at(config_, format.bits).value_or(kDefaultBits);
     const i64 stored_bits = bits(tensors_[codes].dtype);
     if (stored_bits != (format.code == kernels::CodeKind::kE2M1 ? kByte : kWord)) {

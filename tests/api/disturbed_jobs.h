@@ -1,6 +1,9 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -8,6 +11,7 @@
 #include "lib/exec/stream.h"
 #include "lib/store/local/tree.h"
 #include "tests/support/checkpoint_files.h"
+#include "tests/support/faulty_syscalls.h"
 
 /// Runs that tests disturb and repeat.
 namespace shardtool::api {
@@ -99,5 +103,18 @@ class Jobs {
 
   std::map<Verb, std::map<std::string, std::string>> expected_;
 };
+
+/// Calls `dies`, which kills some work before its n-th system call, with 1, 1 + step and so on, and
+/// `then` after each death, until the work has fewer calls. Nothing is synced meanwhile. Returns
+/// the number of deaths.
+inline int for_each_death(int step, const std::function<bool(int n)>& dies,
+                          const std::function<void(int n)>& then) {
+  for (int n = 1, deaths = 0;; n += step, ++deaths) {
+    CAPTURE(n);
+    const testing::FaultySyscalls no_syncs;
+    if (!dies(n)) return deaths;
+    then(n);
+  }
+}
 
 }  // namespace shardtool::api

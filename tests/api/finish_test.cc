@@ -142,20 +142,19 @@ TEST_CASE("a share that dies at any system call is run again alone") {
   for (const Death death : {Death::kKilled, Death::kPowerCut}) {
     int deaths = 0;
     for (const Verb verb : kVerbs) {
-      for (int n = 1;; n += 4) {
-        CAPTURE(n);
+      const auto dies = [&](int n) {
         jobs.clear();
-        const Share dying{n % 3, 3};  // each of them, and after 0, 1 or 2 others
-        const FaultySyscalls no_syncs;
-        for (int i = 0; i < n / 4 % 3; ++i) run_one(jobs, verb, {(dying.number + i + 1) % 3, 3});
+        const int dying = n % 3;  // each of them, and after 0, 1 or 2 others
+        for (int i = 0; i < n / 4 % 3; ++i) run_one(jobs, verb, {(dying + i + 1) % 3, 3});
         const auto seed = static_cast<std::uint32_t>(n);
-        if (!testing::dies_at(n, death, seed, [&] { run_one(jobs, verb, dying); })) break;
-        ++deaths;
+        return testing::dies_at(n, death, seed, [&] { run_one(jobs, verb, {dying, 3}); });
+      };
+      deaths += for_each_death(4, dies, [&](int n) {
         if (jobs.is_published()) CHECK(jobs.is_right(verb));
-        for (int i = 0; i < 3; ++i) run_one(jobs, verb, {(dying.number + i) % 3, 3});
+        for (int i = 0; i < 3; ++i) run_one(jobs, verb, {(n + i) % 3, 3});
         CHECK(jobs.is_right(verb));
         CHECK(finish_out(jobs).was_complete);
-      }
+      });
     }
     MESSAGE("died " << deaths << " times, lost 0");
     CHECK(deaths > 60);
@@ -164,11 +163,8 @@ TEST_CASE("a share that dies at any system call is run again alone") {
 
 TEST_CASE("a finish that dies at any system call is done again") {
   const Jobs jobs;
-  int deaths = 0;
-  for (int n = 1;; ++n) {
-    CAPTURE(n);
+  const auto dies = [&](int n) {
     jobs.clear();
-    const FaultySyscalls no_syncs;
     for (const int number : {0, 1}) run_one(jobs, Verb::kSplit, {number, 3});
     // The last share ends without publishing: another share holds the lock.
     {
@@ -178,12 +174,13 @@ TEST_CASE("a finish that dies at any system call is done again") {
       CHECK_FALSE(report.share->published);
       CHECK(report.share->missing.empty());
     }
-    if (!testing::dies_at(n, Death::kKilled, 0, [&] { finish_out(jobs); })) break;
-    ++deaths;
+    return testing::dies_at(n, Death::kKilled, 0, [&] { finish_out(jobs); });
+  };
+  const int deaths = for_each_death(1, dies, [&](int) {
     if (jobs.is_published()) CHECK(jobs.is_right(Verb::kSplit));
     finish_out(jobs);
     CHECK(jobs.is_right(Verb::kSplit));
-  }
+  });
   CHECK(deaths > 20);
 }
 

@@ -96,6 +96,28 @@ TEST_CASE("a group_size of another model is found at the scales of every weight"
   }
 }
 
+TEST_CASE("the sizes that fit groups are noted by the weight's inputs, unless the groups differ") {
+  const auto notes_with = [](const std::string& format, int size) {
+    PackedFiles files(format);
+    files.quantization()["group_size"] = size;
+    std::vector<std::string> notes;
+    for (const check::Finding& finding : files.checked().findings) {
+      if (finding.rule == CheckRule::kBlockSizes && finding.tensor == kPackedDown + "scales") {
+        notes.push_back(finding.message.substr(0, finding.message.find(':')));
+      }
+    }
+    return notes;
+  };
+  for (const char* const format : {"gptq", "gptq_act_order", "awq"}) {
+    CAPTURE(format);
+    CHECK(notes_with(format, 16) == std::vector<std::string>{"axis 0 of 64 in blocks of 16"});
+    for (const int size : {0, 8, 32, 64, 1 << 30}) {
+      CAPTURE(size);
+      CHECK(notes_with(format, size).empty());
+    }
+  }
+}
+
 TEST_CASE("a group_size that config.json does not say for all weights is not compared") {
   PackedFiles own("gptq");
   own.quantization()["group_size"] = 32;

@@ -132,8 +132,9 @@ std::vector<std::string> hidden_files(const OutputPlace& place, const std::strin
 }  // namespace
 
 void require_deletable(const OutputPlace& place) {
-  if (syscalls().faccessat(AT_FDCWD, place.path().c_str(), W_OK | X_OK, AT_EACCESS) == 0) return;
-  throw write_failure("delete the files of the old output", place.path(), errno)
+  const int reason = refusal_to_change(place.path());
+  if (reason == 0) return;
+  throw write_failure("delete the files of the old output", place.path(), reason)
       .help("change the folder's permissions, or write to another one");
 }
 

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -92,6 +93,11 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 bool remove_tree(const std::string& path) {
   return remove_entry(AT_FDCWD, path.c_str());
+}
+
+int refusal_to_change(const std::string& folder) {
+  const bool may = syscalls().faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+  return may ? 0 : errno;
 }
 
 i64 disk_bytes(const std::string& folder) {

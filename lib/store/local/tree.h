@@ -21,6 +21,10 @@ bool leads_into(const std::string& path, const std::string& folder);
 /// it can and returns false if something is left.
 bool remove_tree(const std::string& path);
 
+/// Returns 0 if this process may create and delete files in a folder, else the errno that says why
+/// not.
+int refusal_to_change(const std::string& folder);
+
 /// Bytes of disk space that the files directly in a folder take. Files that disappear meanwhile
 /// count nothing. Throws kWriteFailed if the folder cannot be listed.
 i64 disk_bytes(const std::string& folder);

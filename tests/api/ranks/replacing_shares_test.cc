@@ -9,6 +9,7 @@
 #include "lib/api/transform.h"
 #include "lib/store/local/output_claim.h"
 #include "lib/store/local/tree.h"
+#include "tests/api/disturbed_jobs.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/dying_syscalls.h"
 #include "tests/support/faulty_syscalls.h"
@@ -63,6 +64,11 @@ class Replaced {
     run("old", {});
     run("new", Share{0, 2});
   }
+  /// Begins, and kills share 1 of the new output before its n-th system call.
+  bool dies_at(int n) const {
+    begin();
+    return testing::dies_at(n, Death::kKilled, 0, [this] { run("new", Share{1, 2}); });
+  }
   bool is_right() const { return content() == expected_; }
   bool has_new_manifest() const {
     const auto found = content();
@@ -88,13 +94,9 @@ class Replaced {
 TEST_CASE("whichever way a process that replaces an output dies, finish publishes no old weights") {
   const Replaced output;
   for (const bool is_deleted : {false, true}) {
-    int deaths = 0;
-    for (int n = 1;; ++n, ++deaths) {
-      CAPTURE(is_deleted);
-      CAPTURE(n);
-      const FaultySyscalls no_syncs;
-      output.begin();
-      if (!testing::dies_at(n, Death::kKilled, 0, [&] { output.run("new", Share{1, 2}); })) break;
+    CAPTURE(is_deleted);
+    const auto dies = [&](int n) { return output.dies_at(n); };
+    const int deaths = for_each_death(1, dies, [&](int) {
       if (is_deleted) fs::remove_all(output.out());
       const auto error = testing::error_of([&] { return output.finish_out(); });
       if (error) {
@@ -109,50 +111,46 @@ TEST_CASE("whichever way a process that replaces an output dies, finish publishe
       }
       CHECK(output.is_right());
       CHECK(output.hidden_names().empty());
-    }
+    });
     CHECK(deaths > 30);
   }
 }
 
 TEST_CASE("a finish that dies while it replaces an output is done again") {
   const Replaced output;
-  int deaths = 0;
-  for (int n = 1;; ++n, ++deaths) {
-    CAPTURE(n);
-    const FaultySyscalls no_syncs;
+  const auto dies = [&](int n) {
     output.begin();
     {
       const store::OutputClaim busy(output.out(), store::Existing::kReplace,
                                     store::LockKind::kShared);
       output.run("new", Share{1, 2});
     }
-    if (!testing::dies_at(n, Death::kKilled, 0, [&] { output.finish_out(); })) break;
+    return testing::dies_at(n, Death::kKilled, 0, [&] { output.finish_out(); });
+  };
+  const int deaths = for_each_death(1, dies, [&](int) {
     // A finish that died after the new output took the name finds it complete.
     const auto error = testing::error_of([&] { return output.finish_out(); });
     if (error) CHECK_MESSAGE(error->code() == ErrorCode::kShareMissing, error->message());
     for (const int number : {0, 1}) output.run("new", Share{number, 2});
     CHECK(output.is_right());
     CHECK(output.hidden_names().empty());
-  }
+  });
   CHECK(deaths > 20);
 }
 
 TEST_CASE("what a process has replaced and not deleted is listed, and deleted by the next run") {
   const Replaced output;
+  const auto dies = [&](int n) { return output.dies_at(n); };
   int left = 0;
-  for (int n = 1;; ++n) {
-    CAPTURE(n);
-    const FaultySyscalls no_syncs;
-    output.begin();
-    if (!testing::dies_at(n, Death::kKilled, 0, [&] { output.run("new", Share{1, 2}); })) break;
-    if (!output.is_right() || output.hidden_names().size() < 2) continue;
+  for_each_death(1, dies, [&](int) {
+    if (!output.is_right() || output.hidden_names().size() < 2) return;
     const InterruptedRuns found = interrupted_runs(output.out());
     REQUIRE(found.runs.size() == 1);
     left += fs::exists(found.runs.front().folder) ? 1 : 0;
     CHECK(output.finish_out().was_complete);
     CHECK(output.is_right());
     CHECK(output.hidden_names().empty());
-  }
+  });
   CHECK(left > 3);
 }
 

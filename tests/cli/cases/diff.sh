@@ -1,4 +1,4 @@
-# The exit code is the answer: 0 same, 1 different, 4 unreadable.
+# The exit code is the answer: 0 same, 1 different, 4 unreadable or not what was written.
 shardtool -q split "$samples/tiny-llama" -o parts --tp 2
 try() { shardtool diff "$@"; echo "-> $?"; }
 try "$samples/tiny-llama" parts
@@ -10,3 +10,8 @@ try "$samples/tiny-llama" changed --metadata-only
 try "$samples/tiny-llama" changed -q
 try "$samples/tiny-llama" changed --json
 try "$samples/tiny-llama" gone
+# With exchanged files the manifest does not say which values the output has.
+cp -r parts exchanged
+mv parts/model-rank-0-part-0.safetensors exchanged/model-rank-1-part-0.safetensors
+mv parts/model-rank-1-part-0.safetensors exchanged/model-rank-0-part-0.safetensors
+try "$samples/tiny-llama" exchanged

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "tests/support/faulty_syscalls.h"
@@ -46,6 +47,15 @@ TEST_CASE("a link in the place of the tree is deleted itself") {
   CHECK(remove_tree(folder / "tree"));
   CHECK(fs::exists(folder / "outside/file"));
   CHECK(!fs::exists(folder / "tree"));
+}
+
+TEST_CASE("a folder that a process may not change is told apart, with the reason") {
+  const TempFolder folder;
+  FaultySyscalls faults;
+  CHECK(refusal_to_change(folder.path()) == 0);
+  CHECK(refusal_to_change(folder / "gone") == ENOENT);
+  faults.fail(Call::kFaccessat, 1, EACCES);
+  CHECK(refusal_to_change(folder.path()) == EACCES);
 }
 
 TEST_CASE("what cannot be deleted is told, and the rest is deleted all the same") {

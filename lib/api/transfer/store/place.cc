@@ -186,17 +186,18 @@ std::vector<std::pair<std::string, std::string>> StorePlace::hidden_texts(
   return texts;
 }
 
-void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place, Former former) {
+bool take_up_parts(store::s3::PartedOutput& output, Former former) {
   for (const size_t o : output.take_up()) {
-    if (former != Former::kNothing) throw no_uploads(place);
+    if (former != Former::kNothing) return false;
     // Objects were deleted before the first was made: one that is there was made of its parts.
     const store::s3::PartedObject& object = output.object(o);
     const auto info = store::s3::shared_client().head(object.url);
     i64 bytes = 0;
     for (const i64 part : object.parts) bytes += part;
-    if (!info || info->bytes != bytes) throw no_uploads(place);
+    if (!info || info->bytes != bytes) return false;
     output.set_made(o);
   }
+  return true;
 }
 
 Error no_uploads(const StorePlace& place) {

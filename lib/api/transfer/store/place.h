@@ -99,10 +99,10 @@ class StorePlace {
   store::s3::Client& client_;
 };
 
-/// Takes up what the store has of an output: parts, fragments and objects that were made. Throws
-/// kOtherRun if it has neither an upload nor the object. Unless `former` is kNothing no object was
-/// made yet: those that are there are of the output before.
-void take_up_parts(store::s3::PartedOutput& output, const StorePlace& place, Former former);
+/// Takes up what the store has of an output: parts, fragments and objects that were made. Returns
+/// false if something is lost: the store has neither an upload nor the object. Unless `former` is
+/// kNothing no object was made yet: those that are there are of the output before.
+bool take_up_parts(store::s3::PartedOutput& output, Former former);
 
 /// Error for uploads that somebody has ended.
 Error no_uploads(const StorePlace& place);

@@ -92,16 +92,7 @@ class StoreRun {
 
   /// Takes up the uploads of this run, or begins them.
   void begin(const StorePlace::Found& found) {
-    if (continues() && found.is_marked()) {
-      if (const auto table = place_.uploads(identity_.id())) {
-        prefix_.mark(*found.mark);
-        const bool must_clear =
-            found.mark == Former::kPart || (options_.share && found.mark == Former::kWhole);
-        if (must_clear) prefix_.clear(found.names);
-        sent_.open(*table);
-        return sent_.take_up(prefix_.former());
-      }
-    }
+    if (continues() && found.is_marked() && takes_up(found)) return;
     if (options_.share) {
       prefix_.mark(found.former());
       // Keeps all that other shares have begun since.
@@ -117,7 +108,23 @@ class StoreRun {
     sent_.begin();
     if (!options_.share) return;
     check_only_run(place_.look());  // shares of two runs that begin at once are both refused
-    sent_.take_up(prefix_.former());
+    if (!sent_.take_up(prefix_.former())) throw no_uploads(place_);
+  }
+
+  /// Takes up what this run has sent before. Returns false if there is nothing, or if some of it is
+  /// lost, for instance because a run without --resume died while it ended the uploads. A lone run
+  /// can then begin anew: nobody else needs what is left. Shares rely on what the others have sent.
+  bool takes_up(const StorePlace::Found& found) {
+    const auto table = place_.uploads(identity_.id());
+    if (!table) return false;
+    prefix_.mark(*found.mark);
+    const bool must_clear =
+        found.mark == Former::kPart || (options_.share && found.mark == Former::kWhole);
+    if (must_clear) prefix_.clear(found.names);
+    sent_.open(*table);
+    if (sent_.take_up(prefix_.former())) return true;
+    if (options_.share) throw no_uploads(place_);
+    return false;
   }
 
   void complete(TransformReport& report) {

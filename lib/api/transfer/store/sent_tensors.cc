@@ -76,12 +76,13 @@ void SentTensors::open(const UploadTable& table) {
                   memory_of_parts(options_.resources));
 }
 
-void SentTensors::take_up(Former former) {
-  take_up_parts(*output_, place_, former);
+bool SentTensors::take_up(Former former) {
+  if (!take_up_parts(*output_, former)) return false;
   for (auto& [t, copied] : listed_tensors(place_, identity_.id())) {
     const bool is_good = t < is_mine_.size() && is_mine_[t] && is_complete(run_, t, copied);
     if (is_good && is_durable(t)) finished_[t] = std::move(copied);
   }
+  return true;
 }
 
 bool SentTensors::is_durable(size_t t) const {

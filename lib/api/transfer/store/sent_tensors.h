@@ -25,8 +25,9 @@ class SentTensors {
   /// True once there are uploads.
   bool is_open() const { return output_.has_value(); }
   const UploadTable& table() const { return table_; }
-  /// Takes up what earlier processes have sent. Throws kOtherRun as take_up_parts() does.
-  void take_up(Former former);
+  /// Takes up what earlier processes have sent. Returns false, and takes up no tensor, if some of
+  /// it is lost (take_up_parts).
+  bool take_up(Former former);
 
   /// Moves the tensors of `is_mine` that are not sent yet, and notes them in the journal; the
   /// process that leads also sends what belongs to no tensor. Throws the errors of moving.
