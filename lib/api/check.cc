@@ -153,7 +153,7 @@ class Check {
     if (config && !surveyed.unclear && !is_part_of_more(logical.parts.front()) &&
         !is_of_ranks(logical)) {
       model.emplace(check::CheckedModel{specs, *config, config_path(logical)});
-      check_model(*model);
+      check_model(logical, *model);
     }
     if (mapping_) check_mapping(logical);
     read_data(surveyed, readable(surveyed), model);
@@ -242,7 +242,11 @@ class Check {
     return true;
   }
 
-  void check_model(const check::CheckedModel& model) {
+  /// An adapter has few of the model's tensors, and lacks none.
+  void check_model(const LogicalCheckpoint& logical, const check::CheckedModel& model) {
+    std::optional<check::Findings::Muted> muted;
+    if (is_adapter(logical.parts.front(), model.tensors))
+      muted.emplace(findings_, check::kAbsenceRules);
     check::check_model(model, findings_);
     check::check_quantised(model, findings_);
   }
@@ -274,7 +278,7 @@ class Check {
     if (data && config && is_proved && has_wholes(*data)) {
       for (const check::DataTensor& tensor : *data) specs.push_back(tensor.spec);
       model.emplace(check::CheckedModel{specs, *config, config_path(surveyed.logical)});
-      check_model(*model);
+      check_model(surveyed.logical, *model);
     }
     if (data) {
       check::StoredBytes bytes;

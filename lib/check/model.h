@@ -20,8 +20,8 @@ struct CheckedModel {
   std::string config_file;  ///< path for findings
 };
 
-/// Rules about tensors that the model lacks. They say nothing if a file could not be read, or if a
-/// rank is missing.
+/// Rules about tensors that the model lacks. They say nothing if a file could not be read, if a
+/// rank is missing, or about an adapter, which has few of the model's tensors.
 inline constexpr std::array kAbsenceRules{CheckRule::kMissingLayer,  CheckRule::kLayerTensor,
                                           CheckRule::kMissingExpert, CheckRule::kHeadMissing,
                                           CheckRule::kScaleAlone,    CheckRule::kScaleMissing,

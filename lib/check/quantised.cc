@@ -288,17 +288,43 @@ std::optional<Block> block_of_strategy(const nlohmann::json& weights) {
   return inputs < 1 ? std::nullopt : std::optional(Block(1, inputs));
 }
 
-void check_blocks_of_strategy(const CheckedModel& model, const ByName& tensors, Block block,
-                              Findings& findings) {
+/// Calls visit(weight, tensor) for the scales and zero points of weights with one number per
+/// element.
+template <class Visit>
+void for_each_scale(const CheckedModel& model, const ByName& tensors, Visit visit) {
   for (const TensorSpec& tensor : model.tensors) {
     for (const std::string_view part : {".weight_scale", ".weight_zero_point"}) {
       if (!tensor.name.ends_with(part)) continue;
       const auto weight = tensors.find(with_end(tensor.name, part, ".weight"));
       if (weight == tensors.end()) continue;
       if (!is_float8(weight->second->dtype) && weight->second->dtype != Dtype::kI8) continue;
-      check_scale_shape(model, *weight->second, tensor, block, findings);
+      visit(*weight->second, tensor);
     }
   }
+}
+
+void check_blocks_of_strategy(const CheckedModel& model, const ByName& tensors, Block block,
+                              Findings& findings) {
+  for_each_scale(model, tensors, [&](const TensorSpec& weight, const TensorSpec& scale) {
+    check_scale_shape(model, weight, scale, block, findings);
+  });
+}
+
+/// Reports scales that are not one for every row of their weight.
+void check_rows_of_strategy(const CheckedModel& model, const ByName& tensors, Findings& findings) {
+  for_each_scale(model, tensors, [&](const TensorSpec& weight, const TensorSpec& scale) {
+    if (weight.shape.size() != 2) return;
+    const Shape expected{weight.shape[0], 1};
+    if (scale.shape == expected || scale.shape == Shape{weight.shape[0]}) return;
+    findings.add({.rule = CheckRule::kScaleShape,
+                  .message = fmt::format("'{}' has another number of rows", weight.name),
+                  .file = model.config_file,
+                  .tensor = scale.name,
+                  .found = to_string(scale.shape),
+                  .expected = fmt::format("{}: one number for each row of {}", to_string(expected),
+                                          to_string(weight.shape)),
+                  .fix = "take weights, scales and config.json from the same model"});
+  });
 }
 
 /// Reports integer weights without the zero points that config.json says they have.
@@ -407,6 +433,9 @@ void check_quantised(const CheckedModel& model, Findings& findings) {
   check_zero_points(model, tensors, *weights, findings);
   if (const auto block = block_of_strategy(*weights))
     check_blocks_of_strategy(model, tensors, *block, findings);
+  const nlohmann::json* const strategy = member_of(*weights, "strategy");
+  if (strategy != nullptr && *strategy == "channel")
+    check_rows_of_strategy(model, tensors, findings);
 }
 
 }  // namespace shardtool::check

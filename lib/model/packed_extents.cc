@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::model {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 void require(bool fits, const TensorSpec& part, const std::string& expected) {
   if (fits) return;
   throw Error(ErrorCode::kShapeMismatch,
-              "a shard of a packed weight has other extents than its codes")
+              "a tensor of a packed weight has other extents than its codes")
       .tensor(part.name)
       .note("found", to_string(part.shape))
       .note("expected", expected);
@@ -62,8 +63,14 @@ void require_extents(const PackedWeight& weight, std::span<const TensorSpec> ten
   const i64 in = inputs_of(weight);
   const i64 groups = groups_of_inputs(weight, tensors);
   if (weight.zeros) {
+    const TensorSpec& zeros = tensors[*weight.zeros];
     const Shape expected = extents_of_zeros(weight, groups, out);
-    require(tensors[*weight.zeros].shape == expected, tensors[*weight.zeros], to_string(expected));
+    const i64 said = weight.group_size > 0 ? ceil_div(in, weight.group_size) : 1;
+    // Zeros that have the groups of config.json show that the scales are the wrong ones.
+    const bool fit_config = zeros.shape == extents_of_zeros(weight, said, out);
+    require(zeros.shape == expected || !fit_config, tensors[weight.scales],
+            plural(said, "group") + " of inputs");
+    require(zeros.shape == expected, zeros, to_string(expected));
   }
   const auto require_vector = [&](std::optional<size_t> part, i64 numbers) {
     if (part)

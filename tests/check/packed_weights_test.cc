@@ -187,6 +187,7 @@ TEST_CASE("a part that is missing or does not fit the codes is found, also of ze
     return faults_of(files.checked());
   };
   CHECK(faults_with("gptq", "scales", {4, 16}) == Faults{"ST0413 " + kPackedDown + "scales"});
+  CHECK(faults_with("gptq", "scales", {2, 32}) == Faults{"ST0413 " + kPackedDown + "scales"});
   CHECK(faults_with("gptq", "qzeros", {3, 4}) == Faults{"ST0413 " + kPackedDown + "qzeros"});
   CHECK(faults_with("gptq", "g_idx", {63}) == Faults{"ST0413 " + kPackedDown + "g_idx"});
   CHECK(faults_with("pack_quantized", "weight_shape", {1}) ==

@@ -11,6 +11,7 @@
 #include "lib/base/text.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -27,6 +28,8 @@ Error no_preset(const LogicalCheckpoint& source,
                            fmt::join(config->architectures(), ", "), config->model_type()));
   } else {
     error.note("config.json", "not beside the weights");
+    if (is_adapter(source.parts.front(), source.specs()))
+      error.help("give the config.json of the model that the adapter changes, with --model-config");
   }
   error.help("choose the nearest one with --preset; `shardtool presets` lists them");
   error.help("or write a mapping file and give it with --mapping (`shardtool init` starts one)");
@@ -60,13 +63,22 @@ mapping::Mapping with_storage(const mapping::Mapping& mapping, const LogicalChec
                               const mapping::ModelConfig* model) {
   const format::Checkpoint& first = source.parts.front();
   const auto& files = first.side_files;
-  if (std::find(files.begin(), files.end(), kAdapterConfig) == files.end())
+  const bool is_listed = std::find(files.begin(), files.end(), kAdapterConfig) != files.end();
+  const bool is_single = files.empty();  // a file alone, or nothing beside the weights
+  if (!is_listed && !(is_single && is_adapter(first, source.specs())))
     return mapping::with_quantization(mapping, model);
   const auto adapter = mapping::load_config(first.side_path(kAdapterConfig));
   return mapping::with_family(mapping, mapping::adapter_tag(adapter), "adapter_config.json");
 }
 
 }  // namespace
+
+bool is_adapter(const format::Checkpoint& opened, std::span<const TensorSpec> tensors) {
+  constexpr std::string_view kPrefix = "base_model.model.";
+  const auto is_its = [](const TensorSpec& tensor) { return tensor.name.starts_with(kPrefix); };
+  if (tensors.empty() || !std::ranges::all_of(tensors, is_its)) return false;
+  return store::is_file(opened.side_path(kAdapterConfig));
+}
 
 void keep_experts_whole(MappingChoice& choice, bool over_ep) {
   choice.settings.push_back({"axes.experts.mesh", over_ep ? R"(["ep", "tp"])" : "tp"});

@@ -32,6 +32,10 @@ std::optional<std::string> fitting_preset(const std::optional<mapping::ModelConf
 /// storage family.
 mapping::Mapping choose_mapping(const MappingChoice& choice, const LogicalCheckpoint& source);
 
+/// True if all tensors are named as those of a PEFT adapter, and adapter_config.json is beside the
+/// opened files: they change some weights of a model, and lack the others.
+bool is_adapter(const format::Checkpoint& opened, std::span<const TensorSpec> tensors);
+
 /// True if the choice says how to cut, and not only which config.json to read.
 bool says_cut(const MappingChoice& choice);
 

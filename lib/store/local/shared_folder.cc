@@ -42,7 +42,12 @@ void SharedFolder::put_beside(const std::string& path, std::string_view text) co
 
 void put_whole(const std::string& unfinished, const std::string& path, const std::string& folder,
                std::string_view text) {
-  write_new_file(unfinished, text);
+  try {
+    write_new_file(unfinished, text);
+  } catch (Error& error) {
+    error.at({path, 0, 0, ""});  // the hidden name says nothing to anybody
+    throw;
+  }
   if (syscalls().rename(unfinished.c_str(), path.c_str()) != 0) {
     const int reason = errno;
     syscalls().unlinkat(AT_FDCWD, unfinished.c_str(), 0);

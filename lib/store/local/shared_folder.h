@@ -11,7 +11,7 @@ namespace shardtool::store {
 
 /// Makes a file appear whole and durable in `folder`, in place of one at that path. The text is
 /// first written to `unfinished`, on the same file system, of which nothing stays. Throws
-/// kWriteFailed.
+/// kWriteFailed and kNoSpace, both at `path`.
 void put_whole(const std::string& unfinished, const std::string& path, const std::string& folder,
                std::string_view text);
 

@@ -407,6 +407,13 @@ TEST_CASE("a file is replaced whole, and a rename that fails leaves the old one 
   FaultySyscalls faults;
   faults.fail(Call::kRename, 1, EROFS);
   CHECK_ERROR(kWriteFailed, (put_whole(folder / "new", folder / "f", folder.path(), "more"), 0));
+  faults.fail(Call::kPwrite, 1, ENOSPC);
+  const auto full = testing::error_of(
+      [&] { return put_whole(folder / "new", folder / "f", folder.path(), "x"), 0; });
+  REQUIRE(full.has_value());
+  CHECK(full->code() == ErrorCode::kNoSpace);
+  REQUIRE(full->place().has_value());
+  CHECK(full->place()->file == folder / "f");
   CHECK(read_text(folder / "f", 100) == "text");
   CHECK(names_in(folder.path()) == std::vector<std::string>{"f"});
 }
