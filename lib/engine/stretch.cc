@@ -9,16 +9,20 @@
 #include "lib/base/even_shares.h"
 #include "lib/engine/weights/block_grid.h"
 #include "lib/index/region.h"
+#include "lib/mesh/rank_groups.h"
 
 namespace shardtool::engine {
 namespace {
 
+/// Bytes that devices share (WeightSource::alike_along) count once.
 i64 bytes_of(const Side& side, const SideLayer& layer, std::span<const i64> ranks) {
   i64 bytes = 0;
   for (const ops::Step& step : layer.flow.steps) {
     for (const size_t tensor : stored_behind(side, *step.op)) {
+      const mesh::RankGroups alike(side.mesh, {ranks.begin(), ranks.end()},
+                                   side.weights->alike_along(tensor));
       for (const i64 rank : ranks) {
-        if (!side.layouts(tensor).region(rank)) continue;
+        if (alike.of(rank).front() != rank || !side.layouts(tensor).region(rank)) continue;
         const Shape shape = index::local_shape(side.region(tensor, rank));
         bytes += byte_size(side.tensors[tensor].dtype, shape).value_or(0);
       }

@@ -8,6 +8,7 @@
 #include <deque>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -176,7 +177,10 @@ class Validation {
   void run_step(size_t layer, size_t step);
   void run_products(bool of_shards, size_t layer, size_t step);
   void look_at_small_weights(bool of_shards, const ops::BoundOp& op, std::span<const i64> ranks);
-  void multiply(const MatrixProduct& product, bool of_shards);
+  /// NaN and infinite numbers in matrices that are read for the first time, by rank: the tensor and
+  /// their numbers.
+  using Censuses = std::multimap<i64, std::pair<size_t, kernels::FloatCensus>>;
+  void multiply(const SharedProduct& shared, bool of_shards, Censuses& censuses);
   kernels::FloatCensus multiply_rows(const MatrixProduct& product, bool of_shards,
                                      index::Interval rows, std::span<const std::byte> bytes,
                                      bool is_new);
@@ -226,21 +230,29 @@ void Validation::add_ordered(comm::Communicator* comm) {
   }
 }
 
-void Validation::multiply(const MatrixProduct& product, bool of_shards) {
-  // A table that one op looks up and another multiplies by is counted once.
-  const bool is_new =
-      !product.is_looked_up &&
-      counted_.insert({of_shards, product.tensor, product.rank, product.outer, product.above})
-          .second;
-  each_tier([&](auto& tier) { tier.begin(of_shards, product); });
+/// Multiplies by a matrix on all devices that share it, chunk by chunk.
+void Validation::multiply(const SharedProduct& shared, bool of_shards, Censuses& censuses) {
+  std::vector<kernels::FloatCensus*> counts;  // null: counted before
+  for (const MatrixProduct& product : shared) {
+    // A table that one op looks up and another multiplies by is counted once.
+    const bool is_new =
+        !product.is_looked_up &&
+        counted_.insert({of_shards, product.tensor, product.rank, product.outer, product.above})
+            .second;
+    counts.push_back(
+        is_new ? &censuses.emplace(product.rank, std::pair(product.tensor, kernels::FloatCensus()))
+                      ->second.second
+               : nullptr);
+    each_tier([&](auto& tier) { tier.begin(of_shards, product); });
+  }
   i64 row = 0;
-  while (const auto rows = order_.rows_from(product, row)) {
-    check_interrupted();
-    const kernels::FloatCensus census =
-        multiply_rows(product, of_shards, *rows, stream_->take(), is_new);
-    if (is_new) {
-      add_odd_weights(of_shards ? shards_ : whole_, of_shards, product.tensor, product.rank, census,
-                      odd_);
+  while (const auto rows = order_.rows_from(shared.front(), row)) {
+    const std::span<const std::byte> bytes = stream_->take();
+    for (size_t i = 0; i < shared.size(); ++i) {
+      check_interrupted();
+      const bool is_new = counts[i] != nullptr;
+      const auto census = multiply_rows(shared[i], of_shards, *rows, bytes, is_new);
+      if (is_new) *counts[i] += census;
     }
     row = rows->end;
     if (options_.resources.on_progress) {
@@ -248,7 +260,9 @@ void Validation::multiply(const MatrixProduct& product, bool of_shards) {
                                       fmt::format("step {} of {}", layer_ + 1, layers_.size())});
     }
   }
-  each_tier([&](auto& tier) { tier.end(of_shards, product); });
+  for (const MatrixProduct& product : shared) {
+    each_tier([&](auto& tier) { tier.end(of_shards, product); });
+  }
 }
 
 /// Multiplies a chunk in every number system, with all threads. If the chunk `is_new`, also adds
@@ -312,8 +326,13 @@ void Validation::multiply_there(const MatrixProduct& product, bool of_shards, in
 }
 
 void Validation::run_products(bool of_shards, size_t layer, size_t step) {
-  for (const MatrixProduct& product : order_.products(of_shards, layer, step)) {
-    multiply(product, of_shards);
+  Censuses censuses;
+  for (const SharedProduct& shared : order_.products(of_shards, layer, step)) {
+    multiply(shared, of_shards, censuses);
+  }
+  const Side& side = of_shards ? shards_ : whole_;
+  for (const auto& [rank, of_tensor] : censuses) {
+    add_odd_weights(side, of_shards, of_tensor.first, rank, of_tensor.second, odd_);
   }
 }
 

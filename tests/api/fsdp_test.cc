@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <set>
 
 #include "lib/api/plan.h"
@@ -42,12 +44,27 @@ struct FsdpShards {
     options.quick = true;
     return validate(options);
   }
-  void flip_last_byte(const std::string& file) const {
-    std::fstream stream(parts + "/" + file, std::ios::in | std::ios::out | std::ios::binary);
-    stream.seekg(-1, std::ios::end);
-    const char byte = static_cast<char>(stream.get() ^ 1);
-    stream.seekp(-1, std::ios::end);
+  std::string file_of(i64 rank) const {
+    return parts + "/model-rank-" + std::to_string(rank) + "-part-0.safetensors";
+  }
+  void flip_last_byte(const std::string& file) const { flip(parts + "/" + file, 1, 1); }
+  /// Changes these bits of the byte that is `from_end` bytes before the end of a file.
+  static void flip(const std::string& path, i64 from_end, int bits) {
+    std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekg(-from_end, std::ios::end);
+    const char byte = static_cast<char>(stream.get() ^ bits);
+    stream.seekp(-from_end, std::ios::end);
     stream.put(byte);
+  }
+  /// Changes one bit of the data in a rank's file.
+  void flip_any_bit(i64 rank, std::mt19937& random) const {
+    const std::string path = file_of(rank);
+    std::ifstream in(path, std::ios::binary);
+    std::uint64_t header = 0;
+    in.read(reinterpret_cast<char*>(&header), sizeof header);
+    const auto data = static_cast<i64>(std::filesystem::file_size(path) - sizeof header - header);
+    const i64 from_end = std::uniform_int_distribution<i64>(1, data)(random);
+    flip(path, from_end, 1 << std::uniform_int_distribution<int>(0, 7)(random));
   }
 };
 
@@ -79,6 +96,25 @@ MappingChoice param_over(const std::string& mesh) {
   choice.layout = "param";
   choice.mesh = mesh::parse_mesh(mesh);
   return choice;
+}
+
+/// The preset's cuts over tp, and parameters over fsdp; other axes have replicas.
+MappingChoice gathered_over(const std::string& mesh) {
+  MappingChoice choice;
+  choice.preset = "llama";
+  choice.mesh = mesh::parse_mesh(mesh);
+  choice.settings = {{"axes.embed", "fsdp"}, {"axes.embed.uneven", "chunk"}};
+  return choice;
+}
+
+/// Returns a mesh of up to three axes in any order.
+std::string any_mesh(std::mt19937& random) {
+  const auto up_to = [&](int n) {
+    return std::to_string(std::uniform_int_distribution<int>(1, n)(random));
+  };
+  std::vector<std::string> axes{"dp=" + up_to(2), "fsdp=" + up_to(5), "tp=" + up_to(2)};
+  std::ranges::shuffle(axes, random);
+  return axes[0] + "," + axes[1] + "," + axes[2];
 }
 
 PlanOptions plan_over(const MappingChoice& mapping, i64 batch) {
@@ -146,6 +182,51 @@ TEST_CASE("a wrong number is named for the rank whose file has it, and counted o
   CHECK(fault.tensor == report.bytes->different[0].tensor);
   CHECK(fault.diagnosis.find(": rank 5 element [") != std::string::npos);
   CHECK(fault.diagnosis.find("rank 1") == std::string::npos);
+}
+
+TEST_CASE("gathered shards compute what uncut ones compute, and a wrong bit names its rank") {
+  const ValidateReport uncut = FsdpShards(gathered_over("fsdp=1,tp=1")).validated(kLlama);
+  REQUIRE(uncut.passes());
+  constexpr std::uint32_t kCases = 16;
+  for (std::uint32_t seed = 0; seed < kCases; ++seed) {
+    std::mt19937 random(seed);
+    const std::string mesh = any_mesh(random);
+    CAPTURE(mesh);
+    const FsdpShards shards(gathered_over(mesh));
+    const ValidateReport sound = shards.validated(kLlama);
+    CHECK(sound.passes());
+    CHECK(sound.digest == uncut.digest);
+    CHECK(sound.coverage == uncut.coverage);
+    CHECK(shards.validated().passes());
+    const i64 rank = std::uniform_int_distribution<i64>(0, sound.ranks - 1)(random);
+    CAPTURE(rank);
+    shards.flip_any_bit(rank, random);
+    CHECK_FALSE(shards.validated().passes());
+    const ValidateReport wrong = shards.validated(kLlama);
+    CHECK_FALSE(wrong.passes());
+    REQUIRE(wrong.bytes);
+    REQUIRE(wrong.bytes->different.size() == 1);
+    CHECK(wrong.bytes->different[0].rank == rank);
+    REQUIRE_FALSE(wrong.faults.empty());
+    CHECK(wrong.faults.front().rank == rank);
+    CHECK(wrong.faults.front().tensor == wrong.bytes->different[0].tensor);
+  }
+}
+
+TEST_CASE("ranks that gather a matrix from the same shards read it once, replicas read their own") {
+  const auto bytes_over = [](const std::string& mesh) {
+    const ValidateReport report = FsdpShards(gathered_over(mesh)).validated(kLlama);
+    CHECK(report.passes());
+    return report.bytes_read;
+  };
+  for (const std::string others : {"", ",tp=2", ",dp=2", ",dp=2,tp=2"}) {
+    CAPTURE(others);
+    const i64 uncut = bytes_over("fsdp=1" + others);
+    for (const std::string fsdp : {"2", "3", "5"}) {
+      CAPTURE(fsdp);
+      CHECK(bytes_over("fsdp=" + fsdp + others) == uncut);
+    }
+  }
 }
 
 TEST_CASE("a rank of FSDP that holds another layer is named") {

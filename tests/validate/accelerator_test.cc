@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/device/device.h"
+#include "lib/api/transform.h"
 #include "tests/support/emulated_accelerator.h"
 #include "tests/support/fake_cublaslt.h"
 #include "tests/support/throws.h"
@@ -97,6 +98,24 @@ TEST_CASE("an accelerator gives the CPU's digest and verdict on every family") {
     options.ordered = true;
     check_same(options, pace);
     pace = pace == Pace::kLate ? Pace::kEager : Pace::kLate;
+  }
+}
+
+TEST_CASE("an accelerator multiplies chunk by chunk for all ranks that gather a matrix") {
+  for (const char* model : {"llama", "prototype"}) {
+    CAPTURE(model);
+    const TempFolder folder;
+    api::SplitOptions split;
+    split.source = model_folder(model);
+    split.mapping.mesh = mesh::parse_mesh("fsdp=3,tp=2");
+    split.mapping.settings = {{"axes.embed", "fsdp"}, {"axes.embed.uneven", "chunk"}};
+    split.write.output = folder / "parts";
+    api::split(split);
+    api::ValidateOptions options = against_model(model, split.write.output);
+    options.native = true;
+    options.resources.max_memory = 50'000;  // makes chunks of a few rows
+    check_same(options, Pace::kLate);
+    check_same(options, Pace::kEager);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "lib/exec/chunks/chunk_plan.h"
 #include "lib/exec/chunks/chunk_reader.h"
 #include "lib/exec/files/stored_box.h"
+#include "lib/layout/gathered.h"
 
 namespace shardtool::api {
 namespace {
@@ -166,6 +167,37 @@ void read_region(const LogicalTensor& tensor, const exec::MoveSide& from,
   }
 }
 
+/// True if no element of a tensor is on devices with different indices on a mesh axis.
+bool is_once_along(const LogicalTensor& tensor, const mesh::Mesh& mesh, size_t axis) {
+  const index::HolderSet& holders = *tensor.side.holders;
+  const auto index_of = [&](int holder) {
+    return mesh.coordinate(tensor.ranks[static_cast<size_t>(holder)])[axis];
+  };
+  i64 held = 0;
+  for (const int first : holders.firsts()) {
+    const i64 size = index::image_size(holders.region(first));
+    const bool is_one_index = std::ranges::all_of(
+        holders.replicas(first),
+        [&, index = index_of(first)](int holder) { return index_of(holder) == index; });
+    if (size > 0 && !is_one_index) return false;
+    held += size;
+  }
+  return held == element_count(tensor.spec.shape);
+}
+
+/// Returns the numbers of the mesh axes along which all devices join a tensor from the same shards:
+/// they compute with equal parts, and for no element is one of them nearer to a copy than another.
+std::vector<size_t> alike_axes(const LogicalTensor& tensor, const layout::Layout& computed) {
+  std::vector<size_t> alike;
+  if (tensor.ranks.empty()) return alike;
+  const mesh::Mesh& mesh = computed.mesh();
+  for (size_t axis = 0; axis < mesh.axes().size(); ++axis) {
+    const bool is_equal = !layout::is_cut_along(computed, mesh.axes()[axis].name);
+    if (is_equal && is_once_along(tensor, mesh, axis)) alike.push_back(axis);
+  }
+  return alike;
+}
+
 /// Number of mesh axes on which two cells differ.
 size_t distance(const mesh::Coordinate& a, const mesh::Coordinate& b) {
   size_t axes = 0;
@@ -186,9 +218,13 @@ GatheredFiles::GatheredFiles(const LogicalCheckpoint& shards, Layouts computed,
     : shards_(shards),
       computed_(std::move(computed)),
       is_gathered_(std::move(is_gathered)),
+      alike_(is_gathered_.size()),
       own_(std::make_shared<const WeightFiles>(shards)),
       files_(
           std::make_shared<const std::vector<exec::SourceFile>>(exec::open_sources(shards.files))) {
+  for (size_t t = 0; t < alike_.size(); ++t) {
+    if (is_gathered_[t]) alike_[t] = alike_axes(shards_.tensors[t], *computed_[t]);
+  }
 }
 
 GatheredFiles::GatheredFiles(const GatheredFiles& files, Layouts computed,
@@ -196,6 +232,7 @@ GatheredFiles::GatheredFiles(const GatheredFiles& files, Layouts computed,
     : shards_(files.shards_),
       computed_(std::move(computed)),
       is_gathered_(std::move(is_gathered)),
+      alike_(is_gathered_.size()),
       own_(files.own_),
       files_(files.files_) {}
 
@@ -221,6 +258,31 @@ exec::MoveSide GatheredFiles::senders(size_t tensor, i64 rank) const {
 
 void GatheredFiles::read(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
   if (!is_gathered_[rows.tensor]) return own_->read(rows, bytes);
+  if (alike_[rows.tensor].empty()) return join(rows, bytes);
+  const engine::StoredRows shared = of_first_alike(rows);
+  if (kept_.find(shared, bytes)) return;
+  join(rows, bytes);
+  kept_.keep(shared, bytes);
+}
+
+/// Returns the same rows on the first device that reads the same bytes.
+engine::StoredRows GatheredFiles::of_first_alike(engine::StoredRows rows) const {
+  const mesh::Mesh& mesh = computed_[rows.tensor]->mesh();
+  mesh::Coordinate cell = mesh.coordinate(rows.rank);
+  for (const size_t axis : alike_[rows.tensor]) cell[axis] = 0;
+  rows.rank = mesh.rank(cell);
+  return rows;
+}
+
+std::vector<std::string> GatheredFiles::alike_along(size_t tensor) const {
+  std::vector<std::string> names;
+  for (const size_t axis : alike_[tensor]) {
+    names.push_back(computed_[tensor]->mesh().axes()[axis].name);
+  }
+  return names;
+}
+
+void GatheredFiles::join(const engine::StoredRows& rows, std::span<std::byte> bytes) const {
   const LogicalTensor& tensor = shards_.tensors[rows.tensor];
   const layout::Layout& layout = *computed_[rows.tensor];
   const exec::MoveSide from = senders(rows.tensor, rows.rank);
@@ -242,7 +304,7 @@ void GatheredFiles::read(const engine::StoredRows& rows, std::span<std::byte> by
 const std::byte* GatheredFiles::read_pages(const engine::StoredRows& rows, i64 bytes,
                                            std::byte* buffer) const {
   if (!is_gathered_[rows.tensor]) return own_->read_pages(rows, bytes, buffer);
-  read(rows, {buffer, static_cast<size_t>(bytes)});
+  join(rows, {buffer, static_cast<size_t>(bytes)});
   return buffer;
 }
 

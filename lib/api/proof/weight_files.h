@@ -1,8 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "lib/api/proof/kept_rows.h"
 #include "lib/api/transfer/sources/logical_checkpoint.h"
 #include "lib/engine/weights/weight_source.h"
 #include "lib/exec/files/data_file.h"
@@ -48,7 +50,9 @@ class MergedFiles final : public engine::WeightSource {
 
 /// Shards as devices compute with them: where a device computes with more of a tensor than it
 /// stores, or with its rows in another order, its part is joined from its own shard and those of
-/// the nearest devices, by the number of mesh axes between them.
+/// the nearest devices, by the number of mesh axes between them. Devices that differ only along
+/// axes over which the shards are cut, and joined here, join the same shards: a small weight is
+/// joined once for all of them, a large one as often as it is read.
 class GatheredFiles final : public engine::WeightSource {
  public:
   using Layouts = std::vector<std::shared_ptr<const layout::Layout>>;
@@ -61,13 +65,18 @@ class GatheredFiles final : public engine::WeightSource {
   void read(const engine::StoredRows& rows, std::span<std::byte> bytes) const override;
   const std::byte* read_pages(const engine::StoredRows& rows, i64 bytes,
                               std::byte* buffer) const override;
+  std::vector<std::string> alike_along(size_t tensor) const override;
 
  private:
   exec::MoveSide senders(size_t tensor, i64 rank) const;
+  void join(const engine::StoredRows& rows, std::span<std::byte> bytes) const;
+  engine::StoredRows of_first_alike(engine::StoredRows rows) const;
 
   const LogicalCheckpoint& shards_;
   Layouts computed_;
   std::vector<bool> is_gathered_;
+  std::vector<std::vector<size_t>> alike_;  ///< by tensor: alike_along as numbers of mesh axes
+  mutable KeptRows kept_;
   std::shared_ptr<const WeightFiles> own_;
   std::shared_ptr<const std::vector<exec::SourceFile>> files_;
 };

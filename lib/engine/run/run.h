@@ -59,7 +59,7 @@ class Run {
   /// parallel.
   void multiply(const MatrixProduct& product, const MatrixBlock& block);
   /// Like multiply, for a block of all columns whose first element is at `there` on the
-  /// accelerator. Returns before the work is done. Only one product may be open.
+  /// accelerator. Returns before the work is done.
   void multiply_there(const MatrixProduct& product, const MatrixBlock& block,
                       const std::byte* there);
   void end(const MatrixProduct& product);

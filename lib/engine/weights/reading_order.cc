@@ -1,8 +1,10 @@
 #include "lib/engine/weights/reading_order.h"
 
 #include <algorithm>
+#include <map>
 
 #include "lib/engine/weights/row_chunks.h"
+#include "lib/mesh/rank_groups.h"
 
 namespace shardtool::engine {
 namespace {
@@ -14,6 +16,26 @@ std::optional<size_t> matrix_of(const ops::BoundOp& bound) {
       std::holds_alternative<ops::Embed>(kind) || std::holds_alternative<ops::Linear>(kind);
   if (!has_one) return std::nullopt;
   return bound.weights.front().front();
+}
+
+using ProductLists = std::map<i64, std::vector<MatrixProduct>>;  ///< by rank
+
+/// Returns the mesh axes along which all devices read the same bytes of all these matrices.
+std::vector<std::string> alike_along(const WeightSource& weights, const ProductLists& lists) {
+  std::set<size_t> tensors;
+  for (const auto& [rank, products] : lists) {
+    for (const MatrixProduct& product : products) tensors.insert(product.tensor);
+  }
+  if (tensors.empty()) return {};
+  std::vector<std::string> axes = weights.alike_along(*tensors.begin());
+  for (const size_t tensor : tensors) {
+    if (axes.empty()) break;
+    const std::vector<std::string> others = weights.alike_along(tensor);
+    std::erase_if(axes, [&](const std::string& axis) {
+      return std::ranges::find(others, axis) == others.end();
+    });
+  }
+  return axes;
 }
 
 bool is_table_of_words(const ops::BoundOp& bound) {
@@ -51,7 +73,7 @@ bool ReadingOrder::is_multiplied_elsewhere(size_t layer, size_t step) const {
   return false;
 }
 
-std::vector<MatrixProduct> ReadingOrder::products(bool of_shards, size_t layer, size_t step) const {
+std::vector<SharedProduct> ReadingOrder::products(bool of_shards, size_t layer, size_t step) const {
   const LayerPair& pair = scope_.layers[layer];
   const Side& side = of_shards ? scope_.shards : scope_.whole;
   const auto& flow = of_shards ? pair.shards.flow : pair.whole.flow;
@@ -61,11 +83,19 @@ std::vector<MatrixProduct> ReadingOrder::products(bool of_shards, size_t layer, 
   } else if (scope_.reads_whole) {
     ranks.push_back(0);
   }
-  std::vector<MatrixProduct> all;
+  ProductLists lists;
   for (const i64 rank : ranks) {
-    for (MatrixProduct& product : products_of(side, *flow.steps[step].op, rank)) {
-      product.is_looked_up = is_looked_up(layer, step);
-      all.push_back(std::move(product));
+    lists[rank] = products_of(side, *flow.steps[step].op, rank);
+    for (MatrixProduct& product : lists[rank]) product.is_looked_up = is_looked_up(layer, step);
+  }
+  const mesh::RankGroups groups(side.mesh, ranks, alike_along(*side.weights, lists));
+  std::vector<SharedProduct> all;
+  for (const auto& [rank, own] : lists) {
+    const std::vector<i64>& group = groups.of(rank);
+    if (group.front() != rank) continue;
+    for (size_t p = 0; p < own.size(); ++p) {
+      SharedProduct& shared = all.emplace_back();
+      for (const i64 member : group) shared.push_back(lists.at(member).at(p));
     }
   }
   return all;
@@ -94,7 +124,7 @@ std::optional<index::Interval> ReadingOrder::rows_from(const MatrixProduct& prod
 std::optional<ReadRequest> ReadingOrder::next() {
   while (true) {
     if (product_ < products_.size()) {
-      const MatrixProduct& product = products_[product_];
+      const MatrixProduct& product = products_[product_].front();
       if (const auto rows = rows_from(product, row_)) {
         row_ = rows->end;
         return ReadRequest{(of_shards_ ? scope_.shards : scope_.whole).weights,

@@ -11,11 +11,15 @@
 
 namespace shardtool::engine {
 
+/// Products on several devices that multiply by the same bytes, which are read once for all.
+using SharedProduct = std::vector<MatrixProduct>;
+
 /// All matrix reads of a validation in the order of their use: for every step the products of the
 /// whole model, then those of the shards.
 ///
 /// O1 the reads do not depend on computed values
-/// O2 every number of a matrix is read, and once per op that multiplies with it
+/// O2 every number of a matrix is read, and once per op that multiplies with it; devices that read
+///    the same bytes (WeightSource::alike_along) share one read
 /// O3 an embedding table that another op multiplies with as a whole is read only for the tokens:
 ///    the other product reads all of it, on the same devices and both sides
 class ReadingOrder {
@@ -34,8 +38,9 @@ class ReadingOrder {
   };
   explicit ReadingOrder(const Scope& scope);
 
-  /// Returns the products of one step on one side, in order.
-  std::vector<MatrixProduct> products(bool of_shards, size_t layer, size_t step) const;
+  /// Returns the products of one step on one side, in order. Those that share a read have equal
+  /// matrices on different devices, in the order of ranks.
+  std::vector<SharedProduct> products(bool of_shards, size_t layer, size_t step) const;
   /// Returns the rows of a product's matrix to read together from `row` on; for a lookup, from the
   /// next looked-up row. Nullopt at the end.
   std::optional<index::Interval> rows_from(const MatrixProduct& product, i64 row) const;
@@ -56,7 +61,7 @@ class ReadingOrder {
   bool of_shards_ = false;
   size_t layer_ = 0;
   size_t step_ = 0;
-  std::vector<MatrixProduct> products_;
+  std::vector<SharedProduct> products_;
   size_t product_ = 0;
   i64 row_ = 0;
 };

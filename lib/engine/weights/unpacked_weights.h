@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lib/engine/weights/weight_source.h"
@@ -25,6 +26,7 @@ class UnpackedWeights final : public WeightSource {
   void read(const StoredRows& rows, std::span<std::byte> bytes) const override;
   const std::byte* read_pages(const StoredRows& rows, i64 bytes, std::byte* buffer) const override;
   i64 stored_bytes(const StoredRows& rows, i64 bytes) const override;
+  std::vector<std::string> alike_along(size_t tensor) const override;
 
  private:
   size_t first_weight() const { return tensors_.size() - weights_.size(); }

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "lib/base/checked.h"
 
@@ -16,6 +18,8 @@ struct StoredRows {
   i64 outer = -1;  ///< local index; -1: rows of the first axis
   i64 begin = 0;
   i64 end = 0;
+
+  bool operator==(const StoredRows&) const = default;
 };
 
 /// Reader of the tensors of one side of a comparison.
@@ -33,6 +37,9 @@ class WeightSource {
   }
   /// Returns the number of file bytes behind the `bytes` of these rows.
   virtual i64 stored_bytes(const StoredRows& /*rows*/, i64 bytes) const { return bytes; }
+  /// Returns the mesh axes along which all devices read the same bytes of a tensor, from the same
+  /// places.
+  virtual std::vector<std::string> alike_along(size_t /*tensor*/) const { return {}; }
 };
 
 }  // namespace shardtool::engine
