@@ -40,6 +40,15 @@ i64 launches_of(const LayerFlow& flow, bool runs_encoder) {
   return launches;
 }
 
+/// Adds the values that training quantises for a product. A norm writes its result quantised in
+/// place of the value itself, so that its bytes stay the same.
+void add_quantising(const Step& step, ops::Pricing& pricing) {
+  const auto n = static_cast<double>(pricing.tokens);
+  const i64 inputs = step.reads_norm ? 0 : step.work.input_elements;
+  pricing.add_quantising(n * static_cast<double>(inputs),
+                         n * static_cast<double>(step.work.output_elements));
+}
+
 /// Collectives of a pass, equal ones counted together.
 class CommTable {
  public:
@@ -234,6 +243,7 @@ void Sum::add(const PricedLayer& priced, const Layer& layer, const Phase& all, P
                          price.amounts};
     const Op& op = *step.op->op;
     op.row->price(op, pricing);
+    if (std::holds_alternative<Linear>(op.kind)) add_quantising(step, pricing);
   }
 }
 

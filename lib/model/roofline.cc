@@ -27,9 +27,8 @@ double unpacked_bytes(const Amounts& amounts, const plan::HardwareProfile& profi
 
 double unpacked_flops(const Amounts& amounts, const plan::HardwareProfile& profile,
                       plan::Arithmetic kind) {
-  const bool is_expert = kind == plan::Arithmetic::kFp4 && !profile.rates.has(kind);
-  return amounts.narrow_flops[static_cast<size_t>(kind)] +
-         (is_expert ? amounts.fp4_expert_flops : 0);
+  const auto k = static_cast<size_t>(kind);
+  return amounts.narrow_flops[k] + (profile.rates.has(kind) ? 0 : amounts.fp4_expert_flops[k]);
 }
 
 }  // namespace

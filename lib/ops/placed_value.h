@@ -67,6 +67,7 @@ struct Step {
   bool reads_prompt = false;  ///< an attention to an encoder's tokens
   /// The input of a product is cut, but not like the columns of its weight: it is gathered first.
   bool is_realigned = false;
+  bool reads_norm = false;  ///< a norm of the same layer made the first input
 };
 
 }  // namespace shardtool::ops

@@ -13,6 +13,21 @@ plan::Arithmetic arithmetic_of(const DtypeInfo& info) {
   return info.bits == 8 ? plan::Arithmetic::kFp8 : plan::Arithmetic::kFp4;
 }
 
+/// Returns the bits to which such products quantise a value; 0 if they take it as it is.
+i64 quantised_bits(plan::Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case plan::Arithmetic::kBf16:
+      return 0;
+    case plan::Arithmetic::kInt8:
+    case plan::Arithmetic::kFp8:
+    case plan::Arithmetic::kFp4WithFp8:
+      return 8;
+    case plan::Arithmetic::kFp4:
+      return 4;
+  }
+  return 0;
+}
+
 }  // namespace
 
 WeightRead read_of(Dtype dtype) {
@@ -37,6 +52,15 @@ double Pricing::weight_bytes() const {
 void Pricing::add_values() {
   const i64 each = step.work.input_elements + step.work.output_elements;
   add_values(static_cast<double>(tokens) * static_cast<double>(each));
+}
+
+void Pricing::add_quantising(double inputs, double results) {
+  const i64 bits = quantised_bits(arithmetic());
+  if (bits == 0) return;
+  const double each = static_cast<double>(activation_bits + 2 * bits) / 8;
+  const auto kind = static_cast<size_t>(arithmetic());
+  sum.quantising_bytes[kind] += inputs * each;
+  sum.gradient_quantising_bytes[kind] += results * each;
 }
 
 void Pricing::add_products(i64 times) {

@@ -63,6 +63,13 @@ struct Pricing {
   void add_values(double elements) {
     sum.activation_bytes += elements * static_cast<double>(activation_bits) / 8;
   }
+  /// Adds what training reads and writes to quantise so many elements of a product's inputs, and
+  /// later of the gradients of its results; nothing for weights of more than 8 bits. A kernel of
+  /// its own reads a value, and writes it quantised by rows and by columns: the products of the
+  /// backward pass sum along other axes (Transformer Engine, Performance considerations of
+  /// low-precision training, "Handling transposes").
+  ///     (bits of a value + 2 x bits of a quantised one) / 8 bytes per element
+  void add_quantising(double inputs, double results);
   /// Adds a read of the first input, and a write of the first output. The other inputs of an op are
   /// in registers, where the ops that made them left them.
   void add_values();

@@ -7,7 +7,7 @@ namespace {
 
 /// Returns the time of a forward pass on the devices of its layer.
 double forward_us(const ForwardTimes& forward) {
-  return forward.products + forward.collectives + forward.launches;
+  return forward.products + forward.quantising + forward.collectives + forward.launches;
 }
 
 double again(const ForwardTimes& forward, Recompute recompute) {
@@ -40,8 +40,8 @@ StepParts& StepParts::operator+=(const StepParts& other) {
 PipelineStage layer_passes(const ForwardTimes& forward, const ReplicaTimes& replicas,
                            Recompute recompute, int zero_stage) {
   const double ahead = forward_us(forward);
-  const double back =
-      2 * forward.products + forward.collectives + 2 * forward.launches + again(forward, recompute);
+  const double back = 2 * forward.products + forward.gradient_quantising + forward.collectives +
+                      2 * forward.launches + again(forward, recompute);
   PipelineStage passes{ahead, back, forward.handoff, replicas.shared};
   switch (zero_stage) {
     case 0:
@@ -67,7 +67,7 @@ StepParts layer_step(const ForwardTimes& forward, const ReplicaTimes& replicas, 
   const PipelineStage alone = layer_passes(forward, {}, recompute, zero_stage);
   const PipelineStage passes = layer_passes(forward, replicas, recompute, zero_stage);
   StepParts parts;
-  parts.compute = times * 3 * forward.products;
+  parts.compute = times * (3 * forward.products + forward.quantising + forward.gradient_quantising);
   parts.recompute = times * again(forward, recompute);
   parts.collectives = times * 2 * forward.collectives;
   parts.launches = times * 3 * forward.launches;

@@ -14,7 +14,9 @@ struct ForwardTimes {
   double attention = 0;    ///< part of products: queries with keys, and with values
   double collectives = 0;  ///< of activations, among the devices of the layer
   double launches = 0;
-  double handoff = 0;  ///< of activations, to the devices of the next pipeline stage
+  double handoff = 0;              ///< of activations, to the devices of the next pipeline stage
+  double quantising = 0;           ///< inputs of products of 8 bits or less
+  double gradient_quantising = 0;  ///< in the backward pass, gradients of their results
 };
 
 /// Collectives of one layer's weights and gradients among data-parallel devices, in microseconds.
@@ -42,8 +44,9 @@ struct StepParts {
 };
 
 /// Computes the passes of one micro-batch through one layer of a stage. A backward pass has twice
-/// the products and launches of a forward pass, and its collectives. Recompute repeats the forward
-/// pass (full), or its attention (selective); what stages hand over is kept.
+/// the products and launches of a forward pass, its collectives, and gradients to quantise.
+/// Recompute repeats the forward pass (full), or its attention (selective); what stages hand over
+/// is kept.
 ///
 /// Collectives among replicas run beside the passes of the same layer; what takes longer remains
 /// (ZeRO stages of arXiv 1910.02054): one all_reduce of the gradients (0); one reduce_scatter and

@@ -87,11 +87,34 @@ TEST_CASE(
     };
     model::Amounts expert = amounts;
     expert.fp4_expert_bytes = expert.weight_bytes;
-    expert.fp4_expert_flops = expert.flops[kFp4];
+    expert.fp4_expert_flops = expert.flops;
     check(expert, has_fp4 ? 1 : 1.5);
     model::Amounts narrow = amounts;
     narrow.narrow_bytes = narrow.weight_bytes;
     narrow.narrow_flops = narrow.flops;
     check(narrow, 1.5);
+  }
+}
+
+TEST_CASE("weights in FP4 with values in FP8 run at the rate of FP8 where the device has FP4") {
+  constexpr auto kKind = plan::Arithmetic::kFp4WithFp8;
+  for (const bool has_fp8 : {false, true}) {
+    for (const bool has_fp4 : {false, true}) {
+      plan::HardwareProfile profile;
+      profile.rates.bf16_tflops = 1;
+      if (has_fp8) profile.rates.fp8_tflops = 2;
+      if (has_fp4) profile.rates.fp4_tflops = 4;
+      profile.memory_gb_per_s = 1;
+      const bool is_multiplied = has_fp8 && has_fp4;
+      CHECK(profile.rates.has(kKind) == is_multiplied);
+      model::Amounts amounts;
+      amounts.flops[static_cast<size_t>(kKind)] = 4e6;
+      CHECK(model::roofline(amounts, profile, 0).compute_us == (is_multiplied ? 2 : 4));
+      CHECK(to_string(model::roofline(amounts, profile, 0).arithmetic) ==
+            (is_multiplied ? "fp8" : "bf16"));
+      // Where products take them in bf16, kernels unpack the weights of experts.
+      amounts.fp4_expert_flops = amounts.flops;
+      CHECK(model::roofline(amounts, profile, 0).compute_us == (is_multiplied ? 2 : 6));
+    }
   }
 }

@@ -27,6 +27,22 @@ TEST_CASE("a pass is three times the products, and recompute repeats what it dro
   CHECK(layer_step(kForward, {}, Recompute::kFull, 0, 4).recompute == 4 * kAhead);
 }
 
+TEST_CASE("each pass quantises once, and a full recomputation quantises its inputs again") {
+  ForwardTimes forward = kForward;
+  forward.quantising = 7;
+  forward.gradient_quantising = 11;
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    const double again = recompute == Recompute::kFull ? 7 : 0;
+    const PipelineStage before = layer_passes(kForward, {}, recompute, 0);
+    const PipelineStage after = layer_passes(forward, {}, recompute, 0);
+    CHECK(after.ahead == Approx(before.ahead + 7));
+    CHECK(after.back == Approx(before.back + 11 + again));
+    const StepParts parts = layer_step(forward, {}, recompute, 0, 4);
+    CHECK(parts.compute == Approx(4 * (300 + 7 + 11)));
+    CHECK(parts.total() == Approx(4 * (after.ahead + after.back)));
+  }
+}
+
 TEST_CASE("a stage works for its passes and for what comes after them") {
   const ReplicaTimes replicas{900, 700, 800, 40};
   for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {

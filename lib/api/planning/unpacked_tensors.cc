@@ -5,11 +5,18 @@
 namespace shardtool::api {
 namespace {
 
+/// Returns the format of products. Scales that are powers of two mark MXFP4, whose products take
+/// values of 8 bits.
+plan::Arithmetic arithmetic_of(const model::PackedFormat& format) {
+  if (format.code != kernels::CodeKind::kE2M1) return plan::Arithmetic::kBf16;
+  const bool is_mx = format.scale_dtype == Dtype::kF8E8M0;
+  return is_mx ? plan::Arithmetic::kFp4WithFp8 : plan::Arithmetic::kFp4;
+}
+
 ops::WeightRead packed_read(const model::PackedWeight& weight, Dtype stored_scales) {
   ops::WeightRead read;
   read.bits = static_cast<double>(weight.bits);
-  const bool is_float = weight.format->code == kernels::CodeKind::kE2M1;
-  read.arithmetic = is_float ? plan::Arithmetic::kFp4 : plan::Arithmetic::kBf16;
+  read.arithmetic = arithmetic_of(*weight.format);
   if (weight.group_size < 1) return read;
   const i64 zero_bits = weight.zeros ? weight.bits : 0;
   const i64 scale_bits = bits(weight.format->scale_dtype.value_or(stored_scales));

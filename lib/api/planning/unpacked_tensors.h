@@ -16,8 +16,9 @@ std::vector<model::PackedWeight> add_unpacked(const mapping::ModelConfig& config
                                               PlacedTensors& placed);
 
 /// Returns the cost of reading these weights, by their index after the `stored` tensors. An element
-/// takes its code and its share of the scales and zeros of a group. E2M1 codes are multiplied as
-/// FP4; integers are widened first, as GPTQ's, AWQ's and Marlin's kernels do.
+/// takes its code and its share of the scales and zeros of a group. NVFP4 is multiplied
+/// as FP4, and MXFP4 with values in FP8; integers are widened first, as GPTQ's, AWQ's and Marlin's
+/// kernels do.
 std::map<size_t, ops::WeightRead> packed_reads(const std::vector<model::PackedWeight>& packed,
                                                const std::vector<TensorSpec>& specs);
 

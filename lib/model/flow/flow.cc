@@ -87,7 +87,16 @@ LayerFlow flow(const Model& model, size_t layer, const LayoutOf& layouts, const 
                  layouts, mesh, own_tokens);
   for (auto& [name, value] : stream) walk.put(name, std::move(value));
   LayerFlow made;
-  for (size_t op = 0; op < walked.ops.size(); ++op) made.steps.push_back(placed(walk, walked, op));
+  std::set<std::string> normed;  // values that norms made
+  for (size_t op = 0; op < walked.ops.size(); ++op) {
+    Step step = placed(walk, walked, op);
+    const ops::Op& done = *step.op->op;
+    step.reads_norm = !done.in.empty() && normed.contains(done.in.front());
+    for (const std::string& name : done.out) normed.erase(name);
+    if (std::holds_alternative<ops::Norm>(done.kind))
+      normed.insert(done.out.begin(), done.out.end());
+    made.steps.push_back(std::move(step));
+  }
   made.depends_on_number = walk.has_used_number();
   stream.clear();
   for (const std::string& name : walked.passes) stream[name] = walk.take(name);

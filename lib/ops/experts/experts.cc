@@ -254,6 +254,12 @@ void add_rows(const Experts& op, Pricing& pricing) {
       static_cast<double>(work.weight_elements) / (here * matrices * size(op.embed));
   pricing.add_values();
   pricing.add_values(rows * (2 * size(op.embed) + matrices * hidden));
+  pricing.add_quantising(rows * (size(op.embed) + hidden),
+                         rows * (size(op.embed) + (matrices - 1) * hidden));
+}
+
+bool is_fp4(plan::Arithmetic arithmetic) {
+  return arithmetic == plan::Arithmetic::kFp4 || arithmetic == plan::Arithmetic::kFp4WithFp8;
 }
 
 /// Every token chooses top_k experts. A device computes the chosen ones that it has, and reads each
@@ -267,9 +273,9 @@ void price(const Experts& op, Pricing& pricing) {
   pricing.add_flops(pricing.arithmetic(), flops);
   const double bytes = pricing.weight_bytes() * chosen_share(share, n);
   pricing.sum.weight_bytes += bytes;
-  if (pricing.arithmetic() == plan::Arithmetic::kFp4) {
+  if (is_fp4(pricing.arithmetic())) {
     pricing.sum.fp4_expert_bytes += bytes;
-    pricing.sum.fp4_expert_flops += flops;
+    pricing.sum.fp4_expert_flops[static_cast<size_t>(pricing.arithmetic())] += flops;
   } else if (pricing.is_narrow()) {
     pricing.add_narrow(flops, bytes);
   }

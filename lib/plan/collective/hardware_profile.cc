@@ -274,18 +274,19 @@ HardwareProfile Decoder::profile() {
 }  // namespace
 
 std::string_view to_string(Arithmetic arithmetic) {
-  constexpr auto kNames = std::to_array<std::string_view>({"bf16", "int8", "fp8", "fp4"});
+  constexpr auto kNames = std::to_array<std::string_view>({"bf16", "int8", "fp8", "fp4", "fp8"});
   return kNames[static_cast<size_t>(arithmetic)];
 }
 
 double Rates::tflops(Arithmetic arithmetic) const {
-  const std::array rates{std::optional(bf16_tflops), int8_tflops, fp8_tflops, fp4_tflops};
+  const std::array rates{std::optional(bf16_tflops), int8_tflops, fp8_tflops, fp4_tflops,
+                         fp4_tflops ? fp8_tflops : std::nullopt};
   return rates[static_cast<size_t>(arithmetic)].value_or(bf16_tflops);
 }
 
 bool Rates::has(Arithmetic arithmetic) const {
   const std::array given{true, int8_tflops.has_value(), fp8_tflops.has_value(),
-                         fp4_tflops.has_value()};
+                         fp4_tflops.has_value(), fp4_tflops && fp8_tflops};
   return given[static_cast<size_t>(arithmetic)];
 }
 

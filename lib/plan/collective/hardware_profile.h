@@ -62,10 +62,13 @@ struct Measured {
   std::string host;
 };
 
-/// Number formats that devices multiply.
-enum class Arithmetic { kBf16, kInt8, kFp8, kFp4 };
+/// Number formats that devices multiply. kFp4WithFp8 has weights in FP4 and values in FP8, as
+/// MXFP4 is run on devices that multiply FP4: at the rate of FP8 (TensorRT-LLM, Deployment Guide
+/// for GPT-OSS: MXFP8 activations on Blackwell, BF16 ones on Hopper).
+enum class Arithmetic { kBf16, kInt8, kFp8, kFp4, kFp4WithFp8 };
 inline constexpr std::array kArithmetics{Arithmetic::kBf16, Arithmetic::kInt8, Arithmetic::kFp8,
-                                         Arithmetic::kFp4};
+                                         Arithmetic::kFp4, Arithmetic::kFp4WithFp8};
+/// Returns the format of the values: "bf16", "int8", "fp8" or "fp4".
 std::string_view to_string(Arithmetic arithmetic);
 
 /// Operations per second by number format, dense.

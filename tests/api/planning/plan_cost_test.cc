@@ -7,6 +7,7 @@
 #include "lib/api/catalogue/profiles.h"
 #include "lib/api/plan.h"
 #include "lib/api/planning/planned_model.h"
+#include "lib/api/planning/unpacked_tensors.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
 #include "lib/mapping/resolve/resolve.h"
@@ -205,6 +206,21 @@ TEST_CASE("caches and activations have the weights' type where config.json names
   CHECK(wide.first == 2 * narrow.first);
   CHECK(wide.second > 3 * narrow.second / 2);
   CHECK(kept(Dtype::kF16) == narrow);
+}
+
+TEST_CASE("NVFP4 is multiplied in FP4, MXFP4 with values in FP8, and integers in BF16") {
+  for (const model::PackedFormat& format : model::packed_formats()) {
+    CAPTURE(format.tag);
+    model::PackedWeight weight;
+    weight.format = &format;
+    weight.scales = 1;
+    const std::vector<TensorSpec> specs{
+        {"codes", Dtype::kU8, {1}}, {"scales", Dtype::kF16, {1}}, {"weight", Dtype::kF32, {1}}};
+    const plan::Arithmetic expected = format.name == "NVFP4"   ? plan::Arithmetic::kFp4
+                                      : format.name == "MXFP4" ? plan::Arithmetic::kFp4WithFp8
+                                                               : plan::Arithmetic::kBf16;
+    CHECK(api::packed_reads({weight}, specs).at(2).arithmetic == expected);
+  }
 }
 
 TEST_CASE("weights packed in four bits have a price, with the share of their scales") {

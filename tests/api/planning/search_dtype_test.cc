@@ -14,26 +14,9 @@
 namespace shardtool::api {
 namespace {
 
+using searched::blocks;
 using searched::dense;
 using searched::options_for;
-
-/// Returns the model of dense() with the matrices of its layers in square blocks of FP8.
-mapping::TinyModel blocks(i64 size = 128) {
-  mapping::TinyModel llama = mapping::tiny_llama({.layers = 4, .kv_heads = 4});
-  std::vector<TensorSpec> scales;
-  for (TensorSpec& spec : llama.tensors) {
-    if (!spec.name.ends_with("_proj.weight")) continue;
-    spec.dtype = Dtype::kF8E4M3;
-    scales.push_back({spec.name + "_scale_inv",
-                      Dtype::kF32,
-                      {ceil_div(spec.shape[0], size), ceil_div(spec.shape[1], size)}});
-  }
-  llama.tensors.insert(llama.tensors.end(), scales.begin(), scales.end());
-  llama.config.insert(1, fmt::format(R"("quantization_config": {{"quant_method": "fp8",
-                                        "weight_block_size": [{0}, {0}]}},)",
-                                     size));
-  return llama;
-}
 
 const std::string& in_blocks() {
   static const StoredModel model(blocks());

@@ -1,8 +1,9 @@
 #include "tests/api/planning/searched.h"
 
+#include <fmt/format.h>
+
 #include "lib/api/catalogue/profiles.h"
 #include "tests/api/planning/stored_model.h"
-#include "tests/mapping/models.h"
 
 namespace shardtool::api::searched {
 
@@ -18,6 +19,23 @@ const std::string& dense_in_bf16() {
     return llama;
   }());
   return model.path();
+}
+
+mapping::TinyModel blocks(i64 size) {
+  mapping::TinyModel llama = mapping::tiny_llama({.layers = 4, .kv_heads = 4});
+  std::vector<TensorSpec> scales;
+  for (TensorSpec& spec : llama.tensors) {
+    if (!spec.name.ends_with("_proj.weight")) continue;
+    spec.dtype = Dtype::kF8E4M3;
+    scales.push_back({spec.name + "_scale_inv",
+                      Dtype::kF32,
+                      {ceil_div(spec.shape[0], size), ceil_div(spec.shape[1], size)}});
+  }
+  llama.tensors.insert(llama.tensors.end(), scales.begin(), scales.end());
+  llama.config.insert(1, fmt::format(R"("quantization_config": {{"quant_method": "fp8",
+                                        "weight_block_size": [{0}, {0}]}},)",
+                                     size));
+  return llama;
 }
 
 const std::string& with_experts() {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "lib/api/plan_search.h"
+#include "tests/mapping/models.h"
 
 /// Small models on disk, and searches for their layouts.
 namespace shardtool::api::searched {
@@ -14,6 +15,8 @@ inline constexpr i64 kAnswer = 32;
 const std::string& dense();
 /// The same with all tensors in BF16.
 const std::string& dense_in_bf16();
+/// Returns the model of dense() with the matrices of its layers in square blocks of FP8.
+mapping::TinyModel blocks(i64 size = 128);
 /// A Mixtral of 2 layers with 4 experts and 4 KV heads.
 const std::string& with_experts();
 

@@ -8,6 +8,7 @@
 #include "lib/api/catalogue/profiles.h"
 #include "lib/api/planning/search/trained_replica.h"
 #include "lib/api/planning/search/training_search.h"
+#include "tests/api/planning/searched.h"
 #include "tests/api/planning/stored_model.h"
 #include "tests/mapping/models.h"
 #include "tests/support/generators.h"
@@ -116,6 +117,34 @@ TEST_CASE("plan --train has the collectives of activations that a way to train t
       CHECK(planned_us(make_plan(plan), false) == doctest::Approx(1.5 * inside));
     }
   }
+}
+
+TEST_CASE("training quantises values for products that the device runs in 8 bits") {
+  const StoredModel in_blocks(searched::blocks());
+  const auto quantising = [](const std::string& path, const char* profile) {
+    TrainSearchOptions options = train_options(path);
+    options.plan.hardware = load_profile(profile);
+    SearchOptions serving;
+    serving.plan = options.plan;
+    const ServedModel model({path}, serving);
+    const TrainedReplica replica(model, {});
+    double us = 0;
+    for (const plan::ForwardTimes& layer : replica.forward(options, {{}, 0, 1})) {
+      us += layer.quantising + layer.gradient_quantising;
+      CHECK((layer.quantising > 0) == (layer.gradient_quantising > 0));
+    }
+    return us;
+  };
+  CHECK(quantising(in_blocks.path(), "h100-sxm") > 0);
+  // The same bytes, in the time of another memory.
+  const auto us_of_byte = [](const char* profile) {
+    const plan::HardwareProfile hardware = load_profile(profile);
+    return 1 / (hardware.memory_gb_per_s * hardware.memory_efficiency);
+  };
+  CHECK(quantising(in_blocks.path(), "b200-sxm") / us_of_byte("b200-sxm") ==
+        doctest::Approx(quantising(in_blocks.path(), "h100-sxm") / us_of_byte("h100-sxm")));
+  CHECK(quantising(in_blocks.path(), "a100-80-sxm") == 0);  // has no 8-bit floats
+  CHECK(quantising(trained_model(), "h100-sxm") == 0);
 }
 
 TEST_CASE("a loss reads the logits where they are: training gathers none") {

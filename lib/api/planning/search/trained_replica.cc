@@ -61,6 +61,7 @@ std::vector<plan::ForwardTimes> TrainedReplica::forward(const TrainSearchOptions
   workload.every_logit = true;
   const double attention_per_us =
       hardware.rates.tflops(plan::Arithmetic::kBf16) * 1e6 * hardware.compute_efficiency;
+  const double bytes_per_us = hardware.memory_gb_per_s * 1e3 * hardware.memory_efficiency;
   std::vector<plan::ForwardTimes> times;
   for (const model::PhasePrice& layer : placed_->pass->prefill_layers(workload, &hardware)) {
     const model::Roofline& roof = *layer.roofline;
@@ -72,6 +73,12 @@ std::vector<plan::ForwardTimes> TrainedReplica::forward(const TrainSearchOptions
       (hands_over ? of.handoff : of.collectives) += static_cast<double>(row.count) * row.time.us;
     }
     of.launches = roof.launch_us;
+    for (const plan::Arithmetic kind : plan::kArithmetics) {
+      if (!hardware.rates.has(kind)) continue;  // products take the values as they are
+      const auto k = static_cast<size_t>(kind);
+      of.quantising += layer.amounts.quantising_bytes[k] / bytes_per_us;
+      of.gradient_quantising += layer.amounts.gradient_quantising_bytes[k] / bytes_per_us;
+    }
     times.push_back(of);
   }
   return times;
