@@ -21,7 +21,7 @@ int own_stdout = -1;
 int own_stderr = -1;
 
 /// The typed command line, which must be the same in every process of a launch.
-comm::Facts options;
+comm::Facts remembered_options;
 
 /// Returns nullopt for an argument that was not typed and has no default.
 std::optional<std::string> typed(const Argument& argument) {
@@ -51,15 +51,16 @@ comm::Environment process_variables() {
 
 std::optional<comm::Launch> this_launch() {
   auto launch = comm::detect_launch(process_variables());
-  if (launch) launch->options = options;
+  if (launch) launch->options = remembered_options;
   return launch;
 }
 
 void remember_options(const Command& command) {
-  options = {{"shardtool", SHARDTOOL_VERSION}, {"command", command.name}};
+  remembered_options = {{"shardtool", SHARDTOOL_VERSION}, {"command", command.name}};
   for (const Argument& argument : command.arguments) {
     if (argument.of_process) continue;
-    if (auto value = typed(argument)) options.emplace_back(argument.name, *std::move(value));
+    if (auto value = typed(argument))
+      remembered_options.emplace_back(argument.name, *std::move(value));
   }
 }
 

@@ -5,10 +5,11 @@
 #include <limits>
 #include <tuple>
 
+#include "lib/plan/collective/time_table.h"
+
 namespace shardtool::plan {
 namespace {
 
-constexpr double kUsPerSecond = 1e6;
 constexpr double kMillion = 1e6;
 constexpr auto kObjectives =
     std::to_array<std::string_view>({"throughput", "user", "latency", "goodput", "cost"});

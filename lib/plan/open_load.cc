@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lib/plan/collective/time_table.h"
+
 namespace shardtool::plan {
 namespace {
 
@@ -16,8 +18,7 @@ i64 least(i64 fails, i64 holds, const Test& test) {
 }
 
 double requests_per_s(i64 running, const AnswerTimes& times) {
-  constexpr double kSecond = 1e6;  // in microseconds
-  return static_cast<double>(running) / times.answer_us(running) * kSecond;
+  return static_cast<double>(running) / times.answer_us(running) * kUsPerSecond;
 }
 
 }  // namespace

@@ -8,8 +8,6 @@
 namespace shardtool::plan {
 namespace {
 
-constexpr double kUsPerSecond = 1e6;
-
 /// Rate from a device to those of its own node, per direction.
 double peer_bytes_per_us(const HardwareProfile& profile) {
   constexpr double kBytesPerUsOfGb = 1e3;

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "lib/plan/collective/time_table.h"
+
 namespace shardtool::plan {
 
 Service service_of(const ServiceLoad& load, i64 running, const PassTimes& times,
                    const EngineOverheads& overheads) {
-  constexpr double kUsPerSecond = 1e6;
   const auto sequences = static_cast<double>(running);
   const auto stages = static_cast<double>(times.stages);
   const auto tokens = static_cast<double>(load.answer_len);

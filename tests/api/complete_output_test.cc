@@ -23,14 +23,6 @@ constexpr const char* kMapping = R"({"version": 1, "mesh": [{"axis": "tp", "size
             {"match": "columns", "strategy": "columnwise"},
             {"match": "norm", "strategy": "replicate"}]})";
 
-void flip_byte(const std::string& path, i64 at) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(at);
-  const int byte = file.get();
-  file.seekp(at);
-  file.put(static_cast<char>(byte ^ 1));
-}
-
 /// A checkpoint of four tensors, and jobs whose outputs depend on each of its bytes.
 class Source {
  public:
@@ -61,7 +53,7 @@ class Source {
   /// Changes a byte of the values, or takes the change back.
   void change(i64 value) const {
     const std::string file = folder_ / "source/model.safetensors";
-    flip_byte(file, static_cast<i64>(fs::file_size(file)) - bytes_ + value);
+    test::flip_bit(file, static_cast<i64>(fs::file_size(file)) - bytes_ + value);
   }
   i64 bytes() const { return bytes_; }
 

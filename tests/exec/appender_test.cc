@@ -11,7 +11,7 @@
 namespace shardtool::exec {
 namespace {
 
-constexpr i64 kMost = 8 << 20;
+constexpr i64 kMaxText = 8 << 20;
 
 TEST_CASE("what is appended in pieces is in the file, past the page cache and through it") {
   CHECK(rc::check("files are the sum of their pieces", [] {
@@ -31,7 +31,7 @@ TEST_CASE("what is appended in pieces is in the file, past the page cache and th
         all += piece;
       }
       appender.finish();
-      RC_ASSERT(store::read_text(target.path(), kMost) == all);
+      RC_ASSERT(store::read_text(target.path(), kMaxText) == all);
     }
   }));
 }

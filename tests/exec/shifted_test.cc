@@ -12,7 +12,7 @@ namespace shardtool::exec {
 namespace {
 
 constexpr i64 kLeast = std::numeric_limits<i64>::min();
-constexpr i64 kMost = std::numeric_limits<i64>::max();
+constexpr i64 kLargest = std::numeric_limits<i64>::max();
 
 /// The logical value of a stored one with this addend.
 template <class Integer>
@@ -27,17 +27,17 @@ i64 restored(Dtype dtype, Integer stored, i64 addend) {
 
 TEST_CASE("a shift that takes an integer out of its dtype is an error, not another value") {
   CHECK(restored<std::int64_t>(Dtype::kI64, -2, 5) == -7);
-  CHECK(restored<std::int64_t>(Dtype::kI64, kMost - 3, -3) == kMost);
+  CHECK(restored<std::int64_t>(Dtype::kI64, kLargest - 3, -3) == kLargest);
   CHECK(restored<std::int32_t>(Dtype::kI32, 7, 5) == 2);
-  CHECK_ERROR(kDataMismatch, restored<std::int64_t>(Dtype::kI64, kMost, -1));
-  CHECK_ERROR(kDataMismatch, restored<std::int64_t>(Dtype::kI64, -2, kMost));
+  CHECK_ERROR(kDataMismatch, restored<std::int64_t>(Dtype::kI64, kLargest, -1));
+  CHECK_ERROR(kDataMismatch, restored<std::int64_t>(Dtype::kI64, -2, kLargest));
   CHECK_ERROR(kDataMismatch, restored<std::int64_t>(Dtype::kI64, 0, kLeast));
   CHECK_ERROR(kDataMismatch, restored<std::int32_t>(Dtype::kI32, 0, i64{1} << 31 << 1));
 }
 
 TEST_CASE("files whose shifts overflow are refused with the tensor") {
   const test::TempFolder folder;
-  const std::int64_t stored = kMost;
+  const std::int64_t stored = kLargest;
   const std::string path =
       folder.write("file", std::string_view(reinterpret_cast<const char*>(&stored), sizeof stored));
   std::vector<SourceFile> files;
@@ -47,7 +47,7 @@ TEST_CASE("files whose shifts overflow are refused with the tensor") {
     const std::vector<index::ValueShift> shifts{{.addends = {addend}}};
     return load_shifted("g_idx", Dtype::kI64, {1}, {whole, {{0, 0}}}, shifts, files);
   };
-  CHECK(load(3) == std::vector<i64>{kMost - 3});
+  CHECK(load(3) == std::vector<i64>{kLargest - 3});
   const auto error = testing::error_of([&] { return load(-3); });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kDataMismatch);

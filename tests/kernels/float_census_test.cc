@@ -78,13 +78,13 @@ void append(std::vector<std::byte>& buffer, std::uint64_t element, size_t bytes)
   for (size_t i = 0; i < bytes; ++i) buffer.push_back(static_cast<std::byte>(element >> (8 * i)));
 }
 
-size_t bytes_of(Dtype dtype) {
+size_t element_bytes(Dtype dtype) {
   return static_cast<size_t>(bits(dtype)) / 8;
 }
 
 TEST_CASE("every element of 8 and 16 bits is what its fields say") {
   for (const Format& format : kFormats) {
-    const size_t bytes = bytes_of(format.dtype);
+    const size_t bytes = element_bytes(format.dtype);
     if (bytes > 2) continue;
     CAPTURE(to_string(format.dtype));
     FloatCensus expected;
@@ -132,7 +132,7 @@ TEST_CASE("elements of 32 and 64 bits are what the processor takes them for") {
 TEST_CASE("one odd element is found at every place of a long buffer in every alignment") {
   for (const Format& format : kFormats) {
     CAPTURE(to_string(format.dtype));
-    const size_t bytes = bytes_of(format.dtype);
+    const size_t bytes = element_bytes(format.dtype);
     const size_t count = 40'000 / bytes;
     std::vector<std::byte> buffer(count * bytes + 8);
     std::uint64_t nan = ~std::uint64_t{0};

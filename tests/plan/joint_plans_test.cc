@@ -90,7 +90,7 @@ i64 fewest(const Program& program, size_t next, const plan::Values& values,
 }
 
 /// One or two mesh axes.
-mesh::Mesh any_mesh() {
+mesh::Mesh small_mesh() {
   std::vector<mesh::MeshAxis> axes{{"tp", *gen::between(2, 4)}};
   if (*gen::between(0, 1) == 1) axes.push_back({"dp", 2});
   return mesh::Mesh(std::move(axes));
@@ -150,7 +150,7 @@ std::set<std::string> read_from(const Program& program, size_t next) {
 
 TEST_CASE("the joint plan is the cheapest of all, tried one by one") {
   CHECK(rc::check("plan_together = the least of all sequences of actions", [] {
-    const mesh::Mesh mesh = any_mesh();
+    const mesh::Mesh mesh = small_mesh();
     const i64 most = mesh.axes().size() == 1 ? 4 : 2;
     const Program program = any_program(mesh, *gen::between(2, most));
     const auto allowed = *rc::gen::element(AllowedMoves{}, AllowedMoves::all());
@@ -162,7 +162,7 @@ TEST_CASE("the joint plan is the cheapest of all, tried one by one") {
 
 TEST_CASE("a chain is as cheap as its programs in one piece, wherever they are cut") {
   CHECK(rc::check("exact chain", [] {
-    const Program whole = any_program(any_mesh(), *gen::between(2, 7));
+    const Program whole = any_program(small_mesh(), *gen::between(2, 7));
     const mesh::Mesh& mesh = whole.mesh;
     const auto allowed = *rc::gen::element(AllowedMoves{}, AllowedMoves::all(),
                                            AllowedMoves::none(), AllowedMoves::partials_only());

@@ -41,4 +41,13 @@ class TempFolder {
   std::string path_;
 };
 
+/// Inverts the lowest bit of one byte of a file.
+inline void flip_bit(const std::string& path, std::streamoff at) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(at);
+  const int byte = file.get();
+  file.seekp(at);
+  file.put(static_cast<char>(byte ^ 1));
+}
+
 }  // namespace shardtool::test

@@ -75,7 +75,7 @@ build_re2() {
 }
 
 make_tarball() {
-  cmake --preset release -S "$root" --log-level=WARNING -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=8 -B "$build" \
+  cmake --preset release -S "$root" --log-level=WARNING -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16 -B "$build" \
     -DSHARDTOOL_STATIC=ON -DSHARDTOOL_PYTHON=OFF -DSHARDTOOL_CUDA=OFF -DBUILD_TESTING=OFF -DSHARDTOOL_BENCHMARKS=OFF \
     -DSHARDTOOL_WARNINGS_AS_ERRORS=OFF
   cmake --build "$build" --parallel "$jobs"

@@ -21,7 +21,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr i64 kMaxConfigBytes = 64 << 20;
-constexpr int kMaxDepth = 64;
+constexpr int kMaxConfigDepth = 64;
 constexpr const char* kQuantization = "quantization_config";
 /// NVIDIA's ModelOpt wrote the quantisation into a file of its own before it also wrote it into
 /// config.json: {"producer": {...}, "quantization": {"quant_algo": "FP8", ...}}.
@@ -142,7 +142,7 @@ bool is_list_of_words(const json& value) {
 
 json parse_object(std::string_view text, const std::string& file) {
   JsonDocument document =
-      parse_strict_json(text, file, ErrorCode::kConfig, kMaxDepth, JsonNumbers::kPython);
+      parse_strict_json(text, file, ErrorCode::kConfig, kMaxConfigDepth, JsonNumbers::kPython);
   if (document.value.is_object()) return std::move(document.value);
   throw Error(ErrorCode::kConfig, fmt::format("{} is not a JSON object", file))
       .at(document.place(""));

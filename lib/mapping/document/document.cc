@@ -12,7 +12,7 @@
 namespace shardtool::mapping {
 namespace {
 
-constexpr int kMaxDepth = 32;
+constexpr int kMaxDocumentDepth = 32;
 
 void decode_version(const JsonValue& value) {
   const i64 version = value.integer(1);
@@ -287,7 +287,8 @@ std::vector<std::string> decode_texts(const JsonValue& value, size_t at_least) {
 }
 
 Document decode_document(std::string_view text, const std::string& name, bool has_lines) {
-  const JsonDocument json = parse_strict_json(text, name, ErrorCode::kMappingSyntax, kMaxDepth);
+  const JsonDocument json =
+      parse_strict_json(text, name, ErrorCode::kMappingSyntax, kMaxDocumentDepth);
   const PlaceIndex places(has_lines ? text : "{}", name);
   Document document;
   document.name = name;

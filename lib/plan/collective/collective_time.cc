@@ -10,7 +10,6 @@
 namespace shardtool::plan {
 namespace {
 
-constexpr double kUsPerSecond = 1e6;
 constexpr double kBytesPerUsOfGb = 1e3;  ///< 1 GB/s = 1,000 bytes per us
 
 /// Microseconds of LL, LL128 and Simple. NCCL src/graph/tuning.cc.

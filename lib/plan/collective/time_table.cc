@@ -21,7 +21,6 @@ double us_at(const TimeTable& table, i64 bytes) {
 }
 
 double bytes_per_s(const TimeTable& table) {
-  constexpr double kUsPerSecond = 1e6;
   return static_cast<double>(table.back().first) / table.back().second * kUsPerSecond;
 }
 

@@ -7,6 +7,9 @@
 
 namespace shardtool::plan {
 
+/// The planner's times are in microseconds.
+inline constexpr double kUsPerSecond = 1e6;
+
 /// Measured microseconds by bytes.
 ///
 /// T1 two points or more, the bytes rise, the times do not fall

@@ -63,6 +63,8 @@ struct HttpAnswer {
   i64 received = 0;        ///< bytes in `into`
   bool overflows = false;  ///< the body was longer than `into`, or than the limit of the text
 
+  /// Returns true for a status of 200 to 299.
+  bool succeeded() const { return status / 100 == 2; }
   /// Value of a header; empty without it.
   std::string header(std::string_view name) const;
 };

@@ -15,7 +15,6 @@
 namespace shardtool::store::s3 {
 namespace {
 
-constexpr int kSuccess = 2;
 constexpr int kConditionFails = 412;
 /// A service sends nothing while it copies; Swift copies 128 MiB in two seconds when it is idle.
 constexpr i64 kCopyPatienceMs = 300'000;
@@ -377,7 +376,7 @@ std::vector<std::string> PartedOutput::copy(std::span<const PartCopy> copies) {
     if (answers[a].status == kConditionFails) throw changed_source(copy);
     const XmlElement root = root_of(answers[a].text);
     std::string etag = root.value("ETag");
-    if (answers[a].status / 100 != kSuccess || root.name != "CopyPartResult" || etag.empty()) {
+    if (!answers[a].succeeded() || root.name != "CopyPartResult" || etag.empty()) {
       refusals[asked[a]] =
           fmt::format("status {} {}", answers[a].status, quote_for_message(root.value("Code")));
       continue;

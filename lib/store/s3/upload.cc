@@ -21,7 +21,6 @@ constexpr i64 kPartsAtOnce = 8;
 /// A service sends a blank from time to time while it joins parts, for minutes
 /// (docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html).
 constexpr i64 kCompletionMs = 600'000;
-constexpr int kSuccess = 2;
 constexpr int kAbsent = 404;
 
 i64 part_bytes_for(const Url& url, i64 bytes) {
@@ -157,7 +156,7 @@ bool put_new_file(Client& client, const std::string& path, const Url& url) {
   const std::string bytes = read_part(file, 0, size);
   PlainRequest request{"PUT", url, {}, bytes, true, {{"if-none-match", "*"}}, true};
   request.may_be_refused = true;
-  return client.ask(request).status / 100 == kSuccess;
+  return client.ask(request).succeeded();
 }
 
 void remove_object(Client& client, const Url& url) {

@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "tests/cli/print/printed.h"
+
 namespace shardtool::cli {
 namespace {
 
@@ -56,17 +58,6 @@ api::CheckReport report_of(i64 count) {
   report.errors = count;
   report.notes = 1;
   return report;
-}
-
-/// Splits a text into lines.
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
 }
 
 TEST_CASE("text shows the worst first, a few of each rule, and one line at the end") {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/base/text.h"
+#include "tests/cli/print/printed.h"
 
 namespace shardtool::cli {
 namespace {
@@ -46,16 +47,6 @@ std::vector<std::string> cells_of(const std::string& line) {
   }
   cells.pop_back();  // after the last pipe
   return cells;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
 }
 
 rc::Gen<std::string> any_text() {

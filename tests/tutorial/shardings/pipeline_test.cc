@@ -71,9 +71,9 @@ TEST_CASE("a stage has the layers and gradients that are its own") {
     }
     return all;
   };
-  using Names = std::vector<std::string>;
-  CHECK(names(0) == Names{"dx", "layer_0/weights", "layer_1/weights", "layer_2/weights"});
-  CHECK(names(1) == Names{"layer_3/weights", "layer_4/weights"});
+  using Gradients = std::vector<std::string>;
+  CHECK(names(0) == Gradients{"dx", "layer_0/weights", "layer_1/weights", "layer_2/weights"});
+  CHECK(names(1) == Gradients{"layer_3/weights", "layer_4/weights"});
   CHECK(found[0].y == Matrix<double>());
   CHECK(found[1].y.rows() == 19);
 }
