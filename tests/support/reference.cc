@@ -1,6 +1,7 @@
 #include "tests/support/reference.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <ostream>
 
@@ -191,24 +192,31 @@ Bytes numbered(i64 elements, int bits) {
 }
 
 void copy_element(const Bytes& src, i64 from, Bytes& dst, i64 to, int bits) {
+  if (bits % 8 == 0) {
+    std::copy_n(src.begin() + from * bits / 8, bits / 8, dst.begin() + to * bits / 8);
+    return;
+  }
   for (int b = 0; b < bits; ++b) set_bit(dst, to * bits + b, bit(src, from * bits + b));
 }
 
 Bytes place(const index::Region& region, const Bytes& whole, int bits) {
-  const Shape local = local_shape(region);
   const Shape global = global_shape(region);
   std::vector<Indices> axes;
   for (const index::AxisMap& map : region) axes.push_back(indices(map));
-  const auto all = tuples(local);
-  Bytes held = zeros(static_cast<i64>(all.size()), bits);
-  for (size_t at = 0; at < all.size(); ++at) {
-    std::vector<i64> there;
-    for (size_t a = 0; a < axes.size(); ++a) {
-      there.push_back(axes[a][static_cast<size_t>(all[at][a])]);
+  Bytes held = zeros(element_count(local_shape(region)).value(), bits);
+  i64 at = 0;
+  // Visits the local elements in order; `from` is the row-major number of the axes before `a`.
+  const std::function<void(size_t, i64)> visit = [&](size_t a, i64 from) {
+    if (a == axes.size()) {
+      if (from != kPadding) copy_element(whole, from, held, at, bits);
+      ++at;
+      return;
     }
-    if (std::find(there.begin(), there.end(), kPadding) != there.end()) continue;
-    copy_element(whole, row_major(there, global), held, static_cast<i64>(at), bits);
-  }
+    for (const i64 i : axes[a]) {
+      visit(a + 1, from == kPadding || i == kPadding ? kPadding : from * global[a] + i);
+    }
+  };
+  visit(0, 0);
   return held;
 }
 
