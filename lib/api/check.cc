@@ -403,7 +403,7 @@ class Check {
       files.push_back({surveyed.files[f], surveyed.shown_files[f]});
     }
     report_.bytes_read += check::check_data(wanted, files, options_.resources, findings_);
-    if (model) check::check_group_indices(*model, wanted, files, findings_);
+    if (model) check::check_packed_numbers(*model, wanted, files, findings_);
     if (!options_.data->is_all()) return;
     for (const Checkpoint& part : surveyed.logical.parts) {
       check::check_file_hashes(part, options_.resources, findings_);

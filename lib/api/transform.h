@@ -167,7 +167,7 @@ struct TransformPlan {
   bool has_all_ranks = false;        ///< these are all ranks of the mesh
   i64 files = 0;
   i64 bytes_in = 0;          ///< tensor bytes of the source, replicas once
-  i64 bytes_out = 0;         ///< tensor bytes written
+  i64 bytes_out = 0;         ///< tensor bytes written, constants of the layout included
   i64 replicated_bytes = 0;  ///< bytes beyond one copy of everything
   i64 padding_bytes = 0;     ///< part of these that is padding: zeros, and copies made by a policy
   std::vector<UnevenAxis> uneven;

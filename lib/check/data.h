@@ -45,11 +45,12 @@ i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> fi
                const exec::Resources& resources, Findings& findings);
 
 /// ST0711: reads the stored group of every input of packed weights (g_idx) and compares it with the
-/// number of groups and, without activation order, with the input's own group. Skips tensors that
-/// are not in `tensors`, and those whose shards do not make one vector, which other rules find.
-/// Throws the errors of reading.
-void check_group_indices(const CheckedModel& model, std::span<const DataTensor> tensors,
-                         std::span<const DataFile> files, Findings& findings);
+/// number of groups and, without activation order, with the input's own group. ST0413: reads the
+/// recorded shape of packed weights (weight_shape) and compares it with the codes. Skips tensors
+/// that are not in `tensors`, and those whose shards do not make one vector, which other rules
+/// find. Throws the errors of reading.
+void check_packed_numbers(const CheckedModel& model, std::span<const DataTensor> tensors,
+                          std::span<const DataFile> files, Findings& findings);
 
 /// Reads the values of a tensor of integers from its shards, less the shifts of the holders; empty
 /// shifts: as they are stored. Throws the errors of exec::load_shifted.

@@ -49,9 +49,9 @@ WrongGroups wrong_groups(const std::vector<i64>& groups, const GroupRule& rule) 
 }
 
 /// Reads the whole vector; nullopt if the shards do not make one, or for another dtype.
-std::optional<std::vector<i64>> stored_groups(const DataTensor& tensor,
-                                              std::span<const index::ValueShift> shifts,
-                                              std::span<const DataFile> files) {
+std::optional<std::vector<i64>> stored_numbers(const DataTensor& tensor,
+                                               std::span<const index::ValueShift> shifts,
+                                               std::span<const DataFile> files) {
   const TensorSpec& spec = tensor.spec;
   if (spec.dtype != Dtype::kI32 && spec.dtype != Dtype::kI64) return std::nullopt;
   try {
@@ -64,19 +64,26 @@ std::optional<std::vector<i64>> stored_groups(const DataTensor& tensor,
   }
 }
 
-/// Returns the wrong groups of a tensor. Without a manifest, shards count groups from the first one
-/// of all or from their own: the better of both is meant.
+/// Returns the numbers that the shards may mean: those of the unsharded tensor, and without a
+/// manifest also the stored ones, where each makes one vector.
+std::vector<std::vector<i64>> readings(const DataTensor& tensor, std::span<const DataFile> files) {
+  std::vector<std::vector<i64>> all;
+  if (auto numbers = stored_numbers(tensor, tensor.shifts, files))
+    all.push_back(*std::move(numbers));
+  if (!tensor.may_be_plain) return all;
+  if (auto numbers = stored_numbers(tensor, {}, files)) all.push_back(*std::move(numbers));
+  return all;
+}
+
+/// Returns the wrong groups of a tensor by the better of its readings.
 WrongGroups wrong_groups(const DataTensor& tensor, const GroupRule& rule,
                          std::span<const DataFile> files) {
-  WrongGroups wrong;
-  if (const auto groups = stored_groups(tensor, tensor.shifts, files)) {
-    wrong = wrong_groups(*groups, rule);
-    if (wrong.count == 0 || !tensor.may_be_plain) return wrong;
+  std::optional<WrongGroups> least;
+  for (const std::vector<i64>& groups : readings(tensor, files)) {
+    const WrongGroups wrong = wrong_groups(groups, rule);
+    if (!least || wrong.count < least->count) least = wrong;
   }
-  const auto plain = tensor.may_be_plain ? stored_groups(tensor, {}, files) : std::nullopt;
-  if (!plain) return wrong;
-  const WrongGroups other = wrong_groups(*plain, rule);
-  return wrong.count == 0 || other.count < wrong.count ? other : wrong;
+  return least.value_or(WrongGroups{});
 }
 
 /// Returns the first holder of an element of a vector.
@@ -109,21 +116,54 @@ Finding finding_of_groups(const DataTensor& tensor, const GroupRule& rule, const
   return finding;
 }
 
+/// True for the recorded shape [out, in] of these codes. The last word of a row may have codes
+/// beyond the inputs.
+bool fits_codes(const Shape& said, const model::PackedWeight& weight) {
+  const i64 inputs = model::inputs_of(weight);
+  return said.size() == 2 && said[0] == weight.spec.shape[0] && said[1] <= inputs &&
+         said[1] > inputs - weight.per_word;
+}
+
+/// Compares the recorded shape of a weight with the extents of its codes.
+void check_shape(const model::PackedWeight& weight, const DataTensor& tensor,
+                 std::span<const DataFile> files, Findings& findings) {
+  const auto said = readings(tensor, files);
+  const auto fits = [&](const Shape& shape) { return fits_codes(shape, weight); };
+  if (said.empty() || std::ranges::any_of(said, fits)) return;
+  const i64 inputs = model::inputs_of(weight);
+  const auto file = static_cast<size_t>(tensor.side.slots.front().file);
+  findings.add({.rule = CheckRule::kScaleShape,
+                .message = "the recorded shape of a packed weight does not match its codes",
+                .file = files[file].shown,
+                .tensor = tensor.spec.name,
+                .found = shardtool::to_string(said.front()),
+                .expected = fmt::format("{} and {} to {}", plural(weight.spec.shape[0], "output"),
+                                        inputs - weight.per_word + 1, plural(inputs, "input")),
+                .fix = "take all tensors of the weight from the same model"});
+}
+
 }  // namespace
 
-void check_group_indices(const CheckedModel& model, std::span<const DataTensor> tensors,
-                         std::span<const DataFile> files, Findings& findings) {
-  if (!findings.wants(CheckRule::kGroupIndex)) return;
+void check_packed_numbers(const CheckedModel& model, std::span<const DataTensor> tensors,
+                          std::span<const DataFile> files, Findings& findings) {
+  const bool wants_groups = findings.wants(CheckRule::kGroupIndex);
+  const bool wants_shapes = findings.wants(CheckRule::kScaleShape);
+  if (!wants_groups && !wants_shapes) return;
   NameViewMap<const DataTensor*> by_name;
   for (const DataTensor& tensor : tensors) by_name.emplace(tensor.spec.name, &tensor);
   const auto leave_out = [](const Error&, const std::string&) {};
+  const auto read = [&](std::optional<size_t> part) -> const DataTensor* {
+    const auto found = part ? by_name.find(model.tensors[*part].name) : by_name.end();
+    return found == by_name.end() ? nullptr : found->second;
+  };
   for (const auto& weight : model::packed_weights(model.config, model.tensors, leave_out)) {
-    if (!weight.groups) continue;
-    const auto found = by_name.find(model.tensors[*weight.groups].name);
-    if (found == by_name.end()) continue;
+    const DataTensor* const shape = wants_shapes ? read(weight.shape) : nullptr;
+    if (shape != nullptr) check_shape(weight, *shape, files, findings);
+    const DataTensor* const groups = wants_groups ? read(weight.groups) : nullptr;
+    if (groups == nullptr) continue;
     const GroupRule rule = group_rule(model, weight);
-    const WrongGroups wrong = wrong_groups(*found->second, rule, files);
-    if (wrong.count > 0) findings.add(finding_of_groups(*found->second, rule, wrong, files));
+    const WrongGroups wrong = wrong_groups(*groups, rule, files);
+    if (wrong.count > 0) findings.add(finding_of_groups(*groups, rule, wrong, files));
   }
 }
 

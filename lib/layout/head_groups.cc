@@ -24,7 +24,8 @@ std::vector<i64> counts_that_work(HeadCounts counts, SplitRule rule) {
   for (i64 n = 1; n <= std::min(counts.heads, kLargest); ++n) {
     const bool whole_groups =
         n <= counts.kv_heads && fills(counts.kv_heads, n, rule, counts.must_divide);
-    const bool replicated = n % counts.kv_heads == 0 && counts.heads % n == 0;
+    const bool replicated =
+        n % counts.kv_heads == 0 && (counts.are_groups_whole || counts.heads % n == 0);
     if (whole_groups || replicated) legal.push_back(n);
   }
   return legal;
@@ -109,6 +110,10 @@ HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, S
     throw cannot_share(counts, devices, rule, small,
                        fmt::format("{} devices are not a multiple of {} {}", devices,
                                    counts.kv_heads, counts.kv_name));
+  }
+  if (counts.are_groups_whole) {
+    const AxisExpr groups = shared_units(counts.kv_heads, mesh, over);
+    return {scale(groups, counts.heads / counts.kv_heads), groups};
   }
   if (counts.heads % devices != 0) {
     throw cannot_share(counts, devices, rule, small,

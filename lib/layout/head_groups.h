@@ -16,6 +16,7 @@ struct HeadCounts {
   std::string_view kv_name = "KV heads";
   std::string_view kv_axis = {};  ///< the axis with the policy for few KV heads; empty: a strategy
   bool must_divide = false;       ///< for advice: uneven cuts are refused later
+  bool are_groups_whole = false;  ///< devices that share a KV head hold all of its query heads
 };
 
 /// Policy for more devices than KV heads.
@@ -34,7 +35,8 @@ struct HeadCut {
 /// Cuts heads over N devices (the extent of `over`), with g = heads / kv_heads queries per KV head:
 ///   N <= kv        whole KV groups by `rule`: kv = Split(kv), queries = Scale(Split(kv), g)
 ///   N = kv * r     kReplicate: each KV head on r consecutive devices (repeat-interleave),
-///                  queries = Split(heads), where N must divide `heads`
+///                  queries = Split(heads), where N must divide `heads`, or, if groups stay whole,
+///                  queries = Scale(kv, g)
 ///   otherwise      kGather: queries = Split(heads), kv = Owners(the KV heads of those queries)
 /// Throws kGroups, with the device counts that work by `rule`, and kNotDivisible for rule exact.
 HeadCut cut_heads(HeadCounts counts, const mesh::Mesh& mesh, const Over& over, SplitRule rule,

@@ -168,7 +168,9 @@ AxisExpr ShardingStrategy::cut_qkv(i64 extent, const mesh::Mesh& mesh) const {
                             kv_heads, heads))
         .help("grouped layouts are \"per_kv_group\" or \"concat\"");
   }
-  const HeadCut cut = cut_heads({heads, kv_heads}, mesh, over_, rule_, small);
+  HeadCounts counts{heads, kv_heads};
+  counts.are_groups_whole = order == QkvOrder::kPerKvGroup;
+  const HeadCut cut = cut_heads(counts, mesh, over_, rule_, small);
   if (order != QkvOrder::kConcat) return scale(cut.kv, (heads / kv_heads + 2) * dim);
   return concat({scale(cut.queries, dim), scale(cut.kv, dim), scale(cut.kv, dim)});
 }

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <initializer_list>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "lib/api/transform.h"
@@ -19,6 +22,7 @@ namespace {
 
 using check::CheckRule;
 
+constexpr i64 kMost = std::numeric_limits<i64>::max();
 constexpr i64 kPackedWeights = 7;  // of the one layer
 const std::string kPackedDown = "model.layers.0.mlp.down_proj.";
 
@@ -223,6 +227,26 @@ TEST_CASE("an input of GPTQ in a wrong group is found, in any order of the group
     CHECK(faults_with("gptq_act_order", 5, group) == Faults{"ST0711 " + groups});
   }
   for (const std::int32_t group : {0, 3}) CHECK(faults_with("gptq_act_order", 5, group).empty());
+}
+
+TEST_CASE("a weight_shape that its codes cannot have is found, and one of fewer inputs is not") {
+  const std::string shape = kPackedDown + "weight_shape";
+  for (const char* const format : {"pack_quantized", "pack_quantized_symmetric"}) {
+    const auto faults_with = [&](const std::array<i64, 2>& said) {
+      PackedFiles files(format);
+      REQUIRE(files.part(shape).bytes.size() == sizeof said);
+      std::memcpy(files.part(shape).bytes.data(), said.data(), sizeof said);
+      return faults_of(files.checked());
+    };
+    // 32 outputs of 64 inputs; 8 codes in a word.
+    for (const i64 inputs : {57, 60, 63, 64}) CHECK(faults_with({32, inputs}) == Faults{});
+    for (const auto& said : std::initializer_list<std::array<i64, 2>>{
+             {32, 56}, {32, 65}, {31, 64}, {33, 64}, {64, 32}, {-32, 64}, {32, kMost}, {32, -1}}) {
+      CAPTURE(said[0]);
+      CAPTURE(said[1]);
+      CHECK(faults_with(said) == Faults{"ST0413 " + shape});
+    }
+  }
 }
 
 TEST_CASE("a config.json without the activation order of its model is found") {

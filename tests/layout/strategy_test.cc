@@ -1,6 +1,7 @@
 #include "lib/layout/strategy.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <limits>
 
@@ -131,7 +132,11 @@ TEST_CASE("every order of stacked_qkv obeys \"small\" where there are fewer head
     CAPTURE(static_cast<int>(order));
     const auto of = [&](SmallPolicy small) { return S::stacked_qkv({2, 2, 2, order, small}, kTp); };
     CHECK_ERROR(kGroups, of(SmallPolicy::kError).apply({12}, tp(4)));
-    CHECK_ERROR(kGroups, of(SmallPolicy::kReplicate).apply({12}, tp(4)));
+    if (order == QkvOrder::kPerKvGroup) {
+      CHECK(sizes(of(SmallPolicy::kReplicate), {12}, 0, 4) == std::vector<i64>(4, 6));
+    } else {
+      CHECK_ERROR(kGroups, of(SmallPolicy::kReplicate).apply({12}, tp(4)));
+    }
     CHECK(sizes(of(SmallPolicy::kGather), {12}, 0, 4) == std::vector<i64>{6, 6, 0, 0});
   }
 }
@@ -144,6 +149,32 @@ TEST_CASE("devices that share a KV head in per_kv_group hold its whole group") {
   const Held groups = {"[0, 12)", "[0, 12)", "[12, 24)", "[12, 24)"};
   CHECK(cut(of(SmallPolicy::kReplicate), {24, 3}, 0, 4) == groups);
   CHECK(cut(of(SmallPolicy::kGather), {24, 3}, 0, 4) == groups);
+}
+
+TEST_CASE("per_kv_group shares whole groups for any number of query heads in a group") {
+  for (i64 kv = 1; kv <= 3; ++kv) {
+    for (i64 group = 1; group <= 5; ++group) {
+      for (i64 sharing = 2; sharing <= 4; ++sharing) {
+        CAPTURE(kv);
+        CAPTURE(group);
+        CAPTURE(sharing);
+        const i64 rows = (group + 2) * 2;  // of a group, 2 per head
+        const S strategy = S::stacked_qkv(
+            {kv * group, kv, 2, QkvOrder::kPerKvGroup, SmallPolicy::kReplicate}, kTp);
+        Held groups;
+        for (i64 rank = 0; rank < kv * sharing; ++rank) {
+          const i64 begin = rank / sharing * rows;
+          groups.push_back(fmt::format("[{}, {})", begin, begin + rows));
+        }
+        CHECK(cut(strategy, {kv * rows, 3}, 0, kv * sharing) == groups);
+      }
+    }
+  }
+  const S error = S::stacked_qkv({3, 1, 2, QkvOrder::kPerKvGroup, SmallPolicy::kError}, kTp);
+  const auto refused = error_of([&] { error.apply({10}, tp(2)); });
+  REQUIRE(refused);
+  CHECK(refused->help_lines().front() ==
+        "device counts that work: 1 2 3 (above 1 with \"small\": \"replicate\")");
 }
 
 TEST_CASE("stacked_qkv refuses sizes that do not fit, with the sizes") {

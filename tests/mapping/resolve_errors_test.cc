@@ -119,6 +119,24 @@ TEST_CASE("require_even refuses what is uneven and nothing else") {
   CHECK_FALSE(fault(rows, {spec("a", {4096}), spec("b", {4096}), spec("c", {4097})}, even));
 }
 
+TEST_CASE("a strategy that cannot cut an axis evenly counts its units") {
+  const auto message = [](const std::string& strategy, const Shape& shape) {
+    const auto e = fault(R"("rules": [{"match": "w", "strategy": )" + strategy + "}]",
+                         {spec("w", shape)}, over("tp=2"));
+    REQUIRE(e);
+    CHECK(e->code() == ErrorCode::kNotDivisible);
+    return e->message();
+  };
+  CHECK(message(R"({"type": "rowwise", "uneven": "error"})", {4097, 2}) ==
+        "4097 units of axis 0 of rowwise cannot be split evenly over mesh axis \"tp\" (size 2): "
+        "4097 % 2 = 1");
+  CHECK(message(R"({"type": "stacked_qkv", "num_heads": 1, "head_dim": 2, "axis": 1,
+                    "small": "gather", "uneven": "error"})",
+                {4, 6}) ==
+        "1 unit of axis 1 of stacked_qkv cannot be split evenly over mesh axis \"tp\" (size 2): "
+        "1 % 2 = 1");
+}
+
 TEST_CASE("groups that do not divide are counted in groups") {
   const auto e = fault(
       R"("axes": {"q": {"mesh": "tp", "size": 24, "groups": "kv", "uneven": "error"}, "kv": {"mesh": "tp", "size": 6}},

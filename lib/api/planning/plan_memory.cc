@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "lib/api/planning/cache_dtype.h"
@@ -108,6 +109,51 @@ void set_weights(const std::vector<plan::DeviceWeights>& weights, MemoryReport& 
     device.replicated = weights[rank].replicated_bytes;
     device.padding = weights[rank].padding_bytes;
     report.devices.push_back(std::move(device));
+  }
+}
+
+/// Tensor that the layout's files have beside the model's own.
+struct AddedConstant {
+  size_t beside = 0;  ///< tensor of the resolution whose devices store it
+  size_t class_number = 0;
+  i64 bytes = 0;
+  std::vector<i64> ranks;  ///< of the devices, ascending
+};
+
+std::vector<AddedConstant> added_constants(const AppliedMapping& applied,
+                                           const WeightClasses& classes) {
+  std::vector<AddedConstant> added;
+  if (!applied.output) return added;
+  std::unordered_map<size_t, size_t> resolved;  // by index into the specs
+  for (size_t t = 0; t < applied.resolution.tensors.size(); ++t)
+    resolved.emplace(applied.resolution.tensors[t].tensor, t);
+  for (const mapping::OutputTensor& output : *applied.output) {
+    const auto beside = resolved.find(output.content.tensor);
+    if (!output.constant || beside == resolved.end()) continue;
+    const int number = classes.of(output.name, model::TensorClass::kOther);
+    AddedConstant constant{beside->second,
+                           static_cast<size_t>(number),
+                           byte_size(output.constant->dtype, output.constant->shape).value_or(0),
+                           {}};
+    for (const i64 rank : applied.resolution.tensors[beside->second].layout->ranks()) {
+      const bool is_elsewhere =
+          !output.ranks.empty() && !std::ranges::binary_search(output.ranks, rank);
+      if (!is_elsewhere) constant.ranks.push_back(rank);
+    }
+    added.push_back(std::move(constant));
+  }
+  return added;
+}
+
+/// Adds the constants to the weights of the devices; a lower rank's are copied on the others.
+void add_to_devices(std::span<const AddedConstant> constants, MemoryReport& report) {
+  for (const AddedConstant& constant : constants) {
+    for (const i64 rank : constant.ranks) {
+      PlanDevice& device = report.devices[static_cast<size_t>(rank)];
+      plan::add_bytes(device.weights, constant.bytes);
+      plan::add_bytes(device.by_class[constant.class_number], constant.bytes);
+      if (rank != constant.ranks.front()) plan::add_bytes(device.replicated, constant.bytes);
+    }
   }
 }
 
@@ -339,6 +385,12 @@ void set_layers(const AppliedMapping& applied, const PlannedModel& model,
     const auto of = static_cast<size_t>(classes.of(spec.name, model.classes[t]));
     plan::add_bytes(row.by_class[of], bytes_on(*resolved.layout, rank, spec.dtype));
   }
+  for (const AddedConstant& constant : added_constants(applied, classes)) {
+    if (!std::ranges::binary_search(constant.ranks, rank)) continue;
+    const size_t layer = model.layers[constant.beside].value_or(std::numeric_limits<size_t>::max());
+    LayerWeights& row = report.layers[rows.at({layer, layer_name(model, constant.beside)})];
+    plan::add_bytes(row.by_class[constant.class_number], constant.bytes);
+  }
 }
 
 /// Returns the number of groups of devices with sequences of their own: along replica_axes, and
@@ -369,6 +421,7 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const PlannedMode
   set_weights(plan::device_weights(report.mesh.size(), static_cast<int>(report.classes.size()),
                                    weight_groups(applied, model, classes)),
               report);
+  add_to_devices(added_constants(applied, classes), report);
   set_gathered(model, applied.resolution, options.training, report, notes);
   if (options.training) {
     set_training(applied, model, options, report, notes);

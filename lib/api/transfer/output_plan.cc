@@ -328,6 +328,17 @@ WrittenBytes written_bytes(const index::HolderSet& holders, Dtype dtype) {
   return written;
 }
 
+/// Counts the constants in the files; those after the first of an output tensor are copies.
+void count_constants(const TargetLayout& target, const OutputPlan& output, TransformPlan& plan) {
+  std::set<size_t> known;
+  for (const ConstantPlace& place : output.constants) {
+    const mapping::StoredConstant& constant = *(*target.output)[place.output].constant;
+    const i64 bytes = byte_size(constant.dtype, constant.shape).value_or(0);
+    plan.bytes_out += bytes;
+    if (!known.insert(place.output).second) plan.replicated_bytes += bytes;
+  }
+}
+
 }  // namespace
 
 TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& target,
@@ -355,6 +366,7 @@ TransformPlan summarize(const LogicalCheckpoint& source, const TargetLayout& tar
     plan.replicated_bytes += std::max<i64>(0, written - padding - tensor_bytes(spec));
     plan.padding_bytes += padding;
   }
+  count_constants(target, output, plan);
   return plan;
 }
 

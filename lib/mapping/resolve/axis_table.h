@@ -30,6 +30,7 @@ struct UnitCut {
   Place place;                              ///< place for errors
   layout::Fill fill = layout::Fill::kZero;  ///< value of padding
   i64 together = 1;                         ///< number of units that stay together
+  bool is_of_strategy = false;  ///< `name` is the tensor's axis and the strategy, no logical axis
 };
 
 /// The logical axes of all documents over one mesh. Each field of an axis comes from the nearest

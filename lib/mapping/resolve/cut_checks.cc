@@ -127,8 +127,9 @@ Error uneven_cut_error(const UnitCut& cut, const std::vector<i64>& sizes, bool m
   const auto* groups = std::get_if<layout::Scale>(&cut.units.node());
   const i64 n = groups == nullptr ? cut.units.size() : groups->of->size();
   const i64 parts = static_cast<i64>(sizes.size());
-  const std::string what =
-      groups == nullptr ? cut.name : fmt::format("groups of {} {}", groups->unit, cut.name);
+  std::string what = cut.name;
+  if (groups != nullptr) what = fmt::format("groups of {} {}", groups->unit, cut.name);
+  if (cut.is_of_strategy) what = fmt::format("{} of {}", n == 1 ? "unit" : "units", cut.name);
   const auto overs = layout::overs(cut.units);
   Error e(ErrorCode::kNotDivisible,
           fmt::format("{} {} cannot be split evenly over mesh axis \"{}\" (size {}): {} % {} = {}",

@@ -233,6 +233,7 @@ TensorCut cut_by_strategy(const Rule& rule, const Document& document, const Shap
     for (const AxisExpr& units : dealt) {
       cut.units.push_back(
           {fmt::format("axis {} of {}", a, cut.strategy), units, spec.uneven, rule.place});
+      cut.units.back().is_of_strategy = true;
     }
   }
   return cut;

@@ -1,7 +1,9 @@
 // Plans of the files of an engine, and of mappings that are compared.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 
 #include "lib/api/plan.h"
@@ -21,13 +23,19 @@ mapping::TinyModel tied_llama() {
   return model;
 }
 
-i64 planned_bytes(const std::string& path, const std::string& mesh, const std::string& layout) {
+PlanReport plan_of(const std::string& path, const std::string& mesh, const std::string& layout) {
   PlanOptions options;
   options.sources = {path};
   options.mapping.mesh = mesh::parse_mesh(mesh);
   options.mapping.engine_layout = layout;
+  options.draws = true;
+  return make_plan(options);
+}
+
+i64 planned_bytes(const std::string& path, const std::string& mesh, const std::string& layout) {
   i64 bytes = 0;
-  for (const PlanDevice& device : make_plan(options).memory.devices) bytes += device.weights;
+  for (const PlanDevice& device : plan_of(path, mesh, layout).memory.devices)
+    bytes += device.weights;
   return bytes;
 }
 
@@ -52,6 +60,44 @@ TEST_CASE("a plan of an engine's files has the bytes that split writes, without 
     }
   }
   CHECK(planned_bytes(model.path(), "tp=2", "vllm") < planned_bytes(model.path(), "tp=2", "plain"));
+}
+
+/// Bytes of the tensors in a rank's file, from its header.
+i64 stored_bytes(const std::string& output, i64 rank) {
+  i64 bytes = 0;
+  for (const auto& [name, tensor] :
+       test::read_tensors(output, fmt::format("model-rank-{}-part-0", rank)))
+    bytes += std::ssize(tensor.bytes);
+  return bytes;
+}
+
+TEST_CASE("a plan and a split count the constants that an engine's files have beside the model") {
+  const StoredModel model(mapping::tiny_llama());
+  for (const std::string layout : {"plain", "vllm", "sglang"}) {
+    CAPTURE(layout);
+    const test::TempFolder folder;
+    SplitOptions options;
+    options.source = model.path();
+    options.mapping.mesh = mesh::parse_mesh("tp=2");
+    options.write.layout = layout;
+    options.write.output = folder / "parts";
+    const TransformPlan split_plan = split(options).plan;
+    const MemoryReport memory = plan_of(model.path(), "tp=2", layout).memory;
+    i64 written = 0, replicated = 0;
+    for (const PlanDevice& device : memory.devices) {
+      const i64 stored = stored_bytes(options.write.output, device.rank);
+      CHECK(device.weights == stored);
+      CHECK(std::accumulate(device.by_class.begin(), device.by_class.end(), i64{0}) == stored);
+      written += stored;
+      replicated += device.replicated;
+    }
+    CHECK(split_plan.bytes_out == written);
+    CHECK(split_plan.replicated_bytes == replicated);
+    i64 drawn = 0;
+    for (const LayerWeights& layer : memory.layers)
+      drawn = std::accumulate(layer.by_class.begin(), layer.by_class.end(), drawn);
+    CHECK(drawn == memory.devices[memory.fullest].weights);
+  }
 }
 
 TEST_CASE("a mapping that is compared and impossible is a row with the reason") {
