@@ -90,6 +90,7 @@ class Validating {
   void compare_configs();
   void begin_share();
   void run_model();
+  void compare_sides();
   void attempt(void (Validating::*part)());
   void note_not_run(const Error& reason);
   void decide();
@@ -399,7 +400,13 @@ void Validating::begin_share() {
   VerdictFolder(options_.verdicts).begin(run_, *options_.share);
 }
 
+/// Runs the model with the other processes. They learn an error of this one even if its findings
+/// explain it, because they wait for its share of the run.
 void Validating::run_model() {
+  comm::run_or_abort(*engine_->comm, [this] { compare_sides(); });
+}
+
+void Validating::compare_sides() {
   begin_share();
   const ValidateEngine& engine = *engine_;
   report_.backend = engine.backend;
@@ -428,9 +435,9 @@ ValidateReport Validating::run() {
   const auto start = std::chrono::steady_clock::now();
   // The processes meet before they open the inputs, so that all know the error of one.
   engine_.emplace(open_engine(options_));
-  comm::run_or_abort(*engine_->comm, [this] {
-    if (all_can_run()) attempt(&Validating::run_model);
-  });
+  bool can_run = false;
+  comm::run_or_abort(*engine_->comm, [&] { can_run = all_can_run(); });
+  if (can_run) attempt(&Validating::run_model);
   decide();
   report_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!run_.empty() && !report_.digest.empty()) {

@@ -2,8 +2,12 @@
 // them, and never passes.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include "lib/api/validate.h"
 #include "tests/support/throws.h"
@@ -74,6 +78,40 @@ TEST_CASE("a missing rank is a finding that names its file") {
   CHECK(report.tiers.at(0).outcome == engine::Outcome::kFail);
   CHECK(report.tiers.at(1).outcome == engine::Outcome::kNotRun);
   CHECK(report.findings.front().file.find("model-rank-2-part-0") != std::string::npos);
+}
+
+TEST_CASE("an error that one of two processes explains by findings reaches the one that waits") {
+  const Shards shards("mislabelled prototype", "tp=4");
+  api::ValidateOptions options;
+  options.sources = {shards.path};
+  options.reference = model_folder("prototype");
+  options.quick = true;
+  options.resources.threads = 1;
+  options.engine.meeting.folder = shards.folder.path();
+  std::array<api::ValidateReport, 2> reports;
+  std::array<std::optional<Error>, 2> errors;
+  {
+    std::vector<std::jthread> processes;
+    for (size_t rank = 0; rank < reports.size(); ++rank) {
+      processes.emplace_back([&, own = options, rank]() mutable {
+        own.engine.launch = comm::Launch{"mpirun", static_cast<int>(rank), 2, "job"};
+        if (rank == 1) {
+          own.resources.on_progress = [](const exec::Progress& progress) {
+            // The first steps exchange values: the other process is in the run, too.
+            if (!progress.item.starts_with("step 3 ")) return;
+            throw Error(ErrorCode::kUnreadable, "a file that cannot be read");
+          };
+        }
+        errors[rank] = testing::error_of([&] { return reports[rank] = api::validate(own); });
+      });
+    }
+  }
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    CHECK_MESSAGE(!errors[rank], errors[rank]->message());
+    CHECK(reports[rank].outcome == engine::Outcome::kFail);
+    CHECK(!reports[rank].findings.empty());
+    CHECK(has_note(reports[rank], "the model could not be run: a file that cannot be read"));
+  }
 }
 
 TEST_CASE("a mapping for another world size is an error that names the tensor") {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "kernels/digest/placed_crc64.h"
 #include "lib/engine/diagnosis/peer_text.h"
+#include "lib/index/holder_set.h"
 
 namespace shardtool::engine {
 namespace {
@@ -37,23 +39,23 @@ std::uint64_t placed_digest(const StoredPart& part, i64 outer, bool is_own, i64 
   return digest;
 }
 
-bool same_place(const StoredPart& a, const StoredPart& b) {
-  return a.outer == b.outer && a.rows == b.rows && a.columns == b.columns;
-}
-
 }  // namespace
 
 ByteEquality::Places& ByteEquality::places_of(size_t tensor) {
   const auto [entry, is_new] = places_.try_emplace(tensor);
   Places& places = entry->second;
   if (!is_new) return places;
+  std::optional<index::HolderSet> known;  // finds equal parts by hash: there may be many ranks
   for (const i64 rank : shards_.layouts(tensor).ranks()) {
     auto part = own_part(whole_, shards_, tensor, rank);
     if (!part) continue;
-    const auto known = std::ranges::find_if(
-        places.parts, [&](const StoredPart& other) { return same_place(other, *part); });
-    places.of_rank[rank] = static_cast<size_t>(known - places.parts.begin());
-    if (known == places.parts.end()) places.parts.push_back(*std::move(part));
+    const index::Region place{part->outer, part->rows, part->columns};
+    if (!known) known.emplace(index::global_shape(place));
+    const int first = known->replicas(known->add(place)).front();
+    const auto firsts = known->firsts();
+    const auto number = std::ranges::lower_bound(firsts, first) - firsts.begin();
+    places.of_rank[rank] = static_cast<size_t>(number);
+    if (firsts.size() > places.parts.size()) places.parts.push_back(*std::move(part));
   }
   places.whole_digests.resize(places.parts.size());
   return places;

@@ -82,6 +82,7 @@ void Run<N>::begin_layer(const model::Layer& layer, PlacedValues<N> entry,
 template <class N>
 void Run<N>::begin_step(const ops::Step& step) {
   step_ = &step;
+  adders_.clear();
   for (const ops::ValueMove& input : step.before) {
     fabric_.exchange(input.exchange, inputs_.rows(), values_[input.value], benches_.front());
     round(input.value);
@@ -96,44 +97,41 @@ void Run<N>::begin_step(const ops::Step& step) {
   }
 }
 
-/// Returns the layer's ranks, over all processes, that have a tensor of the weight.
+/// Returns the mesh axes along which devices add up the step's first output.
 template <class N>
-std::vector<i64> Run<N>::holders_of(const ops::BoundWeight& weight) const {
-  std::vector<i64> holders;
-  for (const i64 rank : all_devices_) {
-    const bool has = std::any_of(weight.begin(), weight.end(), [&](size_t tensor) {
-      return side_.layouts(tensor).region(rank).has_value();
-    });
-    if (has) holders.push_back(rank);
+std::vector<std::string> Run<N>::summed_axes() const {
+  const auto& on = step_->made.at(0);
+  std::vector<std::string> names;
+  for (size_t a = 0; a < on.size(); ++a) {
+    if (on[a].is(Kind::kPartial)) names.push_back(side_.mesh.axes()[a].name);
   }
-  return holders;
+  return names;
 }
 
-/// Returns those of `holders` whose parts are added to this device's own, including itself.
+/// Returns the layer's ranks, over all processes, that have a tensor of the weight. The parts of a
+/// group are added to one sum.
 template <class N>
-std::vector<i64> Run<N>::sum_group(i64 rank, const std::vector<i64>& holders) const {
-  const mesh::Mesh& mesh = side_.mesh;
-  const auto& on = step_->made.at(0);
-  const mesh::Coordinate here = mesh.coordinate(rank);
-  std::vector<i64> group;
-  for (const i64 other : holders) {
-    const mesh::Coordinate there = mesh.coordinate(other);
-    bool same_group = true;
-    for (size_t a = 0; a < on.size(); ++a) {
-      same_group = same_group && (on[a].is(Kind::kPartial) || here[a] == there[a]);
+const mesh::RankGroups& Run<N>::adders_of(const ops::BoundWeight& weight) {
+  auto& known = adders_[weight.front()];
+  if (known.empty()) {
+    std::vector<i64> holders;
+    for (const i64 rank : all_devices_) {
+      const bool has = std::any_of(weight.begin(), weight.end(), [&](size_t tensor) {
+        return side_.layouts(tensor).region(rank).has_value();
+      });
+      if (has) holders.push_back(rank);
     }
-    if (same_group) group.push_back(other);
+    known.try_emplace(0, side_.mesh, holders, summed_axes());
   }
-  return group;
+  return known.at(0);
 }
 
 /// Returns the part of a replicated summand that a device adds, so that all devices of a sum add it
-/// once. Residues: random parts that add up to 1, so that unequal replicas change the sum. Floats:
-/// the first device adds all of it.
+/// once; `adders` is its group. Residues: random parts that add up to 1, so that unequal replicas
+/// change the sum. Floats: the first device adds all of it.
 template <class N>
-N Run<N>::share_of(i64 rank, const std::vector<i64>& holders) const {
-  const std::vector<i64> group = sum_group(rank, holders);
-  const bool is_first = !group.empty() && group.front() == rank;
+N Run<N>::share_of(i64 rank, const std::vector<i64>& adders) const {
+  const bool is_first = !adders.empty() && adders.front() == rank;
   if constexpr (is_field<N>) {
     const std::uint64_t seed = kernels::hashed(inputs_.seed, 2000);
     const auto part = [seed](i64 device) {
@@ -141,7 +139,7 @@ N Run<N>::share_of(i64 rank, const std::vector<i64>& holders) const {
     };
     if (!is_first) return part(rank);
     N rest = kernels::to_field(1);
-    for (const i64 device : group) rest = device == rank ? rest : rest - part(device);
+    for (const i64 device : adders) rest = device == rank ? rest : rest - part(device);
     return rest;
   } else {
     return is_first ? 1 : 0;
@@ -150,12 +148,12 @@ N Run<N>::share_of(i64 rank, const std::vector<i64>& holders) const {
 
 /// Returns the part of a stored bias that a device adds to its part of a sum.
 template <class N>
-N Run<N>::share_of_bias(const ops::BoundWeight& weight, i64 rank) const {
+N Run<N>::share_of_bias(const ops::BoundWeight& weight, i64 rank) {
   switch (side_.sum_bias(weight.front())) {
     case SumBias::kAfterReduction:
-      return share_of(rank, holders_of(weight));
+      return share_of(rank, adders_of(weight).of(rank));
     case SumBias::kToDivide:
-      return number_of<N>(1.0 / static_cast<double>(sum_group(rank, holders_of(weight)).size()));
+      return number_of<N>(1.0 / static_cast<double>(adders_of(weight).of(rank).size()));
     case SumBias::kOwnShare:
     case SumBias::kDivided:
       break;
@@ -296,7 +294,7 @@ void Run<N>::end_step(const ops::Step& step) {
   template Choosing Run<N>::choosing();                                                          \
   template const Part<N>& Run<N>::input(size_t, i64) const;                                      \
   template N Run<N>::share_of(i64, const std::vector<i64>&) const;                               \
-  template std::vector<i64> Run<N>::holders_of(const ops::BoundWeight&) const;                   \
+  template std::vector<std::string> Run<N>::summed_axes() const;                                 \
   template void Run<N>::begin_layer(const model::Layer&, PlacedValues<N>, std::span<const i64>); \
   template void Run<N>::begin_step(const ops::Step&);                                            \
   template void Run<N>::round(const std::string&);                                               \

@@ -24,6 +24,7 @@
 #include "lib/engine/side.h"
 #include "lib/engine/weights/block_scales.h"
 #include "lib/engine/weights/block_zeros.h"
+#include "lib/mesh/rank_groups.h"
 
 namespace shardtool::engine {
 
@@ -86,10 +87,11 @@ class Run {
   }
   Choosing choosing();
   const Part<N>& input(size_t i, i64 rank) const;
-  std::vector<i64> sum_group(i64 rank, const std::vector<i64>& holders) const;
-  N share_of(i64 rank, const std::vector<i64>& holders) const;
-  N share_of_bias(const ops::BoundWeight& weight, i64 rank) const;
-  std::vector<i64> holders_of(const ops::BoundWeight& weight) const;
+  std::vector<std::string> summed_axes() const;
+  const mesh::RankGroups& adders_of(const ops::BoundWeight& weight);
+  const mesh::RankGroups& adders_of_expert(size_t tensor, i64 expert);
+  N share_of(i64 rank, const std::vector<i64>& adders) const;
+  N share_of_bias(const ops::BoundWeight& weight, i64 rank);
   void make(const std::string& name, i64 rank, Part<N> part);
   bool is_look_up(const MatrixProduct& product) const;
   void embed_probe(const MatrixProduct& product, Part<N>& x) const;
@@ -128,6 +130,9 @@ class Run {
   std::vector<i64> all_devices_;
   i64 layer_ = -1;
   const ops::Step* step_ = nullptr;
+  /// Ranks that add a bias of the step to the same sum, by tensor and by expert; 0 without experts.
+  /// Computed once, not by each rank, so that the time grows with the ranks and not their square.
+  std::map<size_t, std::map<i64, mesh::RankGroups>> adders_;
 
   /// A product between begin and end.
   struct Open {

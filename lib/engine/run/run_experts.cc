@@ -120,6 +120,26 @@ void Run<N>::add_to_rows(const std::vector<N>& bias, i64 rank, Part<N>& part) {
   bench.finish();
 }
 
+/// Returns the layer's ranks, over all processes, that have an expert's row of the tensor. The rows
+/// of a group are added to one sum.
+template <class N>
+const mesh::RankGroups& Run<N>::adders_of_expert(size_t tensor, i64 expert) {
+  auto& known = adders_[tensor];
+  if (known.empty()) {
+    std::map<i64, std::vector<i64>> holders;
+    for (const i64 rank : all_devices_) {
+      const auto region = side_.layouts(tensor).region(rank);
+      if (!region) continue;
+      for (const index::Piece& piece : region->front().pieces()) {
+        for (i64 e = piece.global; e < piece.global_end(); ++e) holders[e].push_back(rank);
+      }
+    }
+    const std::vector<std::string> axes = summed_axes();
+    for (const auto& [e, ranks] : holders) known.try_emplace(e, side_.mesh, ranks, axes);
+  }
+  return known.at(expert);
+}
+
 template <class N>
 void Run<N>::end_expert(const MatrixProduct& product, Part<N> y) {
   const i64 rows = inputs_.rows();
@@ -134,13 +154,8 @@ void Run<N>::end_expert(const MatrixProduct& product, Part<N> y) {
   if (is_fused) bias = expert_bias(kFusedDownBias, product, y.features);
   if (!bias.empty()) {
     const size_t tensor = step_->op->weights[kFusedDownBias].front();
-    std::vector<i64> holders;
-    for (const i64 rank : all_devices_) {
-      const auto region = side_.layouts(tensor).region(rank);
-      const bool has = region && index::inverse(region->front())(product.expert).has_value();
-      if (has) holders.push_back(rank);
-    }
-    const N share = share_of(product.rank, holders);
+    const mesh::RankGroups& adders = adders_of_expert(tensor, product.expert);
+    const N share = share_of(product.rank, adders.of(product.rank));
     for (N& b : bias) b *= share;
   }
   add_to_rows(bias, product.rank, y);
