@@ -235,8 +235,8 @@ void Client::settle(Call& call) {
     if (answer.received > 0) call.tries = 0;
   }
   const bool is_complete = !call.is_range() || (is_part && call.got == call.into.bytes);
-  const bool is_fine = answer.failure == HttpFailure::kNone &&
-                       (is_part || (!call.is_range() && answer.succeeded()));
+  const bool is_fine =
+      answer.failure == HttpFailure::kNone && (is_part || (!call.is_range() && answer.succeeded()));
   const bool is_absent = answer.status == 404 && answer.failure == HttpFailure::kNone;
   const bool conflicts =
       (answer.status == 409 || answer.status == 412) && answer.failure == HttpFailure::kNone;
