@@ -64,25 +64,24 @@ std::optional<std::vector<i64>> stored_numbers(const DataTensor& tensor,
   }
 }
 
-/// Returns the numbers that the shards may mean: those of the unsharded tensor, and without a
-/// manifest also the stored ones, where each makes one vector.
-std::vector<std::vector<i64>> readings(const DataTensor& tensor, std::span<const DataFile> files) {
-  std::vector<std::vector<i64>> all;
-  if (auto numbers = stored_numbers(tensor, tensor.shifts, files))
-    all.push_back(*std::move(numbers));
-  if (!tensor.may_be_plain) return all;
-  if (auto numbers = stored_numbers(tensor, {}, files)) all.push_back(*std::move(numbers));
-  return all;
+/// Calls accepts(numbers) with what the shards may mean, until one is accepted: the numbers of the
+/// unsharded tensor, and without a manifest also the stored ones, where each makes one vector.
+template <class Accepts>
+void read_until(const DataTensor& tensor, std::span<const DataFile> files, Accepts accepts) {
+  const auto numbers = stored_numbers(tensor, tensor.shifts, files);
+  if ((numbers && accepts(*numbers)) || !tensor.may_be_plain) return;
+  if (const auto plain = stored_numbers(tensor, {}, files)) accepts(*plain);
 }
 
 /// Returns the wrong groups of a tensor by the better of its readings.
 WrongGroups wrong_groups(const DataTensor& tensor, const GroupRule& rule,
                          std::span<const DataFile> files) {
   std::optional<WrongGroups> least;
-  for (const std::vector<i64>& groups : readings(tensor, files)) {
+  read_until(tensor, files, [&](const std::vector<i64>& groups) {
     const WrongGroups wrong = wrong_groups(groups, rule);
     if (!least || wrong.count < least->count) least = wrong;
-  }
+    return wrong.count == 0;
+  });
   return least.value_or(WrongGroups{});
 }
 
@@ -127,16 +126,20 @@ bool fits_codes(const Shape& said, const model::PackedWeight& weight) {
 /// Compares the recorded shape of a weight with the extents of its codes.
 void check_shape(const model::PackedWeight& weight, const DataTensor& tensor,
                  std::span<const DataFile> files, Findings& findings) {
-  const auto said = readings(tensor, files);
-  const auto fits = [&](const Shape& shape) { return fits_codes(shape, weight); };
-  if (said.empty() || std::ranges::any_of(said, fits)) return;
+  std::optional<Shape> said;  // the first reading
+  bool fits = false;
+  read_until(tensor, files, [&](const Shape& shape) {
+    if (!said) said = shape;
+    return fits = fits_codes(shape, weight);
+  });
+  if (!said || fits) return;
   const i64 inputs = model::inputs_of(weight);
   const auto file = static_cast<size_t>(tensor.side.slots.front().file);
   findings.add({.rule = CheckRule::kScaleShape,
                 .message = "the recorded shape of a packed weight does not match its codes",
                 .file = files[file].shown,
                 .tensor = tensor.spec.name,
-                .found = shardtool::to_string(said.front()),
+                .found = shardtool::to_string(*said),
                 .expected = fmt::format("{} and {} to {}", plural(weight.spec.shape[0], "output"),
                                         inputs - weight.per_word + 1, plural(inputs, "input")),
                 .fix = "take all tensors of the weight from the same model"});

@@ -161,20 +161,29 @@ std::optional<Block> block_of(const mapping::ModelConfig& config) {
   return parsed_block(config.find("quantization_config.weight_block_size"));
 }
 
+/// Returns a finding about scales that do not fit their weight.
+Finding wrong_scales(const CheckedModel& model, const TensorSpec& scales, std::string message,
+                     std::string found, std::string expected) {
+  return {.rule = CheckRule::kScaleShape,
+          .message = std::move(message),
+          .file = model.config_file,
+          .tensor = scales.name,
+          .found = std::move(found),
+          .expected = std::move(expected),
+          .fix = "take weights, scales and config.json from the same model"};
+}
+
 void check_scale_shape(const CheckedModel& model, const TensorSpec& weight, const TensorSpec& scale,
                        Block block, Findings& findings) {
   if (weight.shape.size() != 2 || scale.shape.size() != 2) return;
   const Shape expected{ceil_div(weight.shape[0], block.first),
                        ceil_div(weight.shape[1], block.second)};
   if (scale.shape == expected) return;
-  findings.add({.rule = CheckRule::kScaleShape,
-                .message = fmt::format("'{}' has another number of blocks", weight.name),
-                .file = model.config_file,
-                .tensor = scale.name,
-                .found = to_string(scale.shape),
-                .expected = fmt::format("{}: blocks of {} x {} in {}", to_string(expected),
-                                        block.first, block.second, to_string(weight.shape)),
-                .fix = "take weights, scales and config.json from the same model"});
+  findings.add(wrong_scales(model, scale,
+                            fmt::format("'{}' has another number of blocks", weight.name),
+                            to_string(scale.shape),
+                            fmt::format("{}: blocks of {} x {} in {}", to_string(expected),
+                                        block.first, block.second, to_string(weight.shape))));
 }
 
 /// Axis that tensor parallelism cuts, by the usual names of projections.
@@ -316,14 +325,11 @@ void check_rows_of_strategy(const CheckedModel& model, const ByName& tensors, Fi
     if (weight.shape.size() != 2) return;
     const Shape expected{weight.shape[0], 1};
     if (scale.shape == expected || scale.shape == Shape{weight.shape[0]}) return;
-    findings.add({.rule = CheckRule::kScaleShape,
-                  .message = fmt::format("'{}' has another number of rows", weight.name),
-                  .file = model.config_file,
-                  .tensor = scale.name,
-                  .found = to_string(scale.shape),
-                  .expected = fmt::format("{}: one number for each row of {}", to_string(expected),
-                                          to_string(weight.shape)),
-                  .fix = "take weights, scales and config.json from the same model"});
+    findings.add(wrong_scales(model, scale,
+                              fmt::format("'{}' has another number of rows", weight.name),
+                              to_string(scale.shape),
+                              fmt::format("{}: one number for each row of {}", to_string(expected),
+                                          to_string(weight.shape))));
   });
 }
 
@@ -377,14 +383,11 @@ void check_groups(const CheckedModel& model, const model::PackedWeight& weight, 
     return;
   }
   if (!says_group_size(model, *weight.format)) return;
-  findings.add({.rule = CheckRule::kScaleShape,
-                .message = "the groups of inputs are not of the size that config.json says",
-                .file = model.config_file,
-                .tensor = scales.name,
-                .found = fmt::format("{} in {}", plural(groups, "group"), to_string(scales.shape)),
-                .expected = fmt::format("{} of {} for {} inputs", plural(expected, "group"),
-                                        size < 0 ? inputs : size, inputs),
-                .fix = "take weights, scales and config.json from the same model"});
+  findings.add(
+      wrong_scales(model, scales, "the groups of inputs are not of the size that config.json says",
+                   fmt::format("{} in {}", plural(groups, "group"), to_string(scales.shape)),
+                   fmt::format("{} of {} for {} inputs", plural(expected, "group"),
+                               size < 0 ? inputs : size, inputs)));
 }
 
 /// Reports parts of packed weights that are missing or do not fit the codes, and scales of other

@@ -158,11 +158,7 @@ void change_byte(const std::string& output, const std::string& tensor, i64 byte)
     if (record.name != tensor) continue;
     const format::ShardRecord& shard = record.shards.front();
     const std::string path = output + "/" + parsed.files[static_cast<size_t>(shard.file)].name;
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(shard.offset + byte);
-    const char changed = static_cast<char>(file.get() ^ 1);
-    file.seekp(shard.offset + byte);
-    file.put(changed);
+    test::flip_bits(path, shard.offset + byte);
   }
 }
 

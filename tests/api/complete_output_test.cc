@@ -53,7 +53,7 @@ class Source {
   /// Changes a byte of the values, or takes the change back.
   void change(i64 value) const {
     const std::string file = folder_ / "source/model.safetensors";
-    test::flip_bit(file, static_cast<i64>(fs::file_size(file)) - bytes_ + value);
+    test::flip_bits(file, static_cast<i64>(fs::file_size(file)) - bytes_ + value);
   }
   i64 bytes() const { return bytes_; }
 

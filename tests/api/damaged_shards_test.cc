@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "lib/api/check.h"
 #include "lib/api/diff.h"
@@ -35,11 +34,7 @@ struct SplitModel {
   void damage(int rank, i64 from_end) const {
     const std::string path =
         folder / ("parts/model-rank-" + std::to_string(rank) + "-part-0.safetensors");
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(-from_end, std::ios::end);
-    const char byte = static_cast<char>(file.get() ^ 1);
-    file.seekp(-from_end, std::ios::end);
-    file.put(byte);
+    test::flip_bits(path, -from_end);
   }
   MergeOptions merge_options() const {
     MergeOptions options;

@@ -221,7 +221,7 @@ TEST_CASE("a source that is replaced after its headers were read ends the run") 
     const AppliedMapping applied = apply_mapping(options.mapping, task.source);
     task.target = sharded_target(task.source, applied, {});
     std::filesystem::copy_file(source, source + ".new");
-    test::flip_bit(source + ".new", 70'000);
+    test::flip_bits(source + ".new", 70'000);
     std::filesystem::last_write_time(source + ".new", time);
     std::filesystem::rename(source + ".new", source);
     return task;
@@ -240,7 +240,7 @@ TEST_CASE("a source that changes while padding is filled from it ends the run") 
   options.mapping.path = fixture.folder / "padded.json";
   bool changed = false;
   const OnReadBack hook([&] {
-    test::flip_bit(fixture.folder / "whole/model.safetensors", 70'000);
+    test::flip_bits(fixture.folder / "whole/model.safetensors", 70'000);
     changed = true;
   });
   CHECK_ERROR(kInputChanged, split(options));
@@ -257,7 +257,7 @@ TEST_CASE("--verify finds a byte that changed after it was written, and publishe
       for (const auto& entry : std::filesystem::directory_iterator(fixture.folder.path())) {
         const std::string hidden = entry.path().string();
         if (hidden.ends_with(".tmp")) {
-          test::flip_bit(hidden + "/model-rank-1-part-0.safetensors", 70'000);
+          test::flip_bits(hidden + "/model-rank-1-part-0.safetensors", 70'000);
         }
       }
     });
@@ -276,7 +276,7 @@ TEST_CASE("--resume --verify reads a complete output, --resume alone looks at it
   CHECK_FALSE(split(options).bytes_verified);
   options.write.verify = true;
   CHECK(split(options).bytes_verified);
-  test::flip_bit(fixture.folder / "expected/model-rank-1-part-0.safetensors", 70'000);
+  test::flip_bits(fixture.folder / "expected/model-rank-1-part-0.safetensors", 70'000);
   const auto error = testing::error_of([&] { return split(options); });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kDataMismatch);

@@ -47,15 +47,7 @@ struct FsdpShards {
   std::string file_of(i64 rank) const {
     return parts + "/model-rank-" + std::to_string(rank) + "-part-0.safetensors";
   }
-  void flip_last_byte(const std::string& file) const { flip(parts + "/" + file, 1, 1); }
-  /// Changes these bits of the byte that is `from_end` bytes before the end of a file.
-  static void flip(const std::string& path, i64 from_end, int bits) {
-    std::fstream stream(path, std::ios::in | std::ios::out | std::ios::binary);
-    stream.seekg(-from_end, std::ios::end);
-    const char byte = static_cast<char>(stream.get() ^ bits);
-    stream.seekp(-from_end, std::ios::end);
-    stream.put(byte);
-  }
+  void flip_last_byte(const std::string& file) const { test::flip_bits(parts + "/" + file, -1); }
   /// Changes one bit of the data in a rank's file.
   void flip_any_bit(i64 rank, std::mt19937& random) const {
     const std::string path = file_of(rank);
@@ -64,7 +56,7 @@ struct FsdpShards {
     in.read(reinterpret_cast<char*>(&header), sizeof header);
     const auto data = static_cast<i64>(std::filesystem::file_size(path) - sizeof header - header);
     const i64 from_end = std::uniform_int_distribution<i64>(1, data)(random);
-    flip(path, from_end, 1 << std::uniform_int_distribution<int>(0, 7)(random));
+    test::flip_bits(path, -from_end, 1 << std::uniform_int_distribution<int>(0, 7)(random));
   }
 };
 

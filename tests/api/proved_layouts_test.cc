@@ -35,14 +35,6 @@ CheckReport read_all(const std::string& parts) {
   return check(options);
 }
 
-void flip_bit(const std::string& path, i64 at) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(at);
-  const char byte = static_cast<char>(file.get() ^ 0x10);
-  file.seekp(at);
-  file.put(byte);
-}
-
 /// Changes one bit in every `step`-th shard, checks that the finding names it, and restores the
 /// bit.
 void check_every_change_is_found(const std::string& parts, size_t step) {
@@ -56,9 +48,9 @@ void check_every_change_is_found(const std::string& parts, size_t step) {
       const std::string path =
           parts + "/" + manifest["files"][shard["file"].get<size_t>()]["name"].get<std::string>();
       const i64 at = shard["offset"].get<i64>() + static_cast<i64>(number * 977) % bytes;
-      flip_bit(path, at);
+      test::flip_bits(path, at, 0x10);
       const CheckReport report = read_all(parts);
-      flip_bit(path, at);
+      test::flip_bits(path, at, 0x10);
       CAPTURE(name);
       CAPTURE(path);
       CHECK(std::any_of(report.findings.begin(), report.findings.end(), [&](const auto& finding) {

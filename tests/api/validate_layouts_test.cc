@@ -45,13 +45,8 @@ void change(const std::string& parts, const std::string& tensor) {
   const json manifest = json::parse(in);
   const json& shard = manifest["tensors"][tensor]["shards"].back();
   const auto& name = manifest["files"][shard["file"].get<size_t>()]["name"];
-  std::fstream file(parts + "/" + name.get<std::string>(),
-                    std::ios::in | std::ios::out | std::ios::binary);
   const auto at = shard["offset"].get<std::streamoff>() + shard["bytes"].get<std::streamoff>() / 2;
-  file.seekg(at);
-  const char byte = static_cast<char>(file.get() ^ 0x10);
-  file.seekp(at);
-  file.put(byte);
+  test::flip_bits(parts + "/" + name.get<std::string>(), at, 0x10);
 }
 
 TEST_CASE("validate proves the output of every layout, and finds a changed bit") {

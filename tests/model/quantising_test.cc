@@ -53,7 +53,7 @@ TEST_CASE("values that no norm made are quantised before a product, and gradient
     const double one = (prefill_of(Dtype::kF8E4M3, mesh, 1).*member)[kFp8];
     return ((prefill_of(Dtype::kF8E4M3, mesh, 1000).*member)[kFp8] - one) / (999 * 32 * kEach);
   };
-  // Of 32 layers: the inputs of o and down; the results of q, k, v, gate and up, and of o and down,
+  // 32 layers: the inputs of o and down; the results of q, k, v, gate and up, and of o and down,
   // which are summed over tp.
   constexpr double kInputs = 4096 + 14'336, kCut = 4096 + 2 * 1024 + 2 * 14'336, kSums = 2 * 4096;
   for (const auto& [mesh, devices] : {std::pair("tp=1", 1), {"tp=2", 2}, {"tp=8", 8}}) {

@@ -112,7 +112,7 @@ TEST_CASE("weights in FP4 with values in FP8 run at the rate of FP8 where the de
       CHECK(model::roofline(amounts, profile, 0).compute_us == (is_multiplied ? 2 : 4));
       CHECK(to_string(model::roofline(amounts, profile, 0).arithmetic) ==
             (is_multiplied ? "fp8" : "bf16"));
-      // Where products take them in bf16, kernels unpack the weights of experts.
+      // Kernels unpack the weights of experts for products in bf16.
       amounts.fp4_expert_flops = amounts.flops;
       CHECK(model::roofline(amounts, profile, 0).compute_us == (is_multiplied ? 2 : 6));
     }

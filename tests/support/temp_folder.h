@@ -41,13 +41,14 @@ class TempFolder {
   std::string path_;
 };
 
-/// Inverts the lowest bit of one byte of a file.
-inline void flip_bit(const std::string& path, std::streamoff at) {
+/// Inverts these bits of one byte of a file; a negative position counts from the end. Throws if
+/// there is no such byte.
+inline void flip_bits(const std::string& path, std::streamoff at, int bits = 1) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(at);
-  const int byte = file.get();
-  file.seekp(at);
-  file.put(static_cast<char>(byte ^ 1));
+  const auto from = at < 0 ? std::ios::end : std::ios::beg;
+  const int byte = file.seekg(at, from).get();
+  if (!file.seekp(at, from).put(static_cast<char>(byte ^ bits)))
+    throw std::runtime_error("no byte to change in " + path);
 }
 
 }  // namespace shardtool::test

@@ -126,11 +126,7 @@ class Ways {
       if (!record.name.ends_with(end)) continue;
       const format::ShardRecord& shard = record.shards.front();
       const std::string path = at(output) + "/" + found.files[static_cast<size_t>(shard.file)].name;
-      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-      file.seekg(shard.offset);
-      const char changed = static_cast<char>(file.get() ^ 1);
-      file.seekp(shard.offset);
-      file.put(changed);
+      flip_bits(path, shard.offset);
       return record.name;
     }
     return {};

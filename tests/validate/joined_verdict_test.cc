@@ -46,13 +46,8 @@ void damage(const std::string& parts, const std::string& tensor) {
   const json manifest = json::parse(in);
   const json& shard = manifest["tensors"][tensor]["shards"].back();
   const auto& name = manifest["files"][shard["file"].get<size_t>()]["name"];
-  std::fstream file(parts + "/" + name.get<std::string>(),
-                    std::ios::in | std::ios::out | std::ios::binary);
   const auto at = shard["offset"].get<std::streamoff>() + shard["bytes"].get<std::streamoff>() / 2;
-  file.seekg(at);
-  const char byte = static_cast<char>(file.get() ^ 0x10);
-  file.seekp(at);
-  file.put(byte);
+  test::flip_bits(parts + "/" + name.get<std::string>(), at, 0x10);
 }
 
 ValidateOptions options_of(const std::string& parts, bool has_reference) {

@@ -365,7 +365,8 @@ i64 bytes_on(const layout::Layout& layout, i64 rank, Dtype dtype) {
 
 /// Adds up the weights of the fullest device by layer and class.
 void set_layers(const AppliedMapping& applied, const PlannedModel& model,
-                const WeightClasses& classes, MemoryReport& report) {
+                const WeightClasses& classes, std::span<const AddedConstant> constants,
+                MemoryReport& report) {
   const i64 rank = report.devices[report.fullest].rank;
   std::map<std::pair<size_t, std::string>, size_t> rows;  // sorted by layer; tensors of none last
   for (size_t t = 0; t < applied.resolution.tensors.size(); ++t) {
@@ -385,7 +386,7 @@ void set_layers(const AppliedMapping& applied, const PlannedModel& model,
     const auto of = static_cast<size_t>(classes.of(spec.name, model.classes[t]));
     plan::add_bytes(row.by_class[of], bytes_on(*resolved.layout, rank, spec.dtype));
   }
-  for (const AddedConstant& constant : added_constants(applied, classes)) {
+  for (const AddedConstant& constant : constants) {
     if (!std::ranges::binary_search(constant.ranks, rank)) continue;
     const size_t layer = model.layers[constant.beside].value_or(std::numeric_limits<size_t>::max());
     LayerWeights& row = report.layers[rows.at({layer, layer_name(model, constant.beside)})];
@@ -421,12 +422,13 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const PlannedMode
   set_weights(plan::device_weights(report.mesh.size(), static_cast<int>(report.classes.size()),
                                    weight_groups(applied, model, classes)),
               report);
-  add_to_devices(added_constants(applied, classes), report);
+  const std::vector<AddedConstant> constants = added_constants(applied, classes);
+  add_to_devices(constants, report);
   set_gathered(model, applied.resolution, options.training, report, notes);
   if (options.training) {
     set_training(applied, model, options, report, notes);
     set_totals(options.device, report);
-    if (options.draws) set_layers(applied, model, classes, report);
+    if (options.draws) set_layers(applied, model, classes, constants, report);
     return report;
   }
   const Kept kept = kept_of(config, model, options.workload.kv_dtype, report.mesh.size(), notes);
@@ -440,7 +442,7 @@ MemoryReport device_memory(const mapping::ModelConfig* config, const PlannedMode
   set_activations(model, kept, workload, report);
   set_totals(options.device, report);
   set_capacity(kept, workload, report);
-  if (options.draws) set_layers(applied, model, classes, report);
+  if (options.draws) set_layers(applied, model, classes, constants, report);
   return report;
 }
 

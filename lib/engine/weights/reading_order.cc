@@ -20,22 +20,13 @@ std::optional<size_t> matrix_of(const ops::BoundOp& bound) {
 
 using ProductLists = std::map<i64, std::vector<MatrixProduct>>;  ///< by rank
 
-/// Returns the mesh axes along which all devices read the same bytes of all these matrices.
-std::vector<std::string> alike_along(const WeightSource& weights, const ProductLists& lists) {
+/// Returns the tensors of all these matrices, each once.
+std::vector<size_t> tensors_of(const ProductLists& lists) {
   std::set<size_t> tensors;
   for (const auto& [rank, products] : lists) {
     for (const MatrixProduct& product : products) tensors.insert(product.tensor);
   }
-  if (tensors.empty()) return {};
-  std::vector<std::string> axes = weights.alike_along(*tensors.begin());
-  for (const size_t tensor : tensors) {
-    if (axes.empty()) break;
-    const std::vector<std::string> others = weights.alike_along(tensor);
-    std::erase_if(axes, [&](const std::string& axis) {
-      return std::ranges::find(others, axis) == others.end();
-    });
-  }
-  return axes;
+  return {tensors.begin(), tensors.end()};
 }
 
 bool is_table_of_words(const ops::BoundOp& bound) {
@@ -88,7 +79,7 @@ std::vector<SharedProduct> ReadingOrder::products(bool of_shards, size_t layer, 
     lists[rank] = products_of(side, *flow.steps[step].op, rank);
     for (MatrixProduct& product : lists[rank]) product.is_looked_up = is_looked_up(layer, step);
   }
-  const mesh::RankGroups groups(side.mesh, ranks, alike_along(*side.weights, lists));
+  const mesh::RankGroups groups(side.mesh, ranks, alike_along(*side.weights, tensors_of(lists)));
   std::vector<SharedProduct> all;
   for (const auto& [rank, own] : lists) {
     const std::vector<i64>& group = groups.of(rank);

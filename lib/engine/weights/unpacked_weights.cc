@@ -1,7 +1,5 @@
 #include "lib/engine/weights/unpacked_weights.h"
 
-#include <algorithm>
-
 #include "lib/base/error.h"
 #include "lib/engine/weights/unpacked_rows.h"
 #include "lib/layout/gathered.h"
@@ -60,16 +58,10 @@ i64 UnpackedWeights::stored_bytes(const StoredRows& rows, i64 bytes) const {
 /// A weight is alike where all its parts are.
 std::vector<std::string> UnpackedWeights::alike_along(size_t tensor) const {
   if (tensor < first_weight()) return stored_->alike_along(tensor);
-  const std::vector<size_t> members = weights_[tensor - first_weight()].members();
-  std::vector<std::string> axes = stored_->alike_along(members.front());
-  const auto differs_along = [&](const std::string& axis) {
-    return layout::is_cut_along(layouts_(tensor), axis) ||
-           std::ranges::any_of(members, [&](size_t member) {
-             const std::vector<std::string> others = stored_->alike_along(member);
-             return std::ranges::find(others, axis) == others.end();
-           });
-  };
-  std::erase_if(axes, differs_along);
+  std::vector<std::string> axes =
+      engine::alike_along(*stored_, weights_[tensor - first_weight()].members());
+  std::erase_if(
+      axes, [&](const std::string& axis) { return layout::is_cut_along(layouts_(tensor), axis); });
   return axes;
 }
 

@@ -42,4 +42,8 @@ class WeightSource {
   virtual std::vector<std::string> alike_along(size_t /*tensor*/) const { return {}; }
 };
 
+/// Returns the mesh axes along which all devices read the same bytes of all these tensors; none
+/// without tensors.
+std::vector<std::string> alike_along(const WeightSource& source, std::span<const size_t> tensors);
+
 }  // namespace shardtool::engine

@@ -108,16 +108,10 @@ TEST_CASE("with --verify the share that publishes reads back what all have writt
 TEST_CASE("a changed byte of another share is found before it is published with --verify") {
   const TwoShares shares;
   // The first tensor of the file: the first share moves it.
-  std::fstream file(shares.file, std::ios::in | std::ios::out | std::ios::binary);
   std::uint64_t header = 0;
-  file.read(reinterpret_cast<char*>(&header), sizeof(header));
-  const auto at = static_cast<std::streamoff>(sizeof(header) + header + 100);
-  file.seekg(at);
-  const int byte = file.get();
-  REQUIRE(byte >= 0);
-  file.seekp(at);
-  file.put(static_cast<char>(byte ^ 1));
-  file.close();
+  std::ifstream(shares.file, std::ios::binary)
+      .read(reinterpret_cast<char*>(&header), sizeof(header));
+  test::flip_bits(shares.file, static_cast<std::streamoff>(sizeof(header) + header + 100));
   CHECK_ERROR(kDataMismatch, shares.run(1, true));
   CHECK_FALSE(shares.jobs.is_published());
 }
