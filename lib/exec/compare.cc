@@ -7,11 +7,10 @@
 
 #include "lib/base/error.h"
 #include "lib/exec/chunks/cast_chunk.h"
+#include "lib/exec/files/file_blocks.h"
 
 namespace shardtool::exec {
 namespace {
-
-constexpr i64 kCompareBytes = 1 << 20;
 
 void note_first(Difference& into, i64 offset, int holder) {
   if (into.first >= 0 && into.first <= offset) return;
@@ -51,6 +50,35 @@ struct OutputCompare {
   }
 };
 
+/// Compares an output of a chunk, block by block, with the bytes at one of its targets.
+Difference compare_target(const FilledChunk& filled, size_t output, const ChunkTarget& target,
+                          std::span<const SourceFile> others) {
+  thread_local const PageBuffer buffer(kBlockBufferBytes);
+  const Slot& slot = filled.move->to.slots[static_cast<size_t>(target.holder)];
+  const OutputCompare with{filled, output, target.holder};
+  Difference found;
+  i64 at = 0;
+  read_blocks(others[static_cast<size_t>(slot.file)], slot.offset + target.offset,
+              filled.chunk->outputs[output].result_bytes, buffer,
+              [&](std::span<const std::byte> block) {
+                merge_into(found, with.stretch(at, block));
+                at += std::ssize(block);
+              });
+  return found;
+}
+
+/// Casts the outputs of a chunk, and compares each with all of its targets.
+Difference compare_outputs(const FilledChunk& filled, std::span<const SourceFile> others) {
+  Difference found;
+  cast_outputs(filled);
+  for (size_t i = 0; i < filled.outputs.size(); ++i) {
+    for (const ChunkTarget& target : filled.chunk->outputs[i].targets) {
+      merge_into(found, compare_target(filled, i, target, others));
+    }
+  }
+  return found;
+}
+
 /// Ends a run that has found what it looks for.
 struct Found {};
 
@@ -61,33 +89,12 @@ std::vector<Difference> compare(std::span<const TensorMove> moves,
                                 std::span<const SourceFile> others, const Resources& resources) {
   std::vector<Difference> differences(moves.size());
   std::mutex mutex;
-  const auto compare_chunk = [&](const FilledChunk& filled) {
-    thread_local std::vector<std::byte> buffer;
-    buffer.resize(static_cast<size_t>(kCompareBytes + 3 * kPageBytes));
-    auto* const aligned = reinterpret_cast<std::byte*>(
-        round_up(static_cast<i64>(reinterpret_cast<std::uintptr_t>(buffer.data())), kPageBytes));
-    Difference found;
-    cast_outputs(filled);
-    for (size_t i = 0; i < filled.outputs.size(); ++i) {
-      const ChunkOutput& output = filled.chunk->outputs[i];
-      for (const ChunkTarget& target : output.targets) {
-        const Slot& slot = filled.move->to.slots[static_cast<size_t>(target.holder)];
-        const OutputCompare with{filled, i, target.holder};
-        for (i64 at = 0; at < output.result_bytes; at += kCompareBytes) {
-          const i64 size = std::min(kCompareBytes, output.result_bytes - at);
-          const std::byte* const other = others[static_cast<size_t>(slot.file)].read(
-              aligned, size, slot.offset + target.offset + at);
-          merge_into(found, with.stretch(at, {other, static_cast<size_t>(size)}));
-        }
-      }
-    }
-    const std::lock_guard lock(mutex);
-    merge_into(differences[filled.number], found);
-  };
   const auto compare_chunks = [&](std::span<const FilledChunk> chunks, Turnstile&) {
     for (const FilledChunk& filled : chunks) {
       try {
-        compare_chunk(filled);
+        const Difference found = compare_outputs(filled, others);
+        const std::lock_guard lock(mutex);
+        merge_into(differences[filled.number], found);
       } catch (Error& error) {
         throw error.tensor(filled.move->name);
       }

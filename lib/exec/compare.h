@@ -16,14 +16,17 @@ struct Difference {
 };
 
 /// Executes each move in memory, cast included, and compares the result with the bytes of the
-/// destinations in `others`. Padding is not compared. With the moves of a copy this verifies its
-/// output; with the same holders on both sides it compares replicas.
+/// destinations in `others`, whose slots count these files. Padding is not compared. With the moves
+/// of a copy this verifies its output; with the same holders on both sides it compares replicas.
+/// Returns one difference per move. Throws the errors of `stream` and of reading, and kInputChanged
+/// if a file changed meanwhile.
 std::vector<Difference> compare(std::span<const TensorMove> moves,
                                 std::span<const SourceFile> sources,
                                 std::span<const SourceFile> others, const Resources& resources);
 
 /// True if the source bytes of every move have its expected digest. Stops at the first that does
 /// not. Requires that every move has an expected digest and needs all elements of its tensor.
+/// Throws the errors of `stream`.
 bool have_digests(std::span<const TensorMove> moves, std::span<const SourceFile> sources,
                   const Resources& resources);
 

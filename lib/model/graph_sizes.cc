@@ -133,6 +133,45 @@ void add_config_keys(const Graph& graph, const std::string& size, std::set<std::
   }
 }
 
+/// Collects the extents of all stored axes of weights, as far as config.json gives them.
+class ExtentCollector {
+ public:
+  explicit ExtentCollector(ops::ModelSizes sizes) : sizes_(std::move(sizes)) {}
+
+  /// Adds the weights of all variants.
+  void add(const std::vector<Alternatives>& stretches) {
+    for (const Alternatives& ways : stretches) {
+      for (const Way& way : ways) {
+        for (const Op& op : way.ops) add(op);
+      }
+    }
+  }
+  std::set<i64> take() && { return std::move(extents_); }
+
+ private:
+  void add(const Op& op) {
+    add(op.weights);
+    if (const auto* experts = std::get_if<Experts>(&op.kind)) {
+      for (const Experts::Form& form : experts->forms) add(form.weights);
+    }
+  }
+  void add(const std::vector<WeightRef>& weights) {
+    for (const WeightRef& weight : weights) {
+      for (const Dim& dim : weight.shape) add(dim);
+    }
+  }
+  void add(const Dim& dim) {
+    try {
+      extents_.insert(sizes_.size(dim));
+    } catch (const Error&) {
+      return;  // config.json does not give this size
+    }
+  }
+
+  ops::ModelSizes sizes_;
+  std::set<i64> extents_;
+};
+
 }  // namespace
 
 ops::ModelSizes sizes_of(const Graph& graph, const mapping::ModelConfig& config) {
@@ -150,38 +189,14 @@ std::vector<std::string> config_keys(const Graph& graph, const Dim& dim) {
 }
 
 std::set<i64> axis_extents(const Graph& graph, const mapping::ModelConfig& config) {
-  const ops::ModelSizes sizes = sizes_of(graph, config);
-  std::set<i64> extents;
-  const auto add_weights = [&](const std::vector<WeightRef>& weights) {
-    for (const WeightRef& weight : weights) {
-      for (const Dim& dim : weight.shape) {
-        try {
-          extents.insert(sizes.size(dim));
-        } catch (const Error&) {
-          continue;
-        }
-      }
-    }
-  };
-  const auto add_ways = [&](const std::vector<Alternatives>& stretches) {
-    for (const Alternatives& ways : stretches) {
-      for (const Way& way : ways) {
-        for (const Op& op : way.ops) {
-          add_weights(op.weights);
-          if (const auto* experts = std::get_if<Experts>(&op.kind)) {
-            for (const Experts::Form& form : experts->forms) add_weights(form.weights);
-          }
-        }
-      }
-    }
-  };
+  ExtentCollector extents(sizes_of(graph, config));
   for (const Stack& stack : graph.stacks) {
-    add_ways(stack.start);
-    for (const Block& block : stack.blocks) add_ways(block.stretches);
-    if (stack.end) add_ways(stack.end->stretches);
+    extents.add(stack.start);
+    for (const Block& block : stack.blocks) extents.add(block.stretches);
+    if (stack.end) extents.add(stack.end->stretches);
   }
-  add_ways(graph.end);
-  return extents;
+  extents.add(graph.end);
+  return std::move(extents).take();
 }
 
 }  // namespace shardtool::model

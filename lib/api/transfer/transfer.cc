@@ -59,7 +59,7 @@ WriteOptions options_for(const LogicalCheckpoint& source, const WriteOptions& op
   return chosen;
 }
 
-/// kShared if the file system of the output's folder can share extents with every source file.
+/// kShared if the file system of the output's folder can make reflinks to every source file.
 Extents possible_extents(const LogicalCheckpoint& source, const std::string& folder) {
   const bool can =
       std::all_of(source.files.begin(), source.files.end(), [&](const exec::SurveyedFile& file) {
@@ -255,6 +255,65 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// True if an earlier run, or another process, may have completed the output.
+bool may_be_complete(const WriteOptions& options) {
+  return options.resume || options.share;
+}
+
+/// Writes the output on this machine, and then sends it to the store.
+TransformReport transfer_staged(Task task, const WriteOptions& options, bool compare_replicas,
+                                const Stopwatch& watch) {
+  refuse_options(options);
+  TransformReport report = write_to_store(task.source, options, [&](const WriteOptions& local) {
+    return transfer(std::move(task), local, compare_replicas);
+  });
+  if (report.written) watch.measure(*report.written);
+  return report;
+}
+
+/// Completes the report of a dry run: the requests, and a warning if a run would refuse the output.
+void report_dry_run(const Planned& planned, const std::vector<bool>& is_mine,
+                    const WriteOptions& options, TransformReport& report) {
+  const WriteRun run = planned.run();
+  report.plan.requests = source_requests(planned, is_mine, options);
+  const bool is_there = may_be_complete(options) && complete_output(run, options);
+  auto refusal = is_there ? std::nullopt : refusal_text(run, options);
+  if (refusal) report.warnings.push_back(*std::move(refusal));
+}
+
+/// Deletes what earlier runs have left beside an output that is complete.
+void delete_rest(const WriteRun& run, const WriteOptions& options, TransformReport& report) {
+  if (store::is_remote(options.output)) return tidy_up(run, options);
+  const RunIdentity identity = run_identity(run.source, run.target, run.plan);
+  discard_leftovers(options.output, identity, report.warnings);
+}
+
+/// Writes the output, or the share of it that the options choose, to the store.
+void write_on_store(const WriteRun& run, const WriteOptions& options,
+                    const std::vector<bool>& is_mine, bool compare_replicas,
+                    TransformReport& report) {
+  try {
+    run_to_store(run, options, is_mine, compare_replicas, report);
+  } catch (const Error& error) {
+    if (!options.share || error.code() == ErrorCode::kInterrupted) throw;
+    // Another process may have moved the same share and published the output meanwhile.
+    if (!was_complete(run, options, is_mine, report)) throw;
+    tidy_up(run, options);
+  }
+}
+
+/// Writes the share that the options choose to the output's folder.
+void write_share(const WriteRun& run, const WriteOptions& options, const std::vector<bool>& is_mine,
+                 bool compare_replicas, TransformReport& report) {
+  try {
+    run_share(run, options, is_mine, compare_replicas, report);
+  } catch (const Error& error) {
+    // Another process may have moved the same share and published the output meanwhile.
+    const bool exists = error.code() == ErrorCode::kOutputExists;
+    if (!exists || !was_complete(run, options, is_mine, report)) throw;
+  }
+}
+
 }  // namespace
 
 /// Sorts names first, and moves every tensor once.
@@ -290,53 +349,26 @@ SourceRequests count_requests(const LogicalCheckpoint& source,
 TransformReport transfer(Task task, const WriteOptions& asked, bool compare_replicas) {
   const Stopwatch watch;
   const WriteOptions options = options_for(task.source, asked);
-  const bool writes_store = store::is_remote(options.output) && !options.dry_run;
-  if (writes_store && !can_stream(task.target)) {
-    refuse_options(options);
-    TransformReport report = write_to_store(task.source, options, [&](const WriteOptions& local) {
-      return transfer(std::move(task), local, compare_replicas);
-    });
-    if (report.written) watch.measure(*report.written);
-    return report;
+  const bool is_remote = store::is_remote(options.output);
+  if (is_remote && !options.dry_run && !can_stream(task.target)) {
+    return transfer_staged(std::move(task), options, compare_replicas, watch);
   }
   const Planned planned(std::move(task), options);
   TransformReport report = planned.report(options);
   const std::vector<bool> is_mine = planned.own_moves(options);
-  const WriteRun run = planned.run();
-  const bool may_be_complete = options.resume || options.share;
   if (options.dry_run) {
-    report.plan.requests = source_requests(planned, is_mine, options);
-    const bool is_there = may_be_complete && complete_output(run, options);
-    auto refusal = is_there ? std::nullopt : refusal_text(run, options);
-    if (refusal) report.warnings.push_back(*std::move(refusal));
+    report_dry_run(planned, is_mine, options, report);
     return report;
   }
-  if (may_be_complete && was_complete(run, options, is_mine, report)) {
-    if (writes_store) {
-      tidy_up(run, options);
-    } else {
-      const RunIdentity identity = run_identity(run.source, run.target, run.plan);
-      discard_leftovers(options.output, identity, report.warnings);
-    }
+  const WriteRun run = planned.run();
+  if (may_be_complete(options) && was_complete(run, options, is_mine, report)) {
+    delete_rest(run, options, report);
     return report;
   }
-  if (writes_store) {
-    try {
-      run_to_store(run, options, is_mine, compare_replicas, report);
-    } catch (const Error& error) {
-      if (!options.share || error.code() == ErrorCode::kInterrupted) throw;
-      // Another process may have moved the same share and published the output meanwhile.
-      if (!was_complete(run, options, is_mine, report)) throw;
-      tidy_up(run, options);
-    }
+  if (is_remote) {
+    write_on_store(run, options, is_mine, compare_replicas, report);
   } else if (options.share) {
-    try {
-      run_share(run, options, is_mine, compare_replicas, report);
-    } catch (const Error& error) {
-      // Another process may have moved the same share and published the output meanwhile.
-      const bool exists = error.code() == ErrorCode::kOutputExists;
-      if (!exists || !was_complete(run, options, is_mine, report)) throw;
-    }
+    write_share(run, options, is_mine, compare_replicas, report);
   } else {
     run_alone(run, options, compare_replicas, report);
   }

@@ -132,6 +132,38 @@ LayerSet::Listed decode_listed(const JsonValue& value, const LayerSets& named,
   return set;
 }
 
+LayerSet::Last decode_last(const JsonValue& value, const std::map<std::string, Number>& numbers) {
+  LayerSet::Last last;
+  value.object({{"last", [&](const JsonValue& v) { last.count = decode_number(v, numbers); }, true},
+                {"of", [&](const JsonValue& v) { last.of = decode_number(v, numbers); }, true}});
+  return last;
+}
+
+LayerSet::Numbered decode_numbered(const JsonValue& value) {
+  LayerSet::Numbered numbered;
+  value.object({{"numbers", [&](const JsonValue& v) { numbered.list = v.nonempty_text(); }},
+                {"first", [&](const JsonValue& v) { numbered.first = v.integer(0); }}});
+  return numbered;
+}
+
+LayerSet::AsManyAs decode_as_many_as(const JsonValue& value) {
+  LayerSet::AsManyAs many;
+  value.object({{"as_many_as", [&](const JsonValue& v) { many.list = v.nonempty_text(); }}});
+  return many;
+}
+
+LayerSet::From decode_from(const JsonValue& value) {
+  LayerSet::From from;
+  value.object({{"from", [&](const JsonValue& v) {
+                   if (v.is_number()) {
+                     from.number = v.integer(0);
+                   } else {
+                     from.count = v.nonempty_text();
+                   }
+                 }}});
+  return from;
+}
+
 }  // namespace
 
 bool contains(const LayerSet& set, const ModelConfig& config, i64 layer) {
@@ -156,35 +188,10 @@ LayerSet decode_layer_set(const JsonValue& value, const LayerSets& named,
     set.complement = !set.complement;
     return set;
   }
-  if (value.has("last")) {
-    LayerSet::Last last;
-    value.object(
-        {{"last", [&](const JsonValue& v) { last.count = decode_number(v, numbers); }, true},
-         {"of", [&](const JsonValue& v) { last.of = decode_number(v, numbers); }, true}});
-    return {std::move(last)};
-  }
-  if (value.has("numbers")) {
-    LayerSet::Numbered numbered;
-    value.object({{"numbers", [&](const JsonValue& v) { numbered.list = v.nonempty_text(); }},
-                  {"first", [&](const JsonValue& v) { numbered.first = v.integer(0); }}});
-    return {std::move(numbered)};
-  }
-  if (value.has("as_many_as")) {
-    LayerSet::AsManyAs many;
-    value.object({{"as_many_as", [&](const JsonValue& v) { many.list = v.nonempty_text(); }}});
-    return {std::move(many)};
-  }
-  if (value.has("from")) {
-    LayerSet::From from;
-    value.object({{"from", [&](const JsonValue& v) {
-                     if (v.is_number()) {
-                       from.number = v.integer(0);
-                     } else {
-                       from.count = v.nonempty_text();
-                     }
-                   }}});
-    return {std::move(from)};
-  }
+  if (value.has("last")) return {decode_last(value, numbers)};
+  if (value.has("numbers")) return {decode_numbered(value)};
+  if (value.has("as_many_as")) return {decode_as_many_as(value)};
+  if (value.has("from")) return {decode_from(value)};
   return {decode_listed(value, named, numbers)};
 }
 

@@ -25,23 +25,25 @@ void add_words_of(std::string_view text, std::set<std::string>& words) {
   }
 }
 
-/// Checks that every value is made before it is read, over a list of stretches.
+/// Checks that every value is made before it is read, and returns the values known after the ops.
+std::set<std::string> check_ops(const std::vector<Op>& ops, std::set<std::string> known) {
+  for (const Op& op : ops) {
+    for (const std::string& name : op.in) {
+      if (known.contains(name)) continue;
+      throw Error(ErrorCode::kMappingSchema,
+                  fmt::format("the value '{}' is read before an op makes it", name))
+          .at(op.place);
+    }
+    known.insert(op.out.begin(), op.out.end());
+  }
+  return known;
+}
+
+/// Does the same for a list of stretches. A value that some variant makes is known after it.
 void check_stretches(const std::vector<Alternatives>& stretches, std::set<std::string> known) {
   for (const Alternatives& ways : stretches) {
     std::set<std::string> after = known;
-    for (const Way& way : ways) {
-      std::set<std::string> here = known;
-      for (const Op& op : way.ops) {
-        for (const std::string& name : op.in) {
-          if (here.contains(name)) continue;
-          throw Error(ErrorCode::kMappingSchema,
-                      fmt::format("the value '{}' is read before an op makes it", name))
-              .at(op.place);
-        }
-        here.insert(op.out.begin(), op.out.end());
-      }
-      after.insert(here.begin(), here.end());
-    }
+    for (const Way& way : ways) after.merge(check_ops(way.ops, known));
     known = std::move(after);
   }
 }
