@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,6 +28,18 @@ TEST_CASE("a path inside of a folder has plain names only") {
   for (const std::string path : {"", "/a", "a/", "a//b", "../a", "a/../b", "a/.b", "./a"}) {
     CAPTURE(path);
     CHECK_FALSE(is_inside_path(path));
+  }
+}
+
+TEST_CASE("the manual lists the ends by which files of torch are known, and no others") {
+  std::ifstream page(SHARDTOOL_SOURCE_DIR "/cli/man/shardtool-formats.5.scd");
+  std::string line;
+  while (std::getline(page, line) && line != "|  *torch.save*") {
+  }
+  REQUIRE(static_cast<bool>(std::getline(page, line)));
+  for (const std::string end : {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".tar", ".safetensors"}) {
+    CAPTURE(end);
+    CHECK((line.find("*" + end + "*") != line.npos) == is_torch_name("model" + end));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "lib/layout/axis_expr.h"
 #include "tests/mapping/fixtures.h"
 #include "tests/mapping/models.h"
 
@@ -78,6 +79,19 @@ TEST_CASE("every example of a strategy in the manual resolves to what it says") 
     CAPTURE(name);
     CHECK(shown.contains(name));
     CHECK(text.find("*" + name + "*") != text.npos);
+  }
+}
+
+TEST_CASE("the manual names every rule by which an expression may split units") {
+  const std::string text = page();
+  const size_t begin = text.find("*Split*(n, over)");
+  REQUIRE(begin != text.npos);
+  const std::string paragraph = text.substr(begin, text.find("\n\n", begin) - begin);
+  for (const layout::SplitRule& rule :
+       {layout::kExact, layout::kBalanced, layout::kMiddle, layout::kCeil, layout::padded(2)}) {
+    const std::string word = to_string(rule);
+    CAPTURE(word);
+    CHECK(paragraph.find(word.substr(0, word.find('('))) != text.npos);
   }
 }
 
