@@ -11,9 +11,9 @@ class Interruptible {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  /// `flag` outlives the work; null: nothing ends it. With `patience` the work goes on after the
-  /// flag was set, such as to delete what a run leaves on a store, until it has waited for
-  /// something for so long. Threads started meanwhile have no patience.
+  /// `flag` outlives the work; null: nothing ends it. With `patience`, the work may continue after
+  /// the flag was set, such as deletions of what a run leaves on a store: it ends once one of its
+  /// waits has lasted that long. Threads started meanwhile have no patience.
   explicit Interruptible(const std::atomic<bool>* flag, Duration patience = Duration::zero());
   ~Interruptible();
   Interruptible(const Interruptible&) = delete;
@@ -38,8 +38,8 @@ inline constexpr Interruptible::Duration kLastPatience = std::chrono::seconds(1)
 /// Flag that ends the work of this thread; null if none does.
 const std::atomic<bool>* interruption();
 
-/// Throws kInterrupted once the flag is set. In a scope with patience it does so when `waited`, the
-/// time since something came last, is as long, and from then on.
+/// Throws kInterrupted if the flag is set. In a scope with patience, it does so only once `waited`,
+/// the time since the last progress, has reached the patience, and in every call after that.
 void check_interrupted(Interruptible::Duration waited = Interruptible::Duration::zero());
 
 }  // namespace shardtool

@@ -18,8 +18,8 @@ class ContainerProblems {
       : folder_(folder), findings_(findings) {}
 
   void note(const format::Problem& problem);
-  /// Adds findings that depend on the end: a missing file belongs to a rank if a manifest names it,
-  /// and the size of a truncated file is no news.
+  /// Adds the findings that depend on all problems: a missing file belongs to a rank if a manifest
+  /// names it, and a wrong size is reported unless the file is already reported as truncated.
   void finish(const format::Checkpoint& opened);
   /// Finding for files with an unclear grouping; not yet added, because a mapping may resolve it.
   const std::optional<Finding>& unclear() const { return unclear_; }

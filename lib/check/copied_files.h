@@ -17,9 +17,9 @@ struct CopiedFile {
 
 /// Returns the first file that is a copy of an earlier one, by samples: two files whose tensors lie
 /// at the same places have equal bytes in all of which they hold different parts, or different
-/// tensors. A sample is up to 4 KiB from the begin of a part; one whose bytes are all equal proves
-/// nothing. Files that are no copies usually differ in their first sample. Returns nullopt if there
-/// is none. Throws the errors of reading.
+/// tensors. A sample is the first 4 KiB of a part, or all of it; one whose bytes are all equal
+/// proves nothing. Files that are no copies usually differ in their first sample. Returns nullopt
+/// if there is none. Throws the errors of reading.
 std::optional<CopiedFile> copied_file(std::span<const DataTensor> tensors,
                                       std::span<const exec::SurveyedFile> files);
 

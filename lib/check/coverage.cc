@@ -55,7 +55,7 @@ SetCoverage judge(const HolderSet& holders) {
   return verdict;
 }
 
-/// Formats "parts of 334+333", with only the first few of many devices.
+/// Formats "shards of 334+333", with only the first few of many devices.
 std::string sizes_text(const HolderSet& holders, int axis) {
   constexpr int kShown = 16;
   std::string text;

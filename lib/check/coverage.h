@@ -26,7 +26,8 @@ void check_coverage(std::span<const HeldTensor> tensors, const std::string& file
 /// ST03: every device of the manifest's mesh is in one of the folders. Returns true if so.
 bool check_ranks(std::span<const format::Checkpoint> parts, Findings& findings);
 
-/// ST03: every tensor that the shards of a manifest cover has a digest in it.
+/// ST03: every tensor that the shards of a manifest cover has a digest in it, and the bytes of
+/// every tensor were read when it was written.
 void check_digests(const format::Checkpoint& part, Findings& findings);
 
 /// True if some elements are held by two holders that are not replicas of each other. Requires that

@@ -39,8 +39,8 @@ struct DataFile {
 
 /// ST07: reads every holder's bytes once, in file order, within the memory budget of the options,
 /// and counts NaN, infinities and zeros; compares hashes and digests with the manifest and replicas
-/// with each other, and the records of torch's zip archives with their CRC-32. Returns StoredBytes
-/// of the tensors. Throws the errors of exec::stream.
+/// with each other, and the records of torch's zip archives with their CRC-32. Returns the bytes of
+/// the tensors in their files (StoredBytes). Throws the errors of exec::stream.
 i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
                const exec::Resources& resources, Findings& findings);
 

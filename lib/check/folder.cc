@@ -69,8 +69,8 @@ bool asks_for_code(const Checkpoint& checkpoint) {
   }
 }
 
-/// Reports weights behind a link out of the folder, except in snapshots of the Hugging Face cache,
-/// which consist of links.
+/// Reports weights files that are links out of the folder, except in snapshots of the Hugging Face
+/// cache, which consist of links.
 void check_links(const Checkpoint& checkpoint, Findings& findings) {
   namespace fs = std::filesystem;
   const std::string folder = checkpoint.folder();

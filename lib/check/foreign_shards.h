@@ -37,12 +37,12 @@ struct RankTensor {
 struct ForeignShards {
   std::vector<RankFile> files;
   std::vector<RankTensor> tensors;
-  std::vector<i64> extents = {};  ///< possible extents of whole tensors by config.json
-  std::set<std::string> unruled =
-      {};  ///< names that match no rule: by none their shapes are judged
+  std::vector<i64> extents = {};       ///< possible extents of whole tensors by config.json
+  std::set<std::string> unruled = {};  ///< names without a rule by which to judge their shapes
 };
 
-/// Extents that a model's config.json implies: vocabulary, MLP, heads, fused QKV.
+/// Extents that config.json implies for the stored axes of all weights that the model's graph may
+/// read, ascending. Empty for a model without a graph.
 std::vector<i64> extents_of_model(const mapping::ModelConfig& config);
 
 /// Applies the mapping to tensors of assumed whole shapes. The result lacks tensors that do not

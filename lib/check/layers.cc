@@ -102,7 +102,8 @@ std::vector<Layers> by_module(const Layers& layers) {
   return found;
 }
 
-/// Splits "bert.encoder.layer.12.output.dense.weight" behind "layer.", at its first number.
+/// Returns the name up to its first number: "bert.encoder.layer." of
+/// "bert.encoder.layer.12.output.dense.weight". Empty if it has none.
 std::string_view prefix_of(std::string_view name) {
   for (size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1)) {
     const std::string_view prefix = name.substr(0, dot + 1);

@@ -158,7 +158,7 @@ std::optional<model::Model> bound_model(const CheckedModel& model, model::Missin
   }
 }
 
-/// True if the model has a matrix behind its last layer, in whatever form it is stored.
+/// True if the model has an output matrix after its last layer, in whatever form it is stored.
 bool has_head(const CheckedModel& model) {
   return std::ranges::any_of(model.tensors, [](const TensorSpec& tensor) {
     const std::string_view name = tensor.name;

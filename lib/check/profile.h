@@ -12,17 +12,20 @@ namespace shardtool::check {
 /// Severity of each rule.
 ///
 ///     (none)   as in the table
-///     hf       violations that transformers refuses are errors
-///     vllm     uneven and partial parts are errors: engines load equal ones
-///     dcp      links and odd names are errors
-///     hub      violations that the Hub refuses or warns about
+///     hf       errors: files without an index; warnings: files without "format"
+///     vllm     errors: uneven cuts, partial overlaps (engines load equal shards); warnings:
+///              misaligned tensors, blocks that limit the tensor-parallel sizes
+///     dcp      errors: file names that are not portable; warnings: files without "format"
+///     hub      errors: pickles, files and folders above the Hub's limits; warnings: names that are
+///              not portable, files without "format", code that config.json asks loaders to run
 ///     strict   everything one step more severe
 class Profile {
  public:
-  /// Throws kUsage with near misses. Empty: no profile.
+  /// Throws kUsage, with the known names, for another name. Empty: no profile.
   explicit Profile(const std::string& name);
 
-  /// Turns rules off by id or id prefix: "ST0301", "ST04". Throws kUsage if no id has the prefix.
+  /// Turns rules off by id or id prefix: "ST0301", "ST04". Throws kUsage if no id has the prefix,
+  /// or if it is shorter than a family's.
   void ignore(const std::string& id);
   void ignore(CheckRule rule) { severities_[static_cast<size_t>(rule)] = Severity::kOff; }
 

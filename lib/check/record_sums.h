@@ -10,9 +10,9 @@
 
 namespace shardtool::check {
 
-/// ST0710: CRC-32 of the records of torch's zip archives, whole files and chunks of DCP, as far as
-/// tensors that are read lie in them. A record that is one tensor is summed while the tensor is
-/// read; one of several tensors, or of a part of one, is read for it afterwards.
+/// ST0710: CRC-32 of records of torch's zip archives (whole files and chunks of DCP): of those with
+/// tensors that are read. A record that is exactly one tensor is summed while the tensor is read;
+/// any other is read once more for its sum.
 class RecordSums {
  public:
   /// Reads the directories of those of the files that are such archives. Adds ST0101 for a file

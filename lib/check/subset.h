@@ -20,8 +20,9 @@ struct DataSubset {
 };
 
 /// Selects tensors of a subset by the hash of their names: the same on every machine, and the parts
-/// of n/t together are all tensors. A budget of bytes takes tensors in the order of their hashes
-/// while they fit, and at least one.
+/// of n/t together are all tensors. A fraction above 0 takes at least one tensor, if there is any
+/// in the part. A budget of bytes takes the first tensor in the order of the hashes, and then each
+/// that still fits.
 std::vector<bool> choose(const DataSubset& subset, std::span<const DataTensor> tensors);
 
 }  // namespace shardtool::check

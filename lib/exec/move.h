@@ -14,7 +14,7 @@
 
 namespace shardtool::exec {
 
-/// Begin of a holder's row-major bytes.
+/// File position at which a holder's row-major bytes begin.
 struct Slot {
   int file = 0;    ///< index into the run's list of files
   i64 offset = 0;  ///< absolute, bytes

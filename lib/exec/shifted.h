@@ -22,9 +22,9 @@ struct ShiftedMove {
 
 inline constexpr i64 kMaxShiftedBytes = 16 << 20;
 
-/// Loads the logical values of a side, in order; the bits of floating-point numbers. Throws
-/// kDataMismatch when two holders differ or an integer leaves its dtype, kCoverage when a value has
-/// no holder, kUnsupported for another rank or dtype, kLimit above the size.
+/// Loads the logical values of a side by ascending index; of floating-point numbers the bits.
+/// Throws kDataMismatch when two holders differ or an integer leaves its dtype, kCoverage when a
+/// value has no holder, kUnsupported for another rank or dtype, kLimit above the size.
 std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
                               const MoveSide& side, std::span<const index::ValueShift> shifts,
                               std::span<const SourceFile> sources);

@@ -31,9 +31,12 @@ struct StoredTensor {
   std::shared_ptr<const PartOf> part = {};  ///< null: the whole tensor
 };
 
-/// Result of opening a weights file. Without problem reports every file is kRead. The header of a
-/// broken file cannot be read, or the file ends before its data; tensors with all data are listed.
-enum class FileState { kRead, kMissing, kBroken };
+/// Result of opening a weights file. A checkpoint that open_checkpoint returns has kRead only.
+enum class FileState {
+  kRead,
+  kMissing,
+  kBroken,  ///< has no readable header, or ends before its data; tensors with all data are listed
+};
 
 /// Tensor of a checkpoint that is stored in parts of any shape, each in a place of its own.
 ///
@@ -112,13 +115,13 @@ inline constexpr const char* kManifestName = "manifest.json";
 std::optional<std::string> manifest_text(const std::string& folder);
 
 /// Opens a location given by the user: a folder, a .safetensors file, a file of torch.save (.bin,
-/// .pt, .pth), an index.json, an output folder of shardtool, a folder of
+/// .pt, .pth, .ckpt), an index.json, an output folder of shardtool, a folder of
 /// torch.distributed.checkpoint, or hf://org/name[@revision] (the local Hugging Face cache, never
-/// the network). LOCATION#PREFIX takes only the tensors whose names begin with "PREFIX.", without
-/// it. FORMAT:LOCATION insists on one of format_names() where a folder has files of several; else
-/// the first of them counts, and a warning names the others. Throws the input errors (kFileMissing,
-/// kUnreadable, kMalformed, kHeaderJson, kTensorInvalid, kIndexInvalid, kUnsupported,
-/// kManifestInvalid, kLimit).
+/// the network). LOCATION#PREFIX keeps only the tensors whose names begin with "PREFIX.", and
+/// removes that from their names. FORMAT:LOCATION selects one of format_names(); otherwise the
+/// first whose files a folder has is read, and a warning names the others. Throws the input errors
+/// (kFileMissing, kUnreadable, kMalformed, kHeaderJson, kTensorInvalid, kIndexInvalid,
+/// kUnsupported, kManifestInvalid, kLimit) and those of parse_location.
 Checkpoint open_checkpoint(const std::string& location);
 
 /// Opens an output that its run has not published: the files of this manifest in a folder, in which

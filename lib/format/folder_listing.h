@@ -27,9 +27,10 @@ FolderListing sort_by_purpose(const std::vector<std::string>& names);
 /// Throws kUnreadable if the folder cannot be listed.
 FolderListing list_folder(const std::string& path);
 
-/// Throws kUnsupported for a file of a folder that is a link out of it, or lies behind one, for
-/// formats whose writers never make links: it is not what was sent with the folder. Links of the
-/// Hugging Face cache to its blobs, and links to nothing, are left to the reader of the file.
+/// Throws kUnsupported for a file that is reached through a link out of the folder. Such a file was
+/// not sent with the folder, and the writers of the formats that call this make no links. Accepts
+/// links of the Hugging Face cache to its blobs; links to nothing are left to the reader of the
+/// file.
 void require_inside(const std::string& folder, const std::string& name);
 
 }  // namespace shardtool::format

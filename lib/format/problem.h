@@ -26,9 +26,9 @@ enum class ProblemKind {
   kTrailingBytes,
   kTorchFile,
   // files together
-  kUnclearChoice,
-  kSameFile,
-  kSplitParts,
+  kUnclearChoice,  ///< it is unclear which files of a folder make the checkpoint
+  kSameFile,       ///< two names are one file
+  kSplitParts,     ///< the parts of a GGUF model disagree
   kTensorInTwoFiles,
   kChunksInvalid,
   kChunksIncomplete,

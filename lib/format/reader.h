@@ -45,8 +45,8 @@ std::vector<std::string> format_names();
 /// kUnsupported for weights in other formats only.
 const Reader& reader_of(const Location& location);
 
-/// Warns of files in the folder that other formats recognise. The manifest's own files and those of
-/// a checkpoint whose format the user named are no news.
+/// Warns of files in the folder that other formats recognise. Does nothing for an output with a
+/// manifest, or if the user named the format or a file.
 void warn_of_other_formats(Checkpoint& checkpoint, const Location& location, const Reader& chosen);
 
 // Parts that readers share.

@@ -112,8 +112,9 @@ AxisMap touched(const AxisMap& a, i64 b);
 /// offset, else undefined. Requires 0 <= offset < k. O(global size).
 AxisMap every_kth(const AxisMap& a, i64 k, i64 offset);
 
-/// Begin of the global interval that the axis holds in order and without padding: a(l) = begin + l
-/// for every local l. The end of the axis for a holder without indices; nullopt for other maps.
+/// First index of the global interval that the axis holds in order and without padding:
+/// a(l) = begin + l for every local l. Returns global_size() for a holder without indices, and
+/// nullopt for maps that are not one such interval.
 std::optional<i64> interval_begin(const AxisMap& a);
 
 /// Enlarges the local extent to n >= local_size; the new indices are padding.

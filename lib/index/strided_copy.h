@@ -34,7 +34,8 @@ struct StridedCopy {
   bool operator==(const StridedCopy&) const = default;
 };
 
-/// Begin of a box in a row-major array of these extents, in elements.
+/// Place of a box in a row-major array, in elements: its first index on every axis, and the extents
+/// of the array.
 struct BoxSide {
   std::span<const i64> begin;
   std::span<const i64> extents;

@@ -28,14 +28,18 @@ struct BundleMember {
 /// Returns the layout of a member, on the same devices as the leader. Each axis that follows one is
 /// coarsen(the leader's expression, granularity). If a cut of the leader falls inside a block of
 /// the member, `straddling` decides; kRefuse throws kBlockStraddle, and so do the others on a
-/// packed axis. Throws kShapeMismatch if a stored extent differs.
+/// packed axis. Throws kShapeMismatch if a stored extent differs or the leader lacks an axis that
+/// is followed, and kLimit if a block overflows.
 Layout member_layout(const Layout& leader, const BundleMember& member,
                      Straddling straddling = Straddling::kRefuse);
 
-/// One scale per block; `block` has the extent of a block along each axis of the leader.
+// Members by their stored `shape`.
+
+/// One scale per block; `block` has the extent of a block along each axis of the leader. Throws
+/// kShapeMismatch unless the shape has as many axes.
 BundleMember block_scale(const Shape& shape, const std::vector<i64>& block);
-/// One value per index of one axis of the leader, stored as [n] or [n, 1] ([1, n] for the last
-/// axis).
+/// One value per index of one axis of the leader, which the longest stored axis follows: [n],
+/// [n, 1] or [1, n].
 BundleMember per_index(const Shape& shape, size_t leader_axis);
 /// Values that belong to the whole tensor.
 BundleMember per_tensor(const Shape& shape);

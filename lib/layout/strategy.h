@@ -82,6 +82,8 @@ class ShardingStrategy {
   /// Cuts axis 0 in whole heads.
   static ShardingStrategy head_aware_rowwise(i64 num_heads, i64 head_dim, Over over,
                                              SplitRule rule = kBalanced);
+  /// Cuts q, k and v, fused on one axis of (num_heads + 2 * num_kv_heads) * head_dim elements, each
+  /// in whole heads as cut_heads does.
   static ShardingStrategy stacked_qkv(QkvHeads heads, Over over, i64 axis = 0,
                                       SplitRule rule = kBalanced);
   /// Cuts `parts` equal sections that are concatenated (gate | up) or interleaved by element.

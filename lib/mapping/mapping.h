@@ -23,10 +23,10 @@ struct DocumentText {
 /// The name of the document that with_settings adds.
 inline constexpr std::string_view kSettingsName = "--set";
 
-/// Begin of the name of the document that with_axis_mapping adds: "--axis-mapping axes.json".
+/// First word of the name of the document that with_axis_mapping adds: "--axis-mapping axes.json".
 inline constexpr std::string_view kAxisMappingPrefix = "--axis-mapping";
 
-/// Begin of the names of the documents that an engine's layout adds: "layout:vllm@0.32#vocab".
+/// Prefix of the names of the documents that an engine's layout adds: "layout:vllm@0.32#vocab".
 inline constexpr std::string_view kLayoutPrefix = "layout:";
 
 /// A mapping file and all documents that it extends, decoded. Copies share them.
@@ -76,7 +76,8 @@ const std::vector<DocumentText>& documents(const Mapping& mapping);
 
 /// Adds settings such as {"axes.heads.uneven", "balanced"} as a nearest document "--set", so that
 /// manifests record them like any other document. A value is JSON, or else a string. Throws kUsage
-/// unless the path begins with "axes." or is "straddle", "reduced_bias" or "unknown".
+/// unless the path begins with "axes." or is "straddle", "reduced_bias" or "unknown", and the
+/// errors of Mapping.
 Mapping with_settings(const Mapping& mapping,
                       const std::vector<std::pair<std::string, std::string>>& settings);
 

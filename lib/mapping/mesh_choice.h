@@ -10,8 +10,10 @@
 namespace shardtool::mapping {
 
 /// Returns the mesh of the options, or else of the nearest document that has one. Computes a size
-/// "auto" from the number of devices. Throws kMesh if there is no mesh, for two sizes "auto" or one
-/// that does not divide, and if the product of the sizes differs from options.devices.
+/// "auto" from options.devices. Throws kMesh if there is no mesh, for two sizes "auto", for one
+/// without a number of devices or that does not divide it, and if the mesh has another number of
+/// devices. Throws kUnknownName if the options' mesh lacks an axis of the user's own document over
+/// which that document cuts.
 mesh::Mesh choose_mesh(const Mapping& mapping, const ResolveOptions& options);
 
 /// Returns the axes of the mesh with the role "fsdp", in the mesh's order. The nearest document

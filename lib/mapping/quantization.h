@@ -11,7 +11,7 @@ namespace shardtool::mapping {
 /// Storage format of the weights by config.json: quant_method and the options that change the
 /// tensors: "gptq", "gptq/desc_act", "awq/gemm", "fp8/block", "fp8/tensor",
 /// "compressed-tensors/pack-quantized", "compressed-tensors/pack-quantized/act_order",
-/// "modelopt/NVFP4", "bitsandbytes/4bit". Returns nullopt if there is no quantization_config.
+/// "modelopt/NVFP4", "bitsandbytes/4bit". Returns nullopt if config.json has no quant_method.
 std::optional<std::string> quantization_tag(const ModelConfig& config);
 
 /// Adds the family of quantised tensors for this tag as the farthest document. Returns the mapping

@@ -51,9 +51,11 @@ class Mesh {
   /// Throws kUnknownName (with near misses) if no axis has this name.
   const MeshAxis& axis(std::string_view name) const;
   bool has_axis(std::string_view name) const;
-  /// Index of the device with this rank on one axis.
+  /// Index of the device with this rank on one axis. Throws kUnknownName as `axis` does. This and
+  /// the two below require 0 <= rank < size() and coordinates inside the mesh.
   i64 index_on(std::string_view name, i64 rank) const;
   Coordinate coordinate(i64 rank) const;
+  /// Inverse of `coordinate`.
   i64 rank(const Coordinate& coordinate) const;
 
   bool operator==(const Mesh&) const = default;

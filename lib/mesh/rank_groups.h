@@ -11,6 +11,8 @@ namespace shardtool::mesh {
 /// Ranks in groups whose members differ on some mesh axes only.
 class RankGroups {
  public:
+  /// Groups `ranks` by their indices on all axes but `along`, names of which the mesh may lack
+  /// some. Refers to the mesh, which must outlive it.
   RankGroups(const Mesh& mesh, const std::vector<i64>& ranks,
              const std::vector<std::string>& along);
 

@@ -26,7 +26,7 @@ inline constexpr std::string_view kStillThere = "\nthe output before is still th
 bool is_remote(const std::string& path);
 
 /// A file or an object, opened for its header and for other small reads, by one thread at a time.
-/// Small reads of an object fetch the bytes behind them, too, for those that follow.
+/// A small read of an object also fetches the bytes after it, for the reads that follow.
 class Reader {
  public:
   /// Refers to an open file that outlives this.
@@ -60,8 +60,12 @@ inline void read_exact(const Reader& reader, std::span<std::byte> into, i64 offs
 /// Reads a whole small file or object. Throws as open_reader, and kLimit above `limit` bytes.
 std::string read_source_text(const std::string& path, i64 limit);
 
-/// True for an error that tells of a store as a whole, or of an interruption, and not of a file.
+/// True for an error of the store itself, or for an interruption, as opposed to an error of one
+/// file.
 bool is_of_store(const Error& error);
+
+// For a place on an object store, the functions below throw kStoreRefused, kStoreUnreachable and
+// kInterrupted. A local path that cannot be looked at counts as absent.
 
 /// Drops what was remembered of a place on an object store; a run sees one state of it.
 void look_again(const std::string& path);

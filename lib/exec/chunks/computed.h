@@ -15,7 +15,7 @@ namespace shardtool::exec {
 /// that of the whole.
 struct ComputedReport {
   kernels::CastCounts counts;          ///< of the computed elements, each once
-  std::vector<std::uint64_t> digests;  ///< linear CRC-64 of every stored tensor behind it
+  std::vector<std::uint64_t> digests;  ///< linear CRC-64 of every stored tensor that was read
 
   ComputedReport& operator+=(const ComputedReport& other);
   bool operator==(const ComputedReport&) const = default;

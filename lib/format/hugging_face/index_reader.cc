@@ -44,7 +44,8 @@ IndexedFormat torch_format(const FolderListing& listing) {
           listing.torch_weights};
 }
 
-/// Compares the index with the files that could be read: what others lack is no news.
+/// Compares the index with the files that could be read. The others were reported before, so their
+/// tensors are not reported as missing.
 std::vector<Warning> check_read_files(HfIndex index, const Checkpoint& checkpoint,
                                       const std::string& path, const ProblemSink& report) {
   const auto is_unread = [&](const auto& one) {

@@ -122,8 +122,8 @@ struct TensorRecord {
   }
 };
 
-/// Tensor of the files that is not in the checkpoint: every element has one value. Its dtype is
-/// F32, and it has at most kMaxConstantBytes.
+/// Tensor of the files that is not in the checkpoint: every element has one value. Its dtype is F32
+/// or BF16, and it has at most kMaxConstantBytes.
 struct ConstantRecord {
   std::string name;
   Dtype dtype = Dtype::kF32;
@@ -135,7 +135,7 @@ struct ConstantRecord {
 
 inline constexpr i64 kMaxConstantBytes = 1 << 20;
 
-/// Bytes of a constant's data.
+/// Bytes of a constant's data. A value that BF16 cannot hold is rounded towards zero.
 std::string constant_bytes(const ConstantRecord& constant);
 
 struct RankRecord {

@@ -206,7 +206,7 @@ void write_constant(JsonWriter& json, const ConstantRecord& constant) {
   json.list("shape", constant.shape).key("value").exact(constant.value).end_object();
 }
 
-/// Writes the document behind its tensors.
+/// Writes the keys after "tensors", and ends the document.
 void write_tail(JsonWriter& json, const Manifest& manifest) {
   json.key("tied").begin_array();
   for (const std::vector<std::string>& names : manifest.tied) json.array(names);

@@ -20,9 +20,9 @@ bool is_distributed(PickleValue value);
 /// Decodes the rank's parts, at least one. Requires is_distributed.
 ///
 /// A DTensor has one. Its place follows from the mesh, the rank's coordinate on it and the
-/// placements: Shard cuts as torch.chunk does, _StridedShard is cut after the axes behind it. A
-/// ShardedTensor has any number of shards, each with its place; a part without elements stands for
-/// none.
+/// placements: Shard cuts as torch.chunk does, _StridedShard is cut after the mesh axes that follow
+/// it. A ShardedTensor has any number of shards, each with its place; a part without elements
+/// stands for none.
 ///
 /// Throws kUnsupported for pending sums and other placements, kTensorInvalid for contradictions
 /// such as a local tensor of another shape, and the errors of tensor_slot.

@@ -39,8 +39,9 @@ struct LayerSet {
   struct AsManyAs {
     std::string list;
   };
-  /// The layers from number n on, where n is the number at a path, for those behind the last one,
-  /// or `number`, if the path is empty.
+  /// The layers with number n or higher. n is the number at the path `count`, or `number` if the
+  /// path is empty. With num_hidden_layers, these are the layers after those that config.json
+  /// counts, which predict further tokens.
   struct From {
     std::string count;
     i64 number = 0;

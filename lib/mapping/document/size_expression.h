@@ -84,7 +84,7 @@ SizeExpression parse_size(std::string_view text);
 
 /// Returns the value, which is at least 1. If there are several terms, one that is a config value
 /// may be 0. Uses the fallback if a config value is absent or null. Throws kSizeExpression for an
-/// absent value, a value that is no positive integer (behind "*_": no positive number), a division
+/// absent value, a value that is no positive integer (after "*_": no positive number), a division
 /// "/" with a remainder, and overflow. Throws kConfig if there is no config, and what axis_size
 /// throws.
 i64 evaluate(const SizeExpression& size, const SizeScope& scope);

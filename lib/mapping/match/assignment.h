@@ -36,7 +36,8 @@ using ErrorSink = std::function<void(Error)>;
 /// Assigns each tensor to "drop", else to a companion whose leader is present, else to a rule.
 /// Appends warnings. Throws kAmbiguousRule; kNoRule and kUnusedRule, depending on "unknown" and
 /// "unused_rule" of the mapping; and kMappingSchema if a companion's leader is a companion. If
-/// `report` is set, it receives the first three errors instead, and the tensors are skipped.
+/// `report` is set, it receives every error of the first three codes instead, and the tensors are
+/// skipped.
 std::vector<Assignment> assign(const Mapping& mapping, std::span<const TensorSpec> tensors,
                                const TensorIndex& by_name, const ModelConfig* config,
                                RuleMatcher& rules, Companions& companions,

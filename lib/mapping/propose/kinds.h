@@ -53,8 +53,8 @@ struct TensorKind {
 /// Groups the tensors by the forms of their names, and gives each kind the role that its name has.
 std::map<std::string, TensorKind> kinds_of(std::span<const TensorSpec> tensors);
 
-/// Returns true if the last word of a tensor's name says that it holds several projections, which
-/// `parts` counts: 3 for q, k and v, 2 for k and v or for gate and up. Returns 0 for other names.
+/// Returns the number of projections that a tensor holds by the last word of its name: 3 for q, k
+/// and v, 2 for k and v or for gate and up. Returns 0 for other names.
 int fused_parts(const TensorKind& kind);
 
 }  // namespace shardtool::mapping

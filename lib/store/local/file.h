@@ -41,7 +41,7 @@ struct FileIdentity {
   i64 ctime_ns = 0;
   std::uint64_t device = 0;
   std::uint64_t inode = 0;
-  /// ETag of an object; its numbers are 0, and so are its times, unless it has no ETag.
+  /// ETag of an object. Its other fields are 0, except the size, and mtime_ns if it has no ETag.
   std::string version = {};
   std::uint32_t mode = 0;
   std::uint32_t owner = 0;
@@ -49,8 +49,8 @@ struct FileIdentity {
   std::uint64_t links = 0;
 
   bool operator==(const FileIdentity&) const = default;
-  /// True unless the content may have changed in between. The change time tells of writes whose
-  /// mtime was put back; a new link, mode or owner sets it, too, and then says nothing of them.
+  /// True unless the content may have changed in between. The change time shows writes whose mtime
+  /// was set back. A new link, mode or owner also changes it: it is then ignored.
   bool has_same_content(const FileIdentity& other) const {
     const bool has_new_attributes =
         mode != other.mode || owner != other.owner || group != other.group || links != other.links;

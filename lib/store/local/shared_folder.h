@@ -10,7 +10,7 @@
 namespace shardtool::store {
 
 /// Makes a file appear whole and durable in `folder`, in place of one at that path. The text is
-/// first written to `unfinished`, on the same file system, of which nothing stays. Throws
+/// first written to `unfinished`, a path on the same file system, and then renamed. Throws
 /// kWriteFailed and kNoSpace, both at `path`.
 void put_whole(const std::string& unfinished, const std::string& path, const std::string& folder,
                std::string_view text);
@@ -19,10 +19,9 @@ void put_whole(const std::string& unfinished, const std::string& path, const std
 /// it. None of them deletes it. OutputFolder continues and publishes it when all have ended.
 class SharedFolder {
  public:
-  /// Creates the folder of the run `id`, unless another process has, and deletes what journals and
-  /// records say of a folder that no longer exists. Requires a shared claim.
-  /// Throws kOtherRun if it is not a folder of this user, kWriteFailed, and the errors of
-  /// require_exchangeable.
+  /// Creates the folder of the run `id`, unless another process has, and deletes journals and
+  /// records of an earlier folder that no longer exists. Requires a shared claim. Throws kOtherRun
+  /// if it is not a folder of this user, kWriteFailed, and the errors of require_exchangeable.
   SharedFolder(OutputClaim claim, const std::string& id);
 
   SharedFolder(SharedFolder&&) = default;

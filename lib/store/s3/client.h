@@ -36,11 +36,12 @@ struct PlainRequest {
 /// Requests to one S3 service, signed and tried again. Threads may share it.
 ///
 /// A request that the service answers with 429, 500, 502, 503 or 504, whose connection fails or
-/// whose answer ends early, is sent again after a pause of random length, which doubles. It goes on
-/// behind the bytes that came. It fails once it has been slow for a minute (Deadline and
-/// Limits::give_up_ms; pauses count, the time of other requests does not). Slow requests for ranges
-/// are sent a second time (Hedging). Every error names the object. Requests end with kInterrupted
-/// soon after their thread is interrupted (lib/base/interruption.h).
+/// whose answer ends early, is sent again after a pause of random length, which doubles. It then
+/// asks only for the bytes that have not come. It fails after Limits::attempts tries without a
+/// byte, or once it has been slow for a minute (Deadline and Limits::give_up_ms; pauses count, the
+/// time of other requests does not). Slow requests for ranges are sent a second time (Hedging).
+/// Every error names the object. Requests end with kInterrupted soon after their thread is
+/// interrupted (lib/base/interruption.h).
 class Client {
  public:
   explicit Client(Settings settings, Environment environment = process_environment);

@@ -13,7 +13,7 @@
 namespace shardtool::store::s3 {
 
 struct ListedObject {
-  std::string name;  ///< behind the prefix
+  std::string name;  ///< without the prefix
   ObjectInfo info;
 };
 

@@ -57,8 +57,7 @@ struct PartCopy {
 /// A part is put together from its fragments by the process that finds them all.
 ///
 /// P1 a part is sent only with all of its bytes; each byte has one value, whoever writes it, so
-/// that
-///    a part or a fragment that is sent twice is the same
+///    that a part or a fragment that is sent twice is the same
 /// P2 the bytes in memory exceed `memory` only by those of one write per thread
 class PartedOutput {
  public:

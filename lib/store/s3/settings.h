@@ -17,12 +17,11 @@ std::string process_environment(const char* name);
 
 /// Limits of requests, in milliseconds.
 struct Limits {
-  i64 connect_ms = 5'000;  ///< until a connection stands
-  i64 stall_ms = 15'000;   ///< without a byte, after which a request counts as hung
-  i64 give_up_ms =
-      60'000;            ///< whole of a request's Deadline: its time at less than the least speed
-  i64 hedge_ms = 1'000;  ///< after which a slow range is requested a second time, at the least
-  int attempts = 8;      ///< of one request
+  i64 connect_ms = 5'000;   ///< until a connection stands
+  i64 stall_ms = 15'000;    ///< without a byte, after which a request counts as hung
+  i64 give_up_ms = 60'000;  ///< time of a request below Deadline::kLeastSpeed, over all tries
+  i64 hedge_ms = 1'000;     ///< after which a slow range is requested a second time, at the least
+  int attempts = 8;         ///< of one request, in a row without a byte of the answer
 };
 
 /// Address of the store, from environment and profile.
