@@ -381,6 +381,20 @@ TEST_CASE("one file of several is checked, but not as a model") {
   CHECK(api::check(options_for(index)).files == 2);
 }
 
+TEST_CASE("a merge of files without a mapping has no findings") {
+  const TempFolder folder;
+  api::MergeOptions options;
+  options.sources = {SHARDTOOL_SAMPLE};
+  options.write.output = folder / "merged";
+  for (const std::optional<Dtype> dtype : {std::optional<Dtype>(), std::optional(Dtype::kF32)}) {
+    options.write.dtype = dtype;
+    options.write.force = true;
+    api::merge(options);
+    const api::CheckReport report = api::check(reading(options_for(options.write.output)));
+    CHECK(report.findings.empty());
+  }
+}
+
 TEST_CASE("a recorded mapping that does not make the shards is a finding") {
   const TempFolder folder;
   const std::string output = split_sample(folder);

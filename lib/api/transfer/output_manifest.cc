@@ -70,7 +70,7 @@ format::Manifest manifest_head(const LogicalCheckpoint& source, const TargetLayo
   manifest.source = source_records(source, target);
   manifest.mesh = target.mesh;
   const bool is_plain_whole = target.is_whole && !target.engine_files;
-  manifest.layout = is_plain_whole ? "whole" : target.layout;
+  manifest.layout = is_plain_whole ? format::kWholeLayout : target.layout;
   manifest.format = target.form.format;
   manifest.has_chunks = target.form.has_chunks;
   manifest.tied = target.tied;

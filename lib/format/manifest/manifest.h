@@ -144,11 +144,14 @@ struct RankRecord {
   std::vector<int> files;
 };
 
+/// Manifest::layout of a merged checkpoint.
+inline constexpr std::string_view kWholeLayout = "whole";
+
 struct Manifest {
   std::string tool_version;
   std::vector<FileRecord> source;
   mesh::Mesh mesh;
-  std::string layout;                ///< "plain", "whole", or an engine's, "vllm@0.32"
+  std::string layout;                ///< "plain", kWholeLayout, or an engine's, "vllm@0.32"
   std::string format{kSafetensors};  ///< of the files
   /// Shards are boxes that together hold each element once, in the files of any rank: a device's
   /// part may be several shards, in files of others. Ranks are those of the files.
