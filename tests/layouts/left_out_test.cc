@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "lib/api/transform.h"
@@ -32,14 +33,37 @@ void write_model(const TempFolder& folder, const test::Tensor& head) {
                    "num_hidden_layers": 1})");
 }
 
-void split_for(const TempFolder& folder, const std::string& layout) {
+void split_for(const TempFolder& folder, const std::string& layout,
+               const std::string& mapping = "") {
   api::SplitOptions options;
   options.source = folder / "whole";
+  options.mapping.path = mapping;
   options.mapping.mesh = mesh::parse_mesh("tp=2");
   options.write.output = folder / "parts";
   options.write.layout = layout;
   options.write.force = true;
   api::split(options);
+}
+
+/// Writes a Llama of one layer without its matrices. Every name but that of the head begins with
+/// `module`.
+void write_norms(const TempFolder& folder, const std::string& module) {
+  const std::map<std::string, Shape> shapes = {
+      {module + "embed_tokens.weight", {70, 4}},
+      {module + "norm.weight", {4}},
+      {module + "layers.0.input_layernorm.weight", {4}},
+      {module + "layers.0.self_attn.rotary_emb.inv_freq", {2}},
+      {kHead, {70, 4}},
+  };
+  test::Tensors tensors;
+  for (const auto& [name, shape] : shapes)
+    tensors[name] = test::numbered_tensor(name, Dtype::kBF16, shape);
+  test::write_checkpoint(folder / "whole", tensors);
+  folder.write("whole/config.json",
+               R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+                   "tie_word_embeddings": false, "hidden_size": 4, "vocab_size": 70,
+                   "num_attention_heads": 2, "num_key_value_heads": 2, "intermediate_size": 4,
+                   "num_hidden_layers": 1})");
 }
 
 }  // namespace
@@ -66,6 +90,49 @@ TEST_CASE("tied tensors that differ are refused, in shape and in any byte") {
   other.bytes.back() = static_cast<decltype(other.bytes)::value_type>(other.bytes.back() ^ 1);
   write_model(folder, other);
   CHECK_ERROR(kTied, split_for(folder, "vllm"));
+}
+
+TEST_CASE("frequencies of rotary embeddings, which engines compute, are left out") {
+  const std::string frequencies = "model.layers.0.self_attn.rotary_emb.inv_freq";
+  for (const std::string layout : {"vllm", "sglang", "meta"}) {
+    CAPTURE(layout);
+    const TempFolder folder;
+    write_norms(folder, "model.");
+    split_for(folder, layout);
+    for (const auto& [name, tensor] : test::read_tensors(folder / "parts", ""))
+      CHECK(name.find("inv_freq") == name.npos);
+    const json manifest = json::parse(std::ifstream(folder / "parts/manifest.json"));
+    CHECK(manifest.at("dropped") == json::array({frequencies}));
+  }
+}
+
+TEST_CASE("names without the module that the engine has in front are refused, with a way out") {
+  const std::string names = "{embed_tokens,layers,norm}.**";
+  const std::string read =
+      R"("read": [{"name": ")" + names + R"(", "of": "model.)" + names + R"("}])";
+  for (const std::string layout : {"vllm", "sglang"}) {
+    CAPTURE(layout);
+    const TempFolder named;
+    write_norms(named, "model.");
+    split_for(named, layout);
+    const TempFolder folder;
+    write_norms(folder, "");
+    const auto error = testing::error_of([&] { split_for(folder, layout); });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kNoRule);
+    REQUIRE_FALSE(error->help_lines().empty());
+    CHECK(error->help_lines().front().find("'model.embed_tokens.weight'") != std::string::npos);
+    CHECK(error->help_lines().front().find(read) != std::string::npos);
+    folder.write("mapping.json", R"({"version": 1, "extends": ["preset:llama"], )" + read + "}");
+    split_for(folder, layout, folder / "mapping.json");
+    const auto as_advised = test::read_tensors(folder / "parts", "model-rank-1");
+    const auto expected = test::read_tensors(named / "parts", "model-rank-1");
+    CHECK(as_advised.size() == expected.size());
+    for (const auto& [name, tensor] : expected) {
+      REQUIRE(as_advised.contains(name));
+      CHECK(as_advised.at(name).bytes == tensor.bytes);
+    }
+  }
 }
 
 TEST_CASE("a layout says what it cannot store, not that a tensor has no name in it") {

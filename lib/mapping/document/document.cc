@@ -195,6 +195,17 @@ void decode_all_rules(const ReadLast& last, Document& d) {
   }
 }
 
+std::optional<std::vector<Glob>> decode_kept_names(const JsonValue& value) {
+  std::vector<Glob> names;
+  if (value.is_text()) {
+    const bool keeps_all = value.one_of<bool>({{"keep", true}, {"error", false}});
+    return keeps_all ? std::nullopt : std::optional(std::move(names));
+  }
+  if (!value.is_array()) value.refuse("\"keep\", \"error\" or a list of globs");
+  for (const JsonValue& name : value.elements(1)) names.push_back(decode_glob(name));
+  return names;
+}
+
 std::vector<JsonValue::Field> document_fields(Document& d, ReadLast& last) {
   return {
       {"version", decode_version, true},
@@ -233,10 +244,7 @@ std::vector<JsonValue::Field> document_fields(Document& d, ReadLast& last) {
        [&](const JsonValue& v) {
          for (const JsonValue& rule : v.elements()) d.read.push_back(decode_read_rule(rule));
        }},
-      {"unstored",
-       [&](const JsonValue& v) {
-         d.requires_store_rule = v.one_of<bool>({{"keep", false}, {"error", true}});
-       }},
+      {"unstored", [&](const JsonValue& v) { d.kept_names = decode_kept_names(v); }},
       {"drop", [&](const JsonValue& v) { last.drop = v; }},
       {"straddle", [&](const JsonValue& v) { d.straddle = decode_straddle(v); }},
       {"reduced_bias", [&](const JsonValue& v) { d.reduced_bias = decode_reduced_bias(v); }},

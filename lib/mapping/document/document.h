@@ -276,7 +276,8 @@ struct Document {
   std::vector<DropRule> drop;
   std::vector<StoreRule> store;
   std::vector<ReadRule> read;
-  bool requires_store_rule = false;  ///< "unstored": "error"; no tensor keeps its name
+  /// "unstored": the names that tensors may keep; unset: any; none: "error".
+  std::optional<std::vector<Glob>> kept_names;
   std::optional<Straddle> straddle;
   std::optional<ReducedBias> reduced_bias;
   std::optional<UnknownPolicy> unknown;

@@ -1,9 +1,11 @@
 #include "lib/mapping/resolve/output_tensors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -11,11 +13,52 @@
 #include "lib/base/text.h"
 #include "lib/mapping/document/glob_matcher.h"
 #include "lib/mapping/presets.h"
+#include "lib/mapping/resolve/stored_names.h"
 
 namespace shardtool::mapping {
 namespace {
 
 using Join = Content::Kind;
+
+/// Returns the module that the glob has in front of a name which it matches with it, "model." for
+/// 'norm.weight' and "model.**"; empty if there is none.
+std::string missing_module(const Glob& glob, const std::string& name) {
+  const std::string& text = glob.text();
+  const std::string module = text.substr(0, text.find('.') + 1);
+  if (module.empty() || module.find_first_of("*{<") != module.npos) return "";
+  return GlobMatcher(glob).match(module + name) ? module : "";
+}
+
+std::string missing_module(std::span<const Document> documents, const std::string& name) {
+  std::vector<const Glob*> known;
+  for (const Document& document : documents) {
+    for (const StoreRule& rule : document.store) {
+      for (const Glob& part : rule.of) known.push_back(&part);
+    }
+    if (!document.kept_names) continue;
+    for (const Glob& kept : *document.kept_names) known.push_back(&kept);
+  }
+  for (const Glob* glob : known) {
+    if (const std::string module = missing_module(*glob, name); !module.empty()) return module;
+  }
+  return "";
+}
+
+/// Returns how to give tensors the names that the files have, if a module in front of their names
+/// does; else an empty text.
+std::string advice_to_rename(std::span<const Document> documents,
+                             const std::vector<std::string>& nameless) {
+  const std::string module = missing_module(documents, nameless.front());
+  if (module.empty()) return "";
+  std::set<std::string> parts;
+  for (const std::string& name : nameless) parts.insert(name.substr(0, name.find('.')));
+  const std::string names =
+      parts.size() == 1 ? *parts.begin() : fmt::format("{{{}}}", fmt::join(parts, ","));
+  return fmt::format(
+      "the files have '{0}{1}': in a mapping file that extends the model's preset, \"read\": "
+      "[{{\"name\": \"{2}.**\", \"of\": \"{0}{2}.**\"}}] gives such names",
+      module, quote_for_message(nameless.front()), quote_for_message(names));
+}
 
 class Arranger {
  public:
@@ -65,10 +108,10 @@ class Arranger {
     check_none_left(rule);
   }
 
-  /// `names_all`: throws kNoRule if a tensor would keep its name.
-  OutputTensors finish(const Document* names_all) && {
+  /// Throws kNoRule if a tensor would keep a name that the mapping does not keep.
+  OutputTensors finish(const Mapping& mapping) && {
+    check_kept(mapping);
     for (size_t t = 0; t < tensors_.size(); ++t) {
-      if (is_free_[t] && names_all != nullptr) throw without_name(tensors_[t], *names_all);
       if (!is_free_[t]) continue;
       result_.push_back({tensors_[t].name, {Join::kTensor, t, {}}, std::nullopt, free_ranks(t)});
     }
@@ -164,11 +207,22 @@ class Arranger {
     return fmt::format("{} {}", shardtool::to_string(spec.dtype), shardtool::to_string(spec.shape));
   }
 
-  static Error without_name(const TensorSpec& tensor, const Document& document) {
-    return Error(ErrorCode::kNoRule, "a tensor has no name in the output files")
-        .at({document.name, 0, 0, "/store"})
-        .tensor(quote_for_message(tensor.name))
-        .help("leave it out with \"drop\", or name it with \"store\", in a mapping file");
+  void check_kept(const Mapping& mapping) const {
+    const KeptNames kept(mapping);
+    const Document* by = nullptr;
+    std::vector<std::string> nameless;
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      const Document* const refused = is_free_[t] ? kept.refused_by(tensors_[t].name) : nullptr;
+      if (refused == nullptr) continue;
+      if (by == nullptr) by = refused;
+      nameless.push_back(tensors_[t].name);
+    }
+    if (by == nullptr) return;
+    Error error(ErrorCode::kNoRule, "a tensor has no name in the output files");
+    error.at({by->name, 0, 0, "/store"}).tensor(quote_for_message(nameless.front()));
+    const std::string advice = advice_to_rename(mapping.documents(), nameless);
+    if (!advice.empty()) error.help(advice);
+    throw error.help("leave it out with \"drop\", or name it with \"store\", in a mapping file");
   }
 
   /// Takes the parts of one output tensor, or of one index of its stack.
@@ -274,10 +328,7 @@ std::optional<OutputTensors> output_tensors(const Mapping& mapping,
       if (holds_for(rule, config)) arranger.apply(rule);
     }
   }
-  const auto names_all =
-      std::find_if(documents.begin(), documents.end(),
-                   [](const Document& document) { return document.requires_store_rule; });
-  return std::move(arranger).finish(names_all == documents.end() ? nullptr : &*names_all);
+  return std::move(arranger).finish(mapping);
 }
 
 }  // namespace shardtool::mapping

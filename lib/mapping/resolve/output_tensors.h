@@ -65,8 +65,8 @@ bool holds_for(const StoreRule& rule, const ModelConfig* config);
 /// output tensors, each on other devices. `axis_sizes` are those of the resolution, and `layouts`
 /// the tensors' layouts; null: all tensors are on one device. Returns nullopt if there are no
 /// rules. Throws kStrategy with the rule's place if a part is missing or names collide; kTied if
-/// tensors that must be equal have other shapes; kNoRule for a tensor that no rule takes if a
-/// document says "unstored": "error".
+/// tensors that must be equal have other shapes; kNoRule for a tensor that no rule takes and whose
+/// name "unstored" of a document does not keep.
 std::optional<OutputTensors> output_tensors(const Mapping& mapping,
                                             std::span<const TensorSpec> tensors,
                                             const std::vector<bool>& is_stored,

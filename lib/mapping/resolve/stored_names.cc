@@ -1,14 +1,32 @@
 #include "lib/mapping/resolve/stored_names.h"
 
+#include <algorithm>
+
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/mapping/resolve/output_tensors.h"
 
 namespace shardtool::mapping {
 
-StoredNames::StoredNames(const Mapping& mapping, const ModelConfig* config) {
+KeptNames::KeptNames(const Mapping& mapping) {
   for (const Document& document : mapping.documents()) {
-    requires_rule_ = requires_rule_ || document.requires_store_rule;
+    if (!document.kept_names) continue;
+    Entry& entry = entries_.emplace_back(Entry{&document, {}});
+    for (const Glob& name : *document.kept_names) entry.names.emplace_back(name);
+  }
+}
+
+const Document* KeptNames::refused_by(std::string_view name) const {
+  const auto refuses = [name](const Entry& entry) {
+    return std::ranges::none_of(
+        entry.names, [name](const GlobMatcher& kept) { return kept.match(name).has_value(); });
+  };
+  const auto found = std::ranges::find_if(entries_, refuses);
+  return found == entries_.end() ? nullptr : found->document;
+}
+
+StoredNames::StoredNames(const Mapping& mapping, const ModelConfig* config) : kept_(mapping) {
+  for (const Document& document : mapping.documents()) {
     for (const StoreRule& rule : document.store) {
       if (holds_for(rule, config)) rules_.push_back({&rule, GlobMatcher(rule.name)});
     }
@@ -34,7 +52,7 @@ std::optional<std::string> StoredNames::checkpoint_name(const std::string& store
         .tensor(quote_for_message(stored))
         .help("merge the output of `shardtool split`, which has a manifest");
   }
-  if (!requires_rule_) return stored;
+  if (kept_.refused_by(stored) == nullptr) return stored;
   throw Error(ErrorCode::kNoRule, "the layout has no tensor of this name")
       .tensor(quote_for_message(stored))
       .help("check that the files are of this layout: `shardtool layouts`");
