@@ -13,12 +13,28 @@
 #include "lib/base/json_reader.h"
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
+#include "lib/format/folder_listing.h"
 #include "lib/format/hugging_face/hf_cache.h"
 #include "lib/format/names.h"
 #include "lib/format/safetensors/safetensors.h"
 
 namespace shardtool::format {
 namespace {
+
+/// Returns the advice on missing files of a checkpoint. If all are missing, while the folder has
+/// others of their kind, an index names the wrong files.
+std::string advice_on_missing(const std::string& folder, const std::vector<std::string>& missing,
+                              bool are_all) {
+  if (is_hf_snapshot(folder)) return "the snapshot is incomplete: download it again";
+  const FolderListing listing = are_all ? list_folder(folder) : FolderListing();
+  const bool is_torch = is_torch_name(missing.front());
+  const std::vector<std::string>& others = is_torch ? listing.torch_weights : listing.weights;
+  if (others.empty()) return "copy or download the whole folder again";
+  return fmt::format(
+      "the index names none of the weights that are there, such as {}: if these are all of the "
+      "model, delete the index; else download the folder again",
+      quote_for_message(others.front()));
+}
 
 void report_missing(const std::string& folder, const std::vector<std::string>& names,
                     const ProblemSink& report) {
@@ -30,8 +46,7 @@ void report_missing(const std::string& folder, const std::vector<std::string>& n
   Error error(ErrorCode::kFileMissing, fmt::format("{} of {} files of the checkpoint are missing",
                                                    missing.size(), names.size()));
   error.at({folder, 0, 0, ""}).note("missing", list_for_message(missing));
-  error.help(is_hf_snapshot(folder) ? "the snapshot is incomplete: download it again"
-                                    : "copy or download the whole folder again");
+  error.help(advice_on_missing(folder, missing, missing.size() == names.size()));
   report({ProblemKind::kFileMissing, std::move(error), ""});
 }
 

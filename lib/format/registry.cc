@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <ranges>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 #include "lib/format/dcp/reader.h"
 #include "lib/format/gguf/model.h"
 #include "lib/format/hugging_face/index_reader.h"
@@ -65,16 +67,45 @@ std::string last_iteration(const std::string& folder) {
   return last;
 }
 
+bool has_weights(const std::string& folder) {
+  try {
+    const FolderListing listing = list_folder(folder);
+    return !listing.weights.empty() || !listing.torch_weights.empty() ||
+           !listing.dcp_data.empty() || !listing.rank_folders.empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Folder with weights directly in a local folder: of numbered ones, such as checkpoint-500, the
+/// last; empty if there is none.
+std::string folder_of_weights(const std::string& folder) {
+  if (store::is_remote(folder)) return "";
+  std::vector<std::string> names = store::folders_in(folder);
+  std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
+  std::ranges::sort(names, std::ranges::greater(),
+                    [](const std::string& name) { return std::pair(name.size(), name); });
+  const auto found = std::ranges::find_if(
+      names, [&](const std::string& name) { return has_weights(folder + "/" + name); });
+  return found == names.end() ? "" : folder + "/" + *found;
+}
+
+std::string advice_on_folder(const std::string& folder) {
+  if (const std::string last = last_iteration(folder); !last.empty())
+    return fmt::format("give the folder of one iteration, such as {}/{}", folder, last);
+  const std::string inner = folder_of_weights(folder);
+  if (inner.empty()) return "give the folder that holds the weights, or one file";
+  return fmt::format("give the folder that holds the weights, such as {}",
+                     quote_for_message(inner));
+}
+
 Error no_weights(const Location& location) {
   const auto& found = location.listing.foreign_weights;
   if (found.empty()) {
-    const std::string last = last_iteration(location.folder);
     return Error(ErrorCode::kFileMissing, "no weights file in the folder")
         .at({location.folder, 0, 0, ""})
         .note("expected", "a .safetensors, .bin, .pt or .pth file")
-        .help(last.empty() ? "give the folder that holds the weights, or one file"
-                           : fmt::format("give the folder of one iteration, such as {}/{}",
-                                         location.folder, last));
+        .help(advice_on_folder(location.folder));
   }
   Error error(ErrorCode::kUnsupported, "the folder has weights in another format only");
   error.at({location.folder, 0, 0, ""}).note("found", list_for_message(found));

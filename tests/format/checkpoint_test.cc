@@ -147,6 +147,65 @@ TEST_CASE("several files without an index are refused, several indices too") {
         std::vector<std::string>{"b"});
 }
 
+TEST_CASE("the files of ranks without a manifest are said to be such, not to lack an index") {
+  for (const std::string& front : {std::string("model-rank-"), std::string("model-pp-0-tp-")}) {
+    const test::TempFolder folder;
+    folder.write(front + "0-part-0.safetensors", bytes_with("a"));
+    folder.write(front + "1-part-0.safetensors", bytes_with("a"));
+    const Error error = opening_error(folder.path());
+    CHECK(error.code() == ErrorCode::kUnsupported);
+    REQUIRE(error.help_lines().size() == 1);
+    CHECK(error.help_lines()[0].find("manifest.json") != std::string::npos);
+    CHECK(error.help_lines()[0].find("index") == std::string::npos);
+    folder.write("other.safetensors", bytes_with("b"));
+    CHECK(opening_error(folder.path()).help_lines()[0].find("index") != std::string::npos);
+  }
+}
+
+TEST_CASE("an index of other files than those of the folder is named as the one that is wrong") {
+  for (const std::string& ending : {std::string("safetensors"), std::string("bin")}) {
+    CAPTURE(ending);
+    const test::TempFolder folder;
+    const auto content = [&](const char* name) {
+      const test::Tensors one = {{name, test::numbered_tensor(name, Dtype::kF32, {2})}};
+      return ending == "bin" ? test::torch_zip(one) : bytes_with(name);
+    };
+    folder.write("model." + ending + ".index.json", R"({"weight_map": {"a": "m-1-of-2.)" + ending +
+                                                        R"(", "b": "m-2-of-2.)" + ending + "\"}}");
+    const auto help = [&] { return opening_error(folder.path()).help_lines().at(0); };
+    CHECK(help().find("delete") == std::string::npos);
+    folder.write("whole." + ending, content("a"));
+    CHECK(opening_error(folder.path()).code() == ErrorCode::kFileMissing);
+    CHECK(help().find("whole." + ending + ": if these are all of the model, delete the index") !=
+          std::string::npos);
+    folder.write("m-1-of-2." + ending, content("a"));
+    CHECK(help().find("delete") == std::string::npos);
+  }
+}
+
+TEST_CASE("a tar archive is named as one, to be unpacked") {
+  const test::TempFolder folder;
+  std::string archive(1024, '\0');
+  archive.replace(0, 19, "./model_config.yaml").replace(257, 5, "ustar");
+  const Error error = opening_error(folder.write("model.nemo", archive));
+  CHECK(error.code() == ErrorCode::kUnsupported);
+  CHECK(error.help_lines().at(0).find("tar xf") != std::string::npos);
+  CHECK(opening_error(folder.write("model.nemo", archive.substr(0, 200))).code() ==
+        ErrorCode::kMalformed);
+}
+
+TEST_CASE("the folder of weights inside a folder is named, of numbered ones the last") {
+  const test::TempFolder folder;
+  const auto help = [&] { return opening_error(folder.path()).help_lines().at(0); };
+  fs::create_directories(folder / "logs");
+  CHECK(help() == "give the folder that holds the weights, or one file");
+  for (const char* inner : {"checkpoint-500", "checkpoint-1000", ".cache-of-files"})
+    folder.write(std::string(inner) + "/model.safetensors", bytes_with("a"));
+  fs::create_directories(folder / "checkpoint-2000");
+  CHECK(help() ==
+        "give the folder that holds the weights, such as " + (folder / "checkpoint-1000"));
+}
+
 TEST_CASE("a folder without weights is missing them, one of other formats is refused") {
   const test::TempFolder folder;
   CHECK(opening_error(folder.path()).code() == ErrorCode::kFileMissing);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "lib/format/names.h"
@@ -15,6 +16,7 @@ struct Signature {
   std::string_view bytes;
   std::string_view what;
   std::string_view hint;
+  size_t at = 0;  ///< place in the file
 };
 
 constexpr std::string_view kPickleHint =
@@ -41,13 +43,15 @@ constexpr auto kSignatures = std::to_array<Signature>({
     {"\x93NUMPY"sv, "a NumPy array", "convert it to safetensors first"},
     {"\x89HDF"sv, "an HDF5 file", "convert it to safetensors first"},
     {"\x1f\x8b"sv, "a gzip archive", "unpack it first"},
+    {"ustar"sv, "a tar archive, as NeMo's .nemo files are", "unpack it first, with tar xf", 257},
 });
 
 }  // namespace
 
 void refuse_foreign_format(std::string_view head, const std::string& path) {
   for (const Signature& signature : kSignatures) {
-    if (!head.starts_with(signature.bytes)) continue;
+    const std::string_view there = head.substr(std::min(signature.at, head.size()));
+    if (!there.starts_with(signature.bytes)) continue;
     throw Error(ErrorCode::kUnsupported, fmt::format("the file is {}", signature.what))
         .at({path, 0, 0, ""})
         .note("expected", "a safetensors file")

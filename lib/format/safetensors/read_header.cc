@@ -11,7 +11,7 @@
 namespace shardtool::format::safetensors {
 namespace {
 
-constexpr i64 kHeadBytes = 64;
+constexpr i64 kHeadBytes = 512;
 constexpr i64 kMinHeaderBytes = 2;  // {}
 
 /// Reads the first bytes of the file, at most kHeadBytes.

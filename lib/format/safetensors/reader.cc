@@ -1,5 +1,7 @@
 #include "lib/format/safetensors/reader.h"
 
+#include <algorithm>
+
 #include "lib/base/error.h"
 #include "lib/format/chunks.h"
 #include "lib/format/names.h"
@@ -19,6 +21,24 @@ bool recognises_safetensors(const Location& location) {
   return !is_torch_name(location.file) || !location.format.empty();
 }
 
+/// True for names of files with the shards of ranks, which vLLM and SGLang use as well.
+bool are_of_ranks(const std::vector<std::string>& names) {
+  return std::ranges::all_of(names, [](const std::string& name) {
+    const bool has_rank = name.starts_with("model-rank-") || name.starts_with("model-pp-");
+    return has_rank && name.find("-part-") != name.npos;
+  });
+}
+
+std::string advice_to_choose(const std::vector<std::string>& names) {
+  if (!are_of_ranks(names)) {
+    return "several files need model.safetensors.index.json beside them; name one file to open it "
+           "alone";
+  }
+  return "these are shards of ranks: put the manifest.json beside them that `shardtool split` "
+         "wrote. The sharded_state that an engine saved does not say how its tensors were cut: "
+         "take the checkpoint that it was made from";
+}
+
 void open_safetensors(Checkpoint& checkpoint, Location& location, const ProblemSink& report) {
   checkpoint.format = "safetensors";
   if (!location.file.empty()) return read_headers(checkpoint, {location.file}, report);
@@ -35,10 +55,7 @@ void open_safetensors(Checkpoint& checkpoint, Location& location, const ProblemS
   }
   if (series.empty()) {
     report({ProblemKind::kUnclearChoice,
-            unclear_choice(checkpoint.path, weights,
-                           "several files need model.safetensors.index.json beside them; name one "
-                           "file to open it alone"),
-            ""});
+            unclear_choice(checkpoint.path, weights, advice_to_choose(weights)), ""});
     checkpoint.format = "safetensors files";
     return read_headers(checkpoint, weights, report);
   }

@@ -27,15 +27,15 @@ bool is_zero3_model_name(std::string_view name) {
 std::string deepspeed_advice(const std::vector<std::string>& names) {
   if (std::ranges::any_of(names, is_zero3_model_name)) {
     return "these are DeepSpeed's files of ZeRO 3, of which each optimizer's file has a shard of "
-           "every weight: run the zero_to_fp32.py that DeepSpeed put into the folder above, or "
-           "ds_to_universal.py, first";
+           "every weight: run the zero_to_fp32.py that DeepSpeed put into the folder above first. "
+           "A universal checkpoint, which ds_to_universal.py makes of them, is not read";
   }
   const auto model = std::ranges::find_if(names, is_model_name);
   const bool is_deepspeed = model != names.end() && std::ranges::any_of(names, is_optimizer_name);
   if (!is_deepspeed) return {};
   if (std::ranges::count_if(names, is_model_name) > 1) {
-    return "these are DeepSpeed's files of several model-parallel ranks: run ds_to_universal.py "
-           "first, or zero_to_fp32.py, which DeepSpeed put into the folder above";
+    return "these are DeepSpeed's files of several model-parallel ranks, which are not joined: "
+           "save the unsharded model where it was trained, such as by save_16bit_model";
   }
   return fmt::format(
       "these are DeepSpeed's files: FOLDER/{}#module has the weights; the others "

@@ -34,6 +34,7 @@ TEST_CASE("the weights of DeepSpeed's ZeRO 1 and 2 are in a file that the advice
   CHECK_NOTHROW(open_checkpoint(folder / "mp_rank_00_model_states.pt"));
   write(folder, "mp_rank_01_model_states.pt", {4, 2});
   CHECK(help_of(folder.path()).find("several model-parallel ranks") != std::string::npos);
+  CHECK(help_of(folder.path()).find("ds_to_universal") == std::string::npos);
 }
 
 TEST_CASE("DeepSpeed's ZeRO 3 leaves no weights in the files of the model, which are refused") {
@@ -43,6 +44,7 @@ TEST_CASE("DeepSpeed's ZeRO 3 leaves no weights in the files of the model, which
     write(folder, "zero_pp_rank_" + rank + "_mp_rank_00_optim_states.pt", {3});
   }
   CHECK(help_of(folder.path()).find("zero_to_fp32.py") != std::string::npos);
+  CHECK(help_of(folder.path()).find("universal checkpoint") != std::string::npos);
   const std::string file = folder / "zero_pp_rank_0_mp_rank_00_model_states.pt";
   CHECK(help_of(file).find("zero_to_fp32.py") != std::string::npos);
 }
