@@ -8,11 +8,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "lib/base/checked.h"
 #include "lib/base/text.h"
 #include "lib/check/layers.h"
+#include "lib/mapping/match/unmatched_names.h"
 #include "lib/mapping/presets.h"
 #include "lib/mapping/quantization.h"
 #include "lib/mapping/resolve/missing_numbers.h"
@@ -285,6 +287,31 @@ bool has_packed_weights(const CheckedModel& model) {
   return is_left_out || !weights.empty();
 }
 
+/// Longest run of modules that all names begin with, such as "module."; empty if there is none.
+std::string common_modules(std::span<const TensorSpec> tensors) {
+  std::string_view common = tensors.empty() ? std::string_view() : tensors.front().name;
+  for (const TensorSpec& tensor : tensors) {
+    const auto differ = std::ranges::mismatch(common, tensor.name);
+    common = common.substr(0, static_cast<size_t>(differ.in1 - common.begin()));
+  }
+  return std::string(common.substr(0, common.rfind('.') + 1));
+}
+
+/// Advice on a model that lacks this tensor of its graph.
+std::string advice_on_missing(const CheckedModel& model, const std::string& missing) {
+  if (mapping::has_unmerged_adapter(model.tensors)) return std::string(mapping::kMergeAdapter);
+  const std::string modules = common_modules(model.tensors);
+  const bool is_inside = std::ranges::any_of(model.tensors, [&](const TensorSpec& tensor) {
+    return tensor.name.ends_with("." + missing);
+  });
+  if (modules.empty() || !is_inside)
+    return "fetch the missing files, or take config.json and weights from the same model";
+  return fmt::format(
+      "all names begin with '{0}.', which the model's do not: FOLDER#{0} is the checkpoint "
+      "without it",
+      quote_for_message(modules.substr(0, modules.size() - 1)));
+}
+
 /// Reports the tensors that the graph needs and the model lacks, unless rules that know more of
 /// them did, and returns their names. Weights that are packed have other names.
 std::set<std::string> check_needed(const CheckedModel& model, model::MissingTensors missing,
@@ -298,8 +325,7 @@ std::set<std::string> check_needed(const CheckedModel& model, model::MissingTens
                 .message = "the model needs a tensor that is not there" + others,
                 .file = model.config_file,
                 .tensor = missing.first,
-                .fix = "fetch the missing files, or take config.json and weights from the same "
-                       "model"});
+                .fix = advice_on_missing(model, missing.first)});
   return std::move(missing.names);
 }
 

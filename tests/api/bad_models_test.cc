@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 
@@ -171,6 +172,60 @@ TEST_CASE("a fused tensor is refused where no rule declares its order") {
   model.tensors.push_back({kLayer + "self_attn.qkv_proj.weight", Dtype::kBF16, {96, 64}});
   check_refused(model, ErrorCode::kNoRule, kLayer + "self_attn.qkv_proj.weight",
                 {"the order inside a fused tensor is not guessed", "heads*head_dim + kv_heads"});
+}
+
+TEST_CASE(
+    "weights beside an adapter that is not added to them are refused, and warned of by merge") {
+  const auto warns = [](const TinyModel& model) {
+    const TempFolder folder;
+    test::write_checkpoint(folder / "whole", tensors_of(model));
+    MergeOptions options;
+    options.sources = {folder / "whole"};
+    options.write.output = folder / "merged";
+    const auto report = merge(options);
+    return std::ranges::any_of(report.warnings, [](const std::string& warning) {
+      return warning.find("merge_and_unload") != warning.npos;
+    });
+  };
+  TinyModel model = tiny_llama();
+  CHECK_FALSE(warns(model));
+  for (TensorSpec& spec : model.tensors) {
+    if (spec.name.ends_with("q_proj.weight"))
+      spec.name.insert(spec.name.rfind("weight"), "base_layer.");
+    spec.name.insert(0, "base_model.model.");
+  }
+  CHECK(warns(model));
+  const auto error = testing::error_of([&] { return split_model(model); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kNoRule);
+  REQUIRE_FALSE(error->help_lines().empty());
+  CHECK(error->help_lines().front().find("merge_and_unload") != std::string::npos);
+}
+
+TEST_CASE("a wrapper of PyTorch inside of names is named, with the rule that takes it out") {
+  TinyModel model = tiny_llama();
+  for (TensorSpec& spec : model.tensors) {
+    if (spec.name.starts_with(kLayer)) spec.name.insert(kLayer.size(), "_orig_mod.");
+  }
+  const auto error = testing::error_of([&] { return split_model(model); });
+  REQUIRE(error);
+  CHECK(error->code() == ErrorCode::kNoRule);
+  const std::string read =
+      R"("read": [{"name": "model.layers.*._orig_mod.**", "of": "model.layers.*.**"}])";
+  CHECK(text_of(*error).find(read) != std::string::npos);
+  const TempFolder folder;
+  test::write_checkpoint(folder / "whole", tensors_of(model));
+  folder.write("whole/config.json", model.config);
+  SplitOptions options;
+  options.source = folder / "whole";
+  options.mapping.path =
+      folder.write("mapping.json", R"({"version": 1, "extends": ["preset:llama"], )" + read + "}");
+  options.mapping.mesh = mesh::parse_mesh("tp=2");
+  options.write.output = folder / "parts";
+  split(options);
+  const Tensors written = test::read_tensors(folder / "parts", "model-rank-0");
+  CHECK(written.size() == model.tensors.size());
+  CHECK(written.contains(kLayer + "self_attn.q_proj.weight"));
 }
 
 TEST_CASE("a scale is refused without its weight, and where config.json knows of no scales") {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -99,6 +100,31 @@ TEST_CASE("a model beside the config of an adapter lacks its tensors all the sam
   folder.write("model/config.json", read_file(kModelConfig));
   const api::CheckReport report = api::check(options_for(folder / "model"));
   CHECK(count_of(report, check::CheckRule::kTensorMissing) == 1);
+}
+
+/// Returns the advice of the finding that tensors are missing beside these.
+std::string advice_beside(const std::vector<WrittenTensor>& tensors) {
+  const TempFolder folder;
+  write_tensors(folder, "model/model.safetensors", tensors);
+  folder.write("model/config.json", read_file(kModelConfig));
+  const api::CheckReport report = api::check(options_for(folder / "model"));
+  const auto found =
+      std::ranges::find(report.findings, check::CheckRule::kTensorMissing, &check::Finding::rule);
+  return found == report.findings.end() ? "no such finding" : found->fix;
+}
+
+TEST_CASE("tensors that only have other names are not said to be in missing files") {
+  const WrittenTensor norm{"module.model.norm.weight", "BF16", {64}};
+  const WrittenTensor head{"module.lm_head.weight", "BF16", {1000, 64}};
+  const auto beside = [&](const char* name) {
+    return advice_beside({norm, head, {name, "BF16", {1000, 64}}});
+  };
+  CHECK(advice_beside({norm, head}).find("fetch the missing files") != std::string::npos);
+  CHECK(beside("module.model.embed_tokens.weight").find("FOLDER#module ") != std::string::npos);
+  CHECK(beside("other.model.embed_tokens.weight").find("fetch the missing files") !=
+        std::string::npos);
+  CHECK(beside("module.model.embed_tokens.base_layer.weight").find("merge_and_unload") !=
+        std::string::npos);
 }
 
 TEST_CASE("an adapter without a config.json is told whose it needs") {

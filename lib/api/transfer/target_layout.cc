@@ -17,6 +17,7 @@
 #include "lib/base/text.h"
 #include "lib/index/holder_set_pool.h"
 #include "lib/index/interleave.h"
+#include "lib/mapping/match/unmatched_names.h"
 #include "lib/mapping/resolve/cut_checks.h"
 
 namespace shardtool::api {
@@ -381,6 +382,10 @@ TargetLayout whole_target(const LogicalCheckpoint& source, const layouts::Engine
     auto& cut = cuts[shape];
     if (!cut) cut = merged_cut(shape);
     target.tensors.push_back({t, pool.whole(shape), {0}, false, cut});
+  }
+  if (mapping::has_unmerged_adapter(source.specs())) {
+    target.warnings.push_back(
+        fmt::format("not the weights that were trained: {}", mapping::kMergeAdapter));
   }
   const auto& manifest = source.parts.front().manifest;
   if (manifest) {

@@ -133,12 +133,15 @@ Error no_rule(const Mapping& mapping, std::span<const TensorSpec> tensors,
     if (shown++ < kForms)
       e.note("no rule", fmt::format("{} ({})", quote_for_message(form), of_form));
   }
+  if (has_unmerged_adapter(tensors)) return e.help(std::string(kMergeAdapter));
   if (const auto prefix = unknown_prefix(mapping, tensors, config); !prefix.empty()) {
     return e.help(
         fmt::format("all names begin with '{0}.', which the mapping does not know: "
                     "SRC#{0}, the source with that ending, leaves it out",
                     quote_for_message(prefix)));
   }
+  if (const auto advice = advice_on_wrapper(mapping, tensor.name, config); !advice.empty())
+    return e.help(advice);
   explain_unused(e, rules, tensors);
   const auto preset = config == nullptr ? std::nullopt : detect_preset(*config, tensors);
   if (preset && !extends_preset(mapping, *preset)) {
