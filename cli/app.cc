@@ -70,13 +70,17 @@ ExitCode run_without_command(const Commands& commands, Session& session) {
   return ExitCode::kUsage;
 }
 
+/// True if the words ask for a text about the program instead of a run.
+bool asks_for_text(const GlobalArgs& global) {
+  return global.version || global.long_help || global.short_help;
+}
+
 /// Writes what was typed to the arguments' targets and returns the command, or null.
 const Command* filled(const Commands& commands, const std::vector<std::string>& words) {
   const CommandLine line = parse_words(words, commands.tree());
   fill_targets(line, commands.tree());
-  const auto& global = commands.global();
-  const bool needs_nothing = global.version || global.long_help || global.short_help;
-  if (line.command != nullptr && !needs_nothing) require_arguments(*line.command);
+  const bool runs = line.command != nullptr && !asks_for_text(commands.global());
+  if (runs) require_arguments(*line.command);
   return line.command;
 }
 
@@ -103,6 +107,25 @@ const Command* understood(const Commands& commands, const std::vector<std::strin
   }
 }
 
+/// Tells the other processes of a launch, which would wait for this one, that it takes no part in
+/// their run. Waits for them only for a short time, because they may have come for other texts.
+void decline(const Command& command) {
+  constexpr std::chrono::seconds kTime{5};
+  try {
+    auto meeting = command.meeting();
+    if (!meeting) return;
+    meeting->meeting_time = kTime;
+    before_meeting(meeting, [&command] {
+      throw Error(
+          ErrorCode::kUsage,
+          fmt::format("a process was asked for its help or version, and does not {}", command.name))
+          .help("give every process the same command line");
+    });
+  } catch (const Error&) {
+    // It has printed what it was asked for.
+  }
+}
+
 }  // namespace
 
 ExitCode run_app(const Commands& commands, const std::vector<std::string>& words) {
@@ -113,6 +136,7 @@ ExitCode run_app(const Commands& commands, const std::vector<std::string>& words
                     : command != nullptr ? run_command(*command, commands, session)
                                          : run_without_command(commands, session);
   session.out().flush();
+  if (command != nullptr && command->meeting && asks_for_text(commands.global())) decline(*command);
   return code;
 }
 

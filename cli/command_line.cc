@@ -24,6 +24,25 @@ const Argument* find_in(const std::vector<Argument>& arguments, std::string_view
   return nullptr;
 }
 
+std::vector<std::string> names_of_commands(const CommandTree& tree) {
+  std::vector<std::string> names;
+  for (const auto& command : tree.commands) names.push_back(command.name);
+  return names;
+}
+
+/// Replaces the first word that is spelt much like a command by that command.
+std::vector<std::string> with_nearest_command(std::span<const std::string> words,
+                                              const CommandTree& tree) {
+  std::vector<std::string> spelt(words.begin(), words.end());
+  for (std::string& word : spelt) {
+    const auto nearest = near_misses(word, names_of_commands(tree));
+    if (nearest.empty()) continue;
+    word = nearest.front();
+    break;
+  }
+  return spelt;
+}
+
 class Parser {
  public:
   explicit Parser(const CommandTree& tree) : tree_(tree) {}
@@ -160,11 +179,10 @@ class Parser {
   }
 
   Error unknown_command(const std::string& word) const {
-    std::vector<std::string> names;
-    for (const auto& command : tree_.commands) names.push_back(command.name);
     Error error(ErrorCode::kUsage,
                 fmt::format("there is no command '{}'", quote_for_message(word)));
-    if (const auto hint = did_you_mean(word, names); !hint.empty()) error.help(hint);
+    const std::string hint = did_you_mean(word, names_of_commands(tree_));
+    if (!hint.empty()) error.help(hint);
     return std::move(error).help("`shardtool help` lists the commands");
   }
 
@@ -283,7 +301,10 @@ void fill_targets(const CommandLine& line, const CommandTree& tree) {
 }
 
 const Command* fill_known_targets(std::span<const std::string> words, const CommandTree& tree) {
-  const CommandLine line = Parser(tree).parse_known(words);
+  CommandLine line = Parser(tree).parse_known(words);
+  if (line.command == nullptr) {
+    line = Parser(tree).parse_known(with_nearest_command(words, tree));
+  }
   if (line.command == nullptr) return nullptr;
   for (const Argument& argument : line.command->arguments) {
     try {

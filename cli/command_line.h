@@ -32,7 +32,8 @@ CommandLine parse_words(std::span<const std::string> words, const CommandTree& t
 void fill_targets(const CommandLine& line, const CommandTree& tree);
 
 /// Does what both do with the words that they take, for a process that tells others of the error of
-/// its command line. Returns the command, or null if none was typed.
+/// its command line. Returns the command, or the one that is spelt most like a word; null if there
+/// is none.
 const Command* fill_known_targets(std::span<const std::string> words, const CommandTree& tree);
 
 /// Environment variable that gave the value of this flag; empty if it was typed or has none.

@@ -32,7 +32,8 @@ class Interruptible {
 /// Longest time that a wait goes on before it checks for an interruption.
 inline constexpr std::chrono::milliseconds kInterruptionGlance{100};
 
-/// Patience of what deletes or lists what an interrupted run leaves on a store.
+/// Patience of what deletes or lists what an interrupted run leaves on a store, and of processes
+/// that meet.
 inline constexpr Interruptible::Duration kLastPatience = std::chrono::seconds(1);
 
 /// Flag that ends the work of this thread; null if none does.

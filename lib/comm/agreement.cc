@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/comm/packed_error.h"
 
 namespace shardtool::comm {
@@ -43,6 +44,16 @@ void all_do(Communicator& comm, const std::function<void()>& part) {
     first = std::move(error.note("process", fmt::format("{} of {}", rank, all.size())));
   }
   if (first) throw *std::move(first);
+}
+
+void tell_interruption(Communicator& comm, const std::function<void()>& step) {
+  try {
+    check_interrupted();
+    step();
+  } catch (Error& error) {
+    if (error.code() == ErrorCode::kInterrupted) comm.abort(error);
+    throw;
+  }
 }
 
 void run_or_abort(Communicator& comm, const std::function<void()>& body) {

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "lib/comm/group_communicator.h"
+#include "lib/comm/packed_error.h"
 
 namespace shardtool::comm {
 namespace {
@@ -156,11 +157,8 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
 }
 
 void Communicator::abort(Error& error) noexcept {
-  const auto names_process = [](const auto& note) { return note.first == "process"; };
-  const bool is_named =
-      error.code() == ErrorCode::kPeerLost || std::ranges::any_of(error.notes(), names_process);
   try {
-    if (size_ > 1 && !is_named) error.note("process", fmt::format("{} of {}", rank_, size_));
+    if (size_ > 1) name_process(error, rank_, size_);
   } catch (const std::bad_alloc&) {
     // The error is told without its process.
   }

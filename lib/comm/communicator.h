@@ -146,6 +146,8 @@ class Communicator {
   /// them. Channels from `first` on are free.
   virtual std::unique_ptr<Communicator> do_split(std::vector<int> members, Channel first);
   virtual Channel& next_channel() { return next_channel_; }
+  /// Error of a wait for this process, if it has ended and require_others() has seen that.
+  virtual std::optional<Error> loss(int /*peer*/) { return std::nullopt; }
 
   /// Current operation, for messages.
   std::string_view operation_name() const { return name_of(current_.operation); }

@@ -82,8 +82,10 @@ std::unique_ptr<Communicator> connect(const EngineChoice& choice) {
     throw Error(ErrorCode::kUsage, "the embedded engine has no processes to connect");
   }
   auto comm = met(choice);
-  all_do(*comm, [] {});  // throws what another process threw in before_meeting
-  if (choice.launch) require_same_options(*comm, *choice.launch);
+  tell_interruption(*comm, [&] {
+    all_do(*comm, [] {});  // throws what another process threw in before_meeting
+    if (choice.launch) require_same_options(*comm, *choice.launch);
+  });
   if (choice.chosen() != Engine::kNccl) return comm;
   return open_nccl(std::move(comm), choice.nccl);
 }
@@ -104,7 +106,7 @@ void before_meeting(const EngineChoice& choice, const std::function<void()>& wor
     if (lost.is_leaderless()) failure->leaderless();
     throw *std::move(failure);
   }
-  all_do(*comm, [&] { throw *failure; });
+  tell_interruption(*comm, [&] { all_do(*comm, [&] { throw *failure; }); });
 }
 
 void run_ranks(const EngineChoice& choice, int ranks,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ class GroupCommunicator : public Communicator {
   std::string do_receive(int from, Channel channel) override;
   void do_abort(const Error& error) noexcept override { parent_.do_abort(error); }
   Channel& next_channel() override { return parent_.next_channel(); }
+  std::optional<Error> loss(int peer) override { return parent_.loss(at_parent(peer)); }
 
  private:
   /// Gives the parent this group's operation name and deadline.

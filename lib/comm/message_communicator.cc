@@ -21,6 +21,10 @@ Error loss_of(int peer, const std::string& reason) {
   return peer == 0 ? std::move(error.leaderless()) : error;
 }
 
+Error end_of(int peer, int size) {
+  return loss_of(peer, fmt::format("process {} of {} ended without a word", peer, size));
+}
+
 /// Sets a flag for the lifetime of this object.
 class Flag {
  public:
@@ -112,6 +116,12 @@ void MessageCommunicator::do_abort(const Error& error) noexcept {
   } catch (const Error&) {
     // A failing link cannot take the reason either.
   }
+}
+
+std::optional<Error> MessageCommunicator::loss(int peer) {
+  const std::lock_guard lock(mutex_);
+  if (!link_to(peer).has_ended()) return std::nullopt;
+  return end_of(peer, size());
 }
 
 /// Sends and receives until `done`, which is called under the mutex; throws if `peer` has ended or
@@ -223,8 +233,7 @@ bool MessageCommunicator::any_queue() const {
 }
 
 void MessageCommunicator::lost(int peer) {
-  const Error loss =
-      loss_of(peer, fmt::format("process {} of {} ended without a word", peer, size()));
+  const Error loss = end_of(peer, size());
   spread_abort(loss);
   throw loss;
 }

@@ -74,6 +74,7 @@ class MessageCommunicator : public Communicator {
   void do_finish(Ticket ticket) override;
   std::string do_receive(int from, Channel channel) override;
   void do_abort(const Error& error) noexcept override;
+  std::optional<Error> loss(int peer) override;
 
   /// Ends the answers. Called before the links can no longer be used.
   void end_answers() { answers_.clear(); }

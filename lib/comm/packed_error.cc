@@ -1,5 +1,8 @@
 #include "lib/comm/packed_error.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -47,6 +50,14 @@ Error error_in(const std::string& packed) {
   } catch (const std::logic_error&) {  // what packed.h and std::stoi throw
     return {ErrorCode::kPeerLost, "another process sent something that is no error"};
   }
+}
+
+void name_process(Error& error, int rank, int size) {
+  const auto names_process = [](const auto& note) { return note.first == "process"; };
+  if (error.code() == ErrorCode::kPeerLost || std::ranges::any_of(error.notes(), names_process)) {
+    return;
+  }
+  error.note("process", fmt::format("{} of {}", rank, size));
 }
 
 }  // namespace shardtool::comm

@@ -65,6 +65,24 @@ TEST_CASE("a long flag that lacks one character is suggested, for every command 
   }));
 }
 
+TEST_CASE("to tell others of it, a misspelt command is taken for the one that is suggested first") {
+  const Commands commands;
+  for (const Command& command : commands.tree().commands) {
+    if (command.name.find(' ') != std::string::npos) continue;
+    for (size_t dropped = 0; dropped < command.name.size(); ++dropped) {
+      std::string typo = command.name;
+      typo.erase(dropped, 1);
+      CAPTURE(typo);
+      const std::string said = complaint({typo});
+      const Command* const taken = fill_known_targets(std::vector{typo}, commands.tree());
+      REQUIRE(taken != nullptr);
+      if (commands.tree().find(typo) == nullptr) {
+        CHECK(said.find("did you mean '" + taken->name + "'") != std::string::npos);
+      }
+    }
+  }
+}
+
 TEST_CASE("words stand for the command, its flags, their values and positionals") {
   CHECK(parsed({"split", "src", "-o", "out", "--tp=4", "-n"}) ==
         "split SRC=src --output=out --tp=4 --dry-run");
@@ -162,7 +180,7 @@ TEST_CASE(
   CHECK_FALSE(meeting({"plan", "model", "--no-such-flag"}));
   CHECK_FALSE(meeting({"plan", "profile", "list", "--no-such-flag"}));
   CHECK_FALSE(meeting({"split", "model", "--no-such-flag"}));
-  CHECK_FALSE(meeting({"validat", "parts"}));
+  CHECK_FALSE(meeting({"pigeons", "parts"}));
   CHECK_FALSE(meeting({}));
 }
 

@@ -2,12 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <iostream>
 #include <thread>
 
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/comm/embedded.h"
 #include "tests/comm/launched.h"
 #include "tests/comm/laws.h"
@@ -171,6 +173,45 @@ TEST_CASE("of those that fail before the processes meet, all have the error of t
         CHECK(error->code() == ErrorCode::kUnreadable);
         CHECK(error->message() == first);
         CHECK(testing::has_note(*error, "process", first + " of " + std::to_string(size)));
+      }
+    }
+  }
+}
+
+/// Errors of the processes of a launch of which one is interrupted before it meets the others,
+/// which have begun.
+std::vector<std::optional<Error>> errors_of_interrupted(int size, int interrupted) {
+  const test::TempFolder folder;
+  const std::atomic<bool> signalled = true;
+  std::atomic<int> begun = 0;
+  std::vector<std::optional<Error>> all(static_cast<size_t>(size));
+  std::vector<std::jthread> processes;
+  for (int rank = 0; rank < size; ++rank) {
+    processes.emplace_back([&, rank] {
+      EngineChoice choice;
+      choice.launch = Launch{"mpirun", rank, size, "job"};
+      choice.meeting.folder = folder.path();
+      choice.meeting_time = std::chrono::seconds(20);
+      const Interruptible scope(rank == interrupted ? &signalled : nullptr);
+      ++begun;
+      while (rank == interrupted && begun < size) std::this_thread::yield();
+      all[static_cast<size_t>(rank)] = testing::error_of([&] { return connect(choice)->size(); });
+    });
+  }
+  processes.clear();
+  return all;
+}
+
+TEST_CASE("whichever process is interrupted while they meet, all have its interruption") {
+  for (int size = 2; size <= 4; ++size) {
+    for (int interrupted = 0; interrupted < size; ++interrupted) {
+      CAPTURE(size);
+      CAPTURE(interrupted);
+      for (const auto& error : errors_of_interrupted(size, interrupted)) {
+        REQUIRE(error);
+        CHECK(error->code() == ErrorCode::kInterrupted);
+        CHECK(testing::has_note(*error, "process",
+                                std::to_string(interrupted) + " of " + std::to_string(size)));
       }
     }
   }

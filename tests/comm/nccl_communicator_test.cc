@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
 #include <span>
@@ -16,6 +17,7 @@
 #include "lib/comm/machine.h"
 #include "tests/comm/launched.h"
 #include "tests/comm/laws.h"
+#include "tests/comm/threads.h"
 #include "tests/support/fake_nccl.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -222,6 +224,56 @@ TEST_CASE("a rank that ends or aborts is named by those who wait for it over NCC
   });
   REQUIRE(aborted);
   CHECK(aborted->code() == ErrorCode::kConfig);
+}
+
+/// Errors of three processes over TCP. One ends after it has told the lengths of an all_gather, so
+/// that NCCL waits for its part in vain.
+std::vector<std::optional<Error>> errors_without(int ending) {
+  constexpr int kSize = 3;
+  const std::uint64_t length = 1;
+  const std::string length_message(reinterpret_cast<const char*>(&length), sizeof length);
+  std::vector<std::optional<Error>> all(kSize);
+  run_processes(kSize, [&](Communicator& comm) {
+    all[static_cast<size_t>(comm.rank())] = testing::error_of([&] {
+      auto control = comm.split(0, 0);
+      Communicator& messages = *control;
+      const auto nccl = open_nccl(std::move(control), {kFakeNccl, kFakeNccl});
+      // Ends the test if the loss is not seen.
+      nccl->set_deadline(std::chrono::seconds(60), std::chrono::seconds(60));
+      if (comm.rank() == ending) {
+        messages.all_to_all(std::vector<std::string>(kSize, length_message));
+      } else {
+        nccl->all_gather("x");
+      }
+      return 0;
+    });
+  });
+  return all;
+}
+
+TEST_CASE("an operation of NCCL ends after a process that takes part in it, and names it") {
+  if (!has_fake_nccl()) return;
+  const int aborts_before = turn<int>("fake_nccl_aborts");
+  std::vector<std::vector<std::optional<Error>>> errors(3);
+  {
+    std::vector<std::jthread> launches;
+    for (int ending = 0; ending < 3; ++ending) {
+      launches.emplace_back(
+          [&, ending] { errors[static_cast<size_t>(ending)] = errors_without(ending); });
+    }
+  }
+  for (size_t ending = 0; ending < 3; ++ending) {
+    for (size_t rank = 0; rank < 3; ++rank) {
+      CAPTURE(ending);
+      CAPTURE(rank);
+      const auto& error = errors[ending][rank];
+      REQUIRE(error.has_value() == (rank != ending));
+      if (!error) continue;
+      CHECK(error->code() == ErrorCode::kPeerLost);
+      CHECK(error->message() == "process " + std::to_string(ending) + " of 3 ended without a word");
+    }
+  }
+  CHECK(turn<int>("fake_nccl_aborts") == aborts_before + 6);
 }
 
 TEST_CASE("no device, and fewer than processes of a machine, are told to all") {

@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/comm/tcp/socket.h"
 #include "tests/comm/interrupted.h"
 #include "tests/comm/laws.h"
@@ -269,14 +270,16 @@ TEST_CASE("the file of a launch that is gone does not mislead") {
 
 TEST_CASE("a launch that gives up leaves the file of the next one, and none of its own") {
   const TempFolder folder;
+  std::atomic<bool> gives_up = false;
   {
     const std::jthread given_up([&] {
-      static_cast<void>(
-          testing::error_of([&] { return meet(folder / "meeting", 0, 2, milliseconds(300)); }));
+      const Interruptible scope(&gives_up);
+      CHECK_ERROR(kInterrupted, meet(folder / "meeting", 0, 2, std::chrono::seconds(20)));
     });
     while (!std::filesystem::exists(folder / "meeting")) std::this_thread::yield();
     folder.write("next", "word\n127.0.0.1 9\n");
     std::filesystem::rename(folder / "next", folder / "meeting");
+    gives_up = true;
   }
   CHECK(std::filesystem::exists(folder / "meeting"));
 }

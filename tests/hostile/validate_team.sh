@@ -90,6 +90,23 @@ tells 0 2 "no flag '--no-such-flag'" "${validate[@]}"
 before=()
 play 3 "$shardtool" "${validate[@]}" --no-such-flag
 [[ $statuses == ' 2 2 2' && -s err.0 && ! -s err.1 && ! -s err.2 ]] || fail "a flag that no process knows:$statuses"
+# A command that is misspelt, and processes that are asked for a text.
+cat >misspelt.sh <<'END'
+exec "$1" valdate "${@:3}"
+END
+for process in 0 1; do
+  before=([$process]="bash $work/misspelt.sh")
+  tells $process 2 "no command 'valdate'" "${validate[@]}"
+done
+for word in --help -h --version; do
+  before=([1]="$(with "$word")")
+  tells 1 2 'does not validate' "${validate[@]}"
+  before=()
+  start=$SECONDS
+  play 3 "$shardtool" "${validate[@]}" "$word"
+  [[ $statuses == ' 0 0 0' && -s out.0 && ! -s err.0 && ! -s out.1 ]] || fail "all are asked for $word:$statuses"
+  ((SECONDS - start < 60)) || fail "all are asked for $word, and end late"
+done
 before=([1]="$(with --tokens=99999)")
 tells 1 2 "tokens '99999' is not" "${validate[@]}"
 before=([1]="env -C other")

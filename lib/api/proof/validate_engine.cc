@@ -40,6 +40,19 @@ void open_library(ValidateEngine& engine) {
       engine.comm->all_gather(library.is_here() ? library.name : "none: " + library.missing);
 }
 
+/// Opens the GPUs that compute, if the caller has opened none, and gathers the names of all.
+void open_accelerators(const ValidateOptions& options, ValidateEngine& engine) {
+  if (engine.used.empty()) {
+    engine.own = options.gpu_virtual ? open_all_gpus() : only(open_own_gpu(*engine.comm));
+    for (const auto& one : engine.own) engine.used.push_back(one.get());
+  }
+  engine.backend = engine.used.front()->backend();
+  std::vector<std::string> names;
+  for (const kernels::Accelerator* const one : engine.used) names.push_back(one->name());
+  engine.accelerators = engine.comm->all_gather(fmt::format("{}", fmt::join(names, ", ")));
+  if (options.native) open_library(engine);
+}
+
 }  // namespace
 
 std::string engine_name(const ValidateOptions& options) {
@@ -56,15 +69,7 @@ ValidateEngine open_engine(const ValidateOptions& options) {
   engine.comm = connect(options);
   engine.used = options.accelerators;
   if (!computes_on_gpus(options) && engine.used.empty()) return engine;
-  if (engine.used.empty()) {
-    engine.own = options.gpu_virtual ? open_all_gpus() : only(open_own_gpu(*engine.comm));
-    for (const auto& one : engine.own) engine.used.push_back(one.get());
-  }
-  engine.backend = engine.used.front()->backend();
-  std::vector<std::string> names;
-  for (const kernels::Accelerator* const one : engine.used) names.push_back(one->name());
-  engine.accelerators = engine.comm->all_gather(fmt::format("{}", fmt::join(names, ", ")));
-  if (options.native) open_library(engine);
+  comm::tell_interruption(*engine.comm, [&] { open_accelerators(options, engine); });
   return engine;
 }
 

@@ -24,6 +24,9 @@ namespace shardtool::comm {
 namespace {
 
 constexpr std::chrono::microseconds kRest{50};
+/// Time that an operation has to end after a process that takes part in it has ended: a process
+/// may have its results, and end, before the others have theirs.
+constexpr std::chrono::seconds kAfterEnd{5};
 
 /// Lengths as messages, and the offsets of ranges of these lengths in one buffer, followed by the
 /// total.
@@ -276,14 +279,17 @@ class NcclCommunicator final : public GroupCommunicator {
     fail(fmt::format("NCCL: {}", api().ncclGetErrorString(result)));
   }
 
-  /// Polls until `done`; throws when another process aborts or the deadline passes.
+  /// Polls until `done`; throws when another process aborts, one of this group has ended, or the
+  /// deadline passes.
   template <class Done>
   void wait(const Done& done) {
     const auto end = wait_end();
+    std::optional<Clock::time_point> end_without_peer;
     while (!done()) {
       try {
         check_interrupted();
         require_others();
+        require_members(end_without_peer);
       } catch (const Error&) {
         failed_ = true;
         throw;
@@ -292,6 +298,18 @@ class NcclCommunicator final : public GroupCommunicator {
         fail(fmt::format("NCCL did not end {} in time", operation_name()));
       }
       std::this_thread::sleep_for(kRest);
+    }
+  }
+
+  /// Throws if a process of this group has ended, kAfterEnd after this was first seen: at `end`.
+  void require_members(std::optional<Clock::time_point>& end) {
+    for (int peer = 0; peer < size(); ++peer) {
+      auto lost = peer == rank() ? std::nullopt : loss(peer);
+      if (!lost) continue;
+      if (!end) end = Clock::now() + kAfterEnd;
+      if (Clock::now() < *end) return;
+      abort(*lost);
+      throw *std::move(lost);
     }
   }
 
@@ -377,15 +395,17 @@ std::string found_nccl(const NcclLibraries& files) {
 std::unique_ptr<Communicator> open_nccl(std::unique_ptr<Communicator> control,
                                         const NcclLibraries& files) {
   std::shared_ptr<const Libraries> libraries;
-  const int rank = rank_on_machine(*control);
   int device = 0;
-  std::string bus_id;
-  all_do(*control, [&] {
-    libraries = std::make_shared<const Libraries>(files);
-    device = gpu_of(rank, visible_gpus(*libraries));
-    bus_id = bus_id_of(*libraries, device);
+  tell_interruption(*control, [&] {
+    const int rank = rank_on_machine(*control);
+    std::string bus_id;
+    all_do(*control, [&] {
+      libraries = std::make_shared<const Libraries>(files);
+      device = gpu_of(rank, visible_gpus(*libraries));
+      bus_id = bus_id_of(*libraries, device);
+    });
+    require_own_gpus(*control, bus_id);
   });
-  require_own_gpus(*control, bus_id);
   return std::make_unique<NcclCommunicator>(std::move(libraries), device, std::move(control));
 }
 

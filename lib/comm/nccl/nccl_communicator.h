@@ -23,7 +23,8 @@ std::string found_nccl(const NcclLibraries& libraries);
 ///     native_reduce_scatter   ncclReduceScatter
 ///
 /// All processes call this. If one lacks the libraries or a GPU, all throw kEngineMissing and name
-/// it, as in a build without NCCL. No wait for NCCL exceeds the deadline.
+/// it, as in a build without NCCL. No wait for NCCL exceeds the deadline, or goes on for more than
+/// 5 s after a process that takes part has ended: it throws kPeerLost.
 std::unique_ptr<Communicator> open_nccl(std::unique_ptr<Communicator> control,
                                         const NcclLibraries& libraries);
 

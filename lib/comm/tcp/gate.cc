@@ -27,14 +27,16 @@ int Gate::admit(std::vector<Socket>& peers, Deadline end) {
   const auto higher = peers.begin() + rank_ + 1;
   const auto is_open = [](const Socket& socket) { return socket.is_open(); };
   const auto all = std::distance(higher, peers.end());
+  Deadline last = Deadline::clock::now();
   while (std::count_if(higher, peers.end(), is_open) < all) {
     if (milliseconds_until(end) == 0) break;
-    check_interrupted();
+    check_interrupted(Deadline::clock::now() - last);
     wait(std::min(end, Deadline::clock::now() + kInterruptionGlance));
     for (const Socket& listening : listener_.sockets) take_in(listening);
     for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
       const Verdict verdict = serve(*visitor, peers);
       refused_ += verdict == Verdict::kRefused ? 1 : 0;
+      if (verdict == Verdict::kAdmitted) last = Deadline::clock::now();
       visitor = verdict == Verdict::kWaits ? std::next(visitor) : visitors_.erase(visitor);
     }
   }

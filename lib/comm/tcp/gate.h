@@ -17,8 +17,7 @@ class Gate {
       : listener_(listener), credentials_(credentials), rank_(rank) {}
 
   /// Puts the connections of higher ranks into their slots until all are there, or `end`. Returns
-  /// how many are there. A rank that connects again replaces its connection. Throws kInterrupted
-  /// soon after it is interrupted.
+  /// how many are there. A rank that connects again replaces its connection. Throws kInterrupted.
   int admit(std::vector<Socket>& peers, Deadline end);
   /// Number of connections that ended without proof of the secret.
   i64 refused() const { return refused_; }

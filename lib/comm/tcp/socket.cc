@@ -56,12 +56,13 @@ Deadline next_glance(Deadline end) {
 
 /// Waits until the socket is ready. False if it is not by `end`. Throws kInterrupted.
 bool wait_for(int fd, short events, Deadline end) {
+  const Deadline begin = Deadline::clock::now();
   while (true) {
     pollfd wanted{fd, events, 0};
     const int ready = ::poll(&wanted, 1, milliseconds_until(next_glance(end)));
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) return false;
-    check_interrupted();
+    check_interrupted(Deadline::clock::now() - begin);
     if (milliseconds_until(end) == 0) return false;
   }
 }
@@ -226,6 +227,11 @@ bool Socket::receive_some(std::string& received, i64 bytes) const {
   return got > 0 || none_yet;
 }
 
+bool Socket::has_arrivals() const {
+  pollfd wanted{fd_, POLLIN, 0};
+  return ::poll(&wanted, 1, 0) > 0;
+}
+
 Listener listen() {
   Listener listener;
   listener.sockets.push_back(socket_on_every_interface());
@@ -282,8 +288,9 @@ std::vector<Address> resolved(const Address& address, Deadline end) {
   } else {
     (*task)();
   }
+  const Deadline begin = Deadline::clock::now();
   while (found.wait_until(next_glance(end)) != std::future_status::ready) {
-    check_interrupted();
+    check_interrupted(Deadline::clock::now() - begin);
     if (milliseconds_until(end) == 0) return {};
   }
   return found.get();

@@ -39,6 +39,8 @@ class Socket {
   std::optional<std::string> receive(i64 bytes, Deadline end) const;
   /// Appends available bytes, up to a size of `bytes`. False if the peer is gone. Does not wait.
   bool receive_some(std::string& received, i64 bytes) const;
+  /// True if bytes have arrived, or the peer is gone. Does not wait.
+  bool has_arrivals() const;
 
  private:
   int fd_ = -1;

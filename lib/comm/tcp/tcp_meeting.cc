@@ -1,17 +1,22 @@
 #include "lib/comm/tcp/tcp_meeting.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/interruption.h"
 #include "lib/base/text.h"
+#include "lib/comm/message_communicator.h"
+#include "lib/comm/packed_error.h"
+#include "lib/comm/tcp/frame.h"
 #include "lib/comm/tcp/gate.h"
 #include "lib/comm/tcp/handshake.h"
 #include "lib/comm/tcp/meeting_file.h"
@@ -22,8 +27,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr i64 kMaxTextBytes = 1 << 20;
-constexpr i64 kLengthBytes = 8;
+constexpr i64 kMostUnread = 1 << 20;
 constexpr size_t kSecretBytes = 32;
 constexpr milliseconds kPause{20};
 constexpr milliseconds kConnectTime{2000};
@@ -37,6 +41,19 @@ Deadline at_most(milliseconds time, Deadline end) {
   return std::min(end, Deadline::clock::now() + time);
 }
 
+/// Next frame of a connection; nullopt if it ends before, or none is complete by `end`.
+std::optional<Frame> receive_frame(const Socket& socket, Deadline end) {
+  FrameReader reader;
+  while (true) {
+    const std::span<char> room = reader.room();
+    const auto bytes = socket.receive(std::ssize(room), end);
+    if (!bytes) return std::nullopt;
+    std::ranges::copy(*bytes, room.begin());
+    reader.filled(room.size());
+    if (auto frame = reader.take()) return frame;
+  }
+}
+
 /// Connections to processes of lower rank, and from those of higher rank.
 class Meeting {
  public:
@@ -48,8 +65,13 @@ class Meeting {
         peers_(static_cast<size_t>(size)) {}
 
   std::vector<Socket> connect() {
-    rank_ == 0 ? accept_all() : find_first();
-    connect_others();
+    try {
+      rank_ == 0 ? accept_all() : find_first();
+      connect_others();
+    } catch (Error& error) {
+      tell(error);
+      throw;
+    }
     return std::move(peers_);
   }
 
@@ -70,6 +92,7 @@ class Meeting {
   std::vector<std::string> share_texts(const std::string& mine);
   void send_text(int to, const std::string& text);
   std::string receive_text(int from);
+  void tell(Error& error) const;
 
   const MeetingPoint& point_;
   const int rank_;
@@ -125,10 +148,11 @@ std::vector<Address> Meeting::addresses_of_first() {
 /// Connects to a process of lower rank, which may start to listen later.
 void Meeting::find(int host, const std::function<std::vector<Address>()>& addresses,
                    const std::string& looked_for) {
+  const Deadline begin = Deadline::clock::now();
   while (milliseconds_until(end_) > 0) {
     try_addresses(host, addresses());
     if (peer(host).is_open()) return;
-    check_interrupted();
+    check_interrupted(Deadline::clock::now() - begin);
     std::this_thread::sleep_until(at_most(kPause, end_));
   }
   Error error = peer_lost(fmt::format("process {} of {} could not be reached", host, size()))
@@ -163,20 +187,35 @@ Socket Meeting::shake_hands(int host, Socket socket) {
   return {};
 }
 
-/// Sends a text preceded by its length.
 void Meeting::send_text(int to, const std::string& text) {
-  const Socket& socket = peer(to);
-  if (socket.send(fmt::format("{:>{}}", text.size(), kLengthBytes) + text, end_)) return;
+  if (peer(to).send(frame_head(FrameKind::kData, 0, text.size()) + text, end_)) return;
   throw peer_lost(fmt::format("process {} ended while the processes met", to));
 }
 
+/// Returns the text that another process sends, or throws the error that it sends instead.
 std::string Meeting::receive_text(int from) {
-  const Socket& socket = peer(from);
-  const auto length = socket.receive(kLengthBytes, end_);
-  const i64 bytes = length ? std::strtoll(length->c_str(), nullptr, 10) : -1;
-  auto text = bytes >= 0 && bytes <= kMaxTextBytes ? socket.receive(bytes, end_) : std::nullopt;
-  if (text) return *std::move(text);
+  auto frame = receive_frame(peer(from), end_);
+  if (frame && frame->kind == FrameKind::kData) return std::move(frame->bytes);
+  if (frame && frame->kind == FrameKind::kAbort) throw error_in(frame->bytes);
   throw peer_lost(fmt::format("process {} ended while the processes met", from));
+}
+
+/// Sends the error to those whom this process has met, and waits until they have read it: closing a
+/// connection with unread bytes discards sent ones.
+void Meeting::tell(Error& error) const {
+  if (std::ranges::none_of(peers_, &Socket::is_open)) return;
+  name_process(error, rank_, size());
+  const Interruptible undisturbed(nullptr);
+  const Deadline last = Deadline::clock::now() + kLastWords;
+  const std::string bytes = pack(error);
+  for (const Socket& one : peers_) {
+    if (!one.is_open()) continue;
+    one.send(frame_head(FrameKind::kAbort, 0, bytes.size()) + bytes, last);
+    ::shutdown(one.fd(), SHUT_WR);
+  }
+  for (const Socket& one : peers_) {
+    if (one.is_open()) static_cast<void>(one.receive(kMostUnread, last));
+  }
 }
 
 /// Shares the listening addresses of all ranks over the connections to rank 0, whose entry is
@@ -189,6 +228,10 @@ std::vector<std::string> Meeting::share_texts(const std::string& mine) {
     return all;
   }
   for (int from = 1; from < size(); ++from) all[static_cast<size_t>(from)] = receive_text(from);
+  for (int from = 1; from < size(); ++from) {
+    // A process that waits for the addresses sends nothing, unless it fails meanwhile.
+    if (peer(from).has_arrivals()) receive_text(from);
+  }
   for (int to = 1; to < size(); ++to) {
     for (int of = 1; of < size(); ++of) send_text(to, all[static_cast<size_t>(of)]);
   }
@@ -217,6 +260,7 @@ void Meeting::connect_others() {
 std::vector<Socket> connect_processes(const MeetingPoint& point, int rank, int size,
                                       milliseconds patience) {
   store::allow_many_files();
+  const Interruptible scope(interruption(), kLastPatience);
   return Meeting(point, rank, size, Deadline::clock::now() + patience).connect();
 }
 

@@ -36,8 +36,10 @@ struct MeetingPoint {
 /// The others listen, too; rank 0 sends their addresses to all, and each process connects to those
 /// of lower ranks.
 ///
-/// Throws kPeerLost when not all have come in time, kInterrupted soon after it is interrupted, and
-/// the errors of writing the file.
+/// Throws kPeerLost when not all have come in time, the errors of writing the file, and
+/// kInterrupted once it is interrupted and has waited kLastPatience for another process: until then
+/// it goes on, so that it can tell all others once they are connected. Its error is told to those
+/// whom it has met, which throw it, too.
 std::vector<Socket> connect_processes(const MeetingPoint& point, int rank, int size,
                                       std::chrono::milliseconds patience);
 
