@@ -263,6 +263,7 @@ void write_fields(JsonWriter& json, const api::DiffReport& report) {
   if (report.cast > 0) json.field("cast", report.cast);
   if (report.dequantized > 0) json.field("dequantized", report.dequantized);
   json.end_object();
+  if (!report.warnings.empty()) json.list("warnings", report.warnings);
   json.field("bytes_read", report.bytes_read).field("equal", report.equal);
 }
 

@@ -55,6 +55,7 @@ std::string command_text(const std::vector<std::string>& words) {
 }
 
 void print_text(Session& session, const api::DiffReport& report) {
+  for (const auto& warning : report.warnings) session.warn(warning);
   if (session.quiet()) return;
   session.out().write(labelled(
       session.out_style(), "tensors",

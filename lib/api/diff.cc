@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "lib/api/dequantize/recorded_values.h"
 #include "lib/api/dequantize/unpacked_tensor.h"
@@ -142,6 +143,12 @@ void explain_casts(const TensorsByName& in_a, const TensorsByName& in_b, DiffRep
   }
 }
 
+/// Says what opening a side has left out: its tensors are not compared.
+void add_warnings(std::string_view side, const LogicalCheckpoint& opened, DiffReport& report) {
+  for (const std::string& warning : opened.warnings())
+    report.warnings.push_back(fmt::format("{}: {}", side, warning));
+}
+
 /// Throws kCoverage if some element of the tensor is in no file.
 void require_covered(const LogicalTensor& tensor) {
   if (index::covers(*tensor.side.holders)) return;
@@ -160,6 +167,8 @@ DiffReport diff(const DiffOptions& options) {
   a = read_as_recorded(std::move(a), b, opening.mapping);
   b = read_as_recorded(std::move(b), a, opening.mapping);
   DiffReport report;
+  add_warnings("A", a, report);
+  add_warnings("B", b, report);
   if (options.values && !options.metadata_only) {
     show_as_recorded(a, b);
   } else {

@@ -36,6 +36,7 @@ struct DiffReport {
   std::vector<std::string> only_a;
   std::vector<std::string> only_b;
   std::vector<DiffChange> changed;
+  std::vector<std::string> warnings;  ///< of what opening a side has left out
   i64 bytes_read = 0;
   bool equal = false;
 };

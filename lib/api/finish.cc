@@ -6,6 +6,7 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "lib/api/transfer/joined_shares.h"
@@ -14,6 +15,7 @@
 #include "lib/api/transfer/share_record.h"
 #include "lib/api/transfer/store/owned_prefix.h"
 #include "lib/api/transfer/write_files.h"
+#include "lib/api/verify.h"
 #include "lib/base/error.h"
 #include "lib/base/shell.h"
 #include "lib/exec/files/range_hash.h"
@@ -244,6 +246,9 @@ FinishReport look_at_published(const FinishOptions& options, const std::string& 
   FinishReport report = report_of(manifest, output);
   report.was_complete = true;
   require_files(manifest, output);
+  std::set<std::string> own;
+  for (const format::FileRecord& file : manifest.files) own.insert(file.name);
+  look_for_extra_files(output, own, options.verify, report.warnings);
   if (options.verify) report.bytes_verified = verify_shards(manifest, output, options.resources);
   return report;
 }

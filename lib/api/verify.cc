@@ -5,6 +5,10 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
+#include "lib/format/folder_listing.h"
+#include "lib/format/manifest/output_reader.h"
+#include "lib/store/reader.h"
 
 namespace shardtool::api {
 namespace {
@@ -86,6 +90,23 @@ i64 verify_output(const WriteRun& run, const std::string& folder, const Expected
   i64 bytes = 0;
   for (const exec::WrittenRange& range : expected.ranges) bytes += range.bytes;
   return bytes;
+}
+
+void look_for_extra_files(const std::string& output, const std::set<std::string>& own, bool verify,
+                          std::vector<std::string>& warnings) {
+  store::look_again(output);
+  // list_folder would refuse a prefix with the mark of a run.
+  const format::FolderListing listing = store::is_remote(output)
+                                            ? format::sort_by_purpose(store::names_below(output))
+                                            : format::list_folder(output);
+  const std::vector<format::Warning> extra = format::extra_files(own, listing);
+  if (verify && !extra.empty()) {
+    throw Error(ErrorCode::kDataMismatch, "a weights file beside the output is not of the output")
+        .at({output + "/" + extra.front().file, 0, 0, {}})
+        .note("found", plural(std::ssize(extra), "such file"))
+        .help("remove it, or put it elsewhere: the output is complete without it");
+  }
+  for (const format::Warning& warning : extra) warnings.push_back(text_of(warning));
 }
 
 }  // namespace shardtool::api

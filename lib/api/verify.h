@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,5 +27,10 @@ Error no_hash(const std::string& tensor);
 /// reading, and no_hash.
 i64 verify_output(const WriteRun& run, const std::string& folder, const ExpectedHash& hash,
                   const VerifiedPart& part, const exec::Resources& resources);
+
+/// Warns of every weights file in the folder of a complete output that is none of its `own`. Throws
+/// kDataMismatch for one of an output that is to be verified, and the errors of listing.
+void look_for_extra_files(const std::string& output, const std::set<std::string>& own, bool verify,
+                          std::vector<std::string>& warnings);
 
 }  // namespace shardtool::api

@@ -81,6 +81,10 @@ Location look_at(const TypedLocation& typed) {
 
 }  // namespace
 
+std::string text_of(const Warning& warning) {
+  return warning.file.empty() ? warning.message : warning.file + ": " + warning.message;
+}
+
 std::string Checkpoint::folder() const {
   if (store::is_folder(path)) return path;
   const fs::path parent = fs::path(path).parent_path();

@@ -77,6 +77,9 @@ struct Warning {
   Oddity oddity;
 };
 
+/// "FILE: MESSAGE", or the message alone.
+std::string text_of(const Warning& warning);
+
 /// Part of what a trainer saved that has no tensor: a step number, the state of a random generator.
 struct OtherEntry {
   std::string name;

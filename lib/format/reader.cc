@@ -14,13 +14,16 @@ bool has_name(const std::vector<std::string>& sorted_names, std::string_view nam
   return std::binary_search(sorted_names.begin(), sorted_names.end(), name);
 }
 
+Warning unlisted_file(const std::string& name, std::string_view by) {
+  return {fmt::format("not named by {} and ignored", by), name, Oddity::kUnlistedFile};
+}
+
 void warn_of_unlisted(Checkpoint& checkpoint, const std::vector<std::string>& names,
                       std::string_view by) {
   for (const std::string& name : names) {
     const auto is_it = [&name](const SourceFile& file) { return file.name == name; };
     if (std::any_of(checkpoint.files.begin(), checkpoint.files.end(), is_it)) continue;
-    checkpoint.warnings.push_back(
-        {fmt::format("not named by {} and ignored", by), name, Oddity::kUnlistedFile});
+    checkpoint.warnings.push_back(unlisted_file(name, by));
   }
 }
 

@@ -52,7 +52,9 @@ void warn_of_other_formats(Checkpoint& checkpoint, const Location& location, con
 // Parts that readers share.
 
 bool has_name(const std::vector<std::string>& sorted_names, std::string_view name);
-/// Warns of files that the checkpoint does not consist of, "not named by BY".
+/// Warning of a weights file that a checkpoint does not consist of: "not named by BY and ignored".
+Warning unlisted_file(const std::string& name, std::string_view by);
+/// Warns of files that the checkpoint does not consist of.
 void warn_of_unlisted(Checkpoint& checkpoint, const std::vector<std::string>& names,
                       std::string_view by);
 /// Returns STEM-00001-of-0000N to STEM-0000N-of-0000N, with this extension, if all of the sorted

@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 
+#include "lib/api/finish.h"
 #include "lib/api/transform.h"
 #include "tests/support/checkpoint_files.h"
 #include "tests/support/throws.h"
@@ -93,6 +94,10 @@ class Source {
   std::map<std::string, std::string> output() const {
     return test::folder_content(folder_ / "out");
   }
+  /// Puts a weights file of nobody beside the output's own.
+  void add_to_output(const std::string& name) const {
+    fs::copy_file(path() + "/model.safetensors", fs::path(folder_ / "out") / name);
+  }
 
  private:
   TempFolder folder_;
@@ -154,6 +159,42 @@ TEST_CASE("an output is not complete if a file beside the weights is another one
   CHECK_ERROR(kOutputExists, source.split(source.to("out", true, false)));
   CHECK_FALSE(source.split(source.to("out", true, true)).was_complete);
   CHECK(source.output().at("config.json") == R"({"a": 1})");
+}
+
+TEST_CASE("a weights file beside a complete output is told, and refused where it is verified") {
+  const std::string name = "model-rank-0-part-7.safetensors";
+  const Source source;
+  for (const auto& [verb, job] : source.jobs()) {
+    CAPTURE(verb);
+    job(false, true);
+    const TransformReport before = job(true, false);
+    CHECK(before.was_complete);
+    source.add_to_output(name);
+    const TransformReport after = job(true, false);
+    CHECK(after.was_complete);
+    REQUIRE(after.warnings.size() == before.warnings.size() + 1);
+    CHECK(after.warnings.back() == name + ": not named by manifest.json and ignored");
+    fs::remove(source.to("out", false, false).output + "/" + name);
+  }
+  const WriteOptions whole = source.to("out", false, true);
+  source.split(whole);
+  source.add_to_output(name);
+  WriteOptions verified = source.to("out", true, false);
+  verified.verify = true;
+  FinishOptions finished;
+  finished.output = whole.output;
+  CHECK(finish(finished).warnings.size() == 1);
+  finished.verify = true;
+  for (const auto& error : {testing::error_of([&] { source.split(verified); }),
+                            testing::error_of([&] { finish(finished); })}) {
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kDataMismatch);
+    REQUIRE(error->place());
+    CHECK(error->place()->file == whole.output + "/" + name);
+  }
+  fs::remove(whole.output + "/" + name);
+  CHECK(source.split(verified).bytes_verified);
+  CHECK(finish(finished).warnings.empty());
 }
 
 }  // namespace shardtool::api

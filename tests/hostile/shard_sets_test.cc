@@ -10,6 +10,7 @@
 
 #include "kernels/xxh3/xxh3.h"
 #include "lib/api/check.h"
+#include "lib/api/diff.h"
 #include "lib/api/transform.h"
 #include "tests/hostile/verdict.h"
 #include "tests/support/checkpoint_files.h"
@@ -110,6 +111,14 @@ TEST_CASE("F01 F02 a rank file that is missing is refused, an extra one is found
   fs::copy(extra.file_of(1), extra.file_of(7));
   CHECK(extra.breaks("ST0305"));
   CHECK(api::merge(extra.merge_options()).warnings.size() == 1);
+  api::DiffOptions compared;
+  compared.a = extra.folder / "merged";
+  compared.b = extra.folder / "parts";
+  const api::DiffReport report = api::diff(compared);
+  CHECK(report.equal);
+  REQUIRE(report.warnings.size() == 1);
+  CHECK(report.warnings.front() == "B: " + fs::path(extra.file_of(7)).filename().string() +
+                                       ": not named by manifest.json and ignored");
 }
 
 TEST_CASE("F09 F18 one changed bit is refused by merge, and named by check") {

@@ -281,11 +281,18 @@ void report_dry_run(const Planned& planned, const std::vector<bool>& is_mine,
   if (refusal) report.warnings.push_back(*std::move(refusal));
 }
 
-/// Deletes what earlier runs have left beside an output that is complete.
-void delete_rest(const WriteRun& run, const WriteOptions& options, TransformReport& report) {
-  if (store::is_remote(options.output)) return tidy_up(run, options);
-  const RunIdentity identity = run_identity(run.source, run.target, run.plan);
-  discard_leftovers(options.output, identity, report.warnings);
+/// Deletes what earlier runs have left beside an output that is complete, and looks for files that
+/// are not its own.
+void tidy_beside(const WriteRun& run, const WriteOptions& options, TransformReport& report) {
+  if (store::is_remote(options.output)) {
+    tidy_up(run, options);
+  } else {
+    const RunIdentity identity = run_identity(run.source, run.target, run.plan);
+    discard_leftovers(options.output, identity, report.warnings);
+  }
+  std::set<std::string> own;
+  for (const format::PlannedFile& file : run.plan.files) own.insert(file.name);
+  look_for_extra_files(options.output, own, options.verify, report.warnings);
 }
 
 /// Writes the output, or the share of it that the options choose, to the store.
@@ -362,7 +369,7 @@ TransformReport transfer(Task task, const WriteOptions& asked, bool compare_repl
   }
   const WriteRun run = planned.run();
   if (may_be_complete(options) && was_complete(run, options, is_mine, report)) {
-    delete_rest(run, options, report);
+    tidy_beside(run, options, report);
     return report;
   }
   if (is_remote) {

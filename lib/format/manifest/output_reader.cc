@@ -48,11 +48,22 @@ void open_output(Checkpoint& checkpoint, Location& location, const ProblemSink& 
         .help("use the version of shardtool that wrote the folder");
   }
   check_against_headers(checkpoint, report);
-  warn_of_unlisted(checkpoint, location.listing.weights, kManifestName);
-  warn_of_unlisted(checkpoint, location.listing.dcp_data, kManifestName);
+  for (Warning& extra : extra_files({names.begin(), names.end()}, location.listing)) {
+    checkpoint.warnings.push_back(std::move(extra));
+  }
 }
 
 }  // namespace
+
+std::vector<Warning> extra_files(const std::set<std::string>& own, const FolderListing& listing) {
+  std::vector<Warning> extra;
+  for (const auto* names : {&listing.weights, &listing.dcp_data}) {
+    for (const std::string& name : *names) {
+      if (!own.contains(name)) extra.push_back(unlisted_file(name, kManifestName));
+    }
+  }
+  return extra;
+}
 
 const Reader kOutputReader{"manifest", is_manifest, recognises_output, open_output};
 

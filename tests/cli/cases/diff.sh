@@ -10,6 +10,10 @@ try "$samples/tiny-llama" changed --metadata-only
 try "$samples/tiny-llama" changed -q
 try "$samples/tiny-llama" changed --json
 try "$samples/tiny-llama" gone
+# A file that the manifest does not name is not compared, which the answer says.
+cp parts/model-rank-1-part-0.safetensors parts/model-rank-2-part-0.safetensors
+try "$samples/tiny-llama" parts
+rm parts/model-rank-2-part-0.safetensors
 # With exchanged files the manifest does not say which values the output has.
 cp -r parts exchanged
 mv parts/model-rank-0-part-0.safetensors exchanged/model-rank-1-part-0.safetensors

@@ -52,6 +52,13 @@ TEST_CASE("a tensor has placement fields only when there is a mesh") {
   CHECK(shard.at("slices").dump() == "[[[0,1]],[[0,3]]]");
 }
 
+TEST_CASE("a comparison has warnings only if something was left out") {
+  api::DiffReport report;
+  CHECK_FALSE(document(report).contains("warnings"));
+  report.warnings = {"B: a file"};
+  CHECK(document(report).at("warnings").dump() == R"(["B: a file"])");
+}
+
 TEST_CASE("a difference names bytes only where data differ") {
   api::DiffReport report;
   report.changed = {{"a", "dtype F32 -> BF16"}, {"b", "data", 5, 0}};

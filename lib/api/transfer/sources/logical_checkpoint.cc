@@ -165,10 +165,7 @@ std::vector<std::string> LogicalCheckpoint::warnings() const {
                     plural(std::ssize(tensors), "tensor")));
   }
   for (const Checkpoint& part : parts) {
-    for (const format::Warning& warning : part.warnings) {
-      texts.push_back(warning.file.empty() ? warning.message
-                                           : warning.file + ": " + warning.message);
-    }
+    for (const format::Warning& warning : part.warnings) texts.push_back(text_of(warning));
     if (!part.manifest) continue;
     if (const auto found = format::without_digest(*part.manifest); !found.empty()) {
       texts.push_back(fmt::format("{}: {}, the first is '{}'", format::kManifestName,
