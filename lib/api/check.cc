@@ -404,8 +404,9 @@ class Check {
     for (size_t f = 0; f < surveyed.shown_files.size(); ++f) {
       files.push_back({surveyed.files[f], surveyed.shown_files[f]});
     }
-    report_.bytes_read += check::check_data(wanted, files, options_.resources, findings_);
-    if (model) check::check_packed_numbers(*model, wanted, files, findings_);
+    exec::KeptRanges kept;
+    report_.bytes_read += check::check_data(wanted, files, options_.resources, findings_, kept);
+    if (model) check::check_packed_numbers(*model, wanted, files, kept, findings_);
     if (!options_.data->is_all()) return;
     for (const Checkpoint& part : surveyed.logical.parts) {
       check::check_file_hashes(part, options_.resources, findings_);

@@ -65,6 +65,13 @@ bool may_have_zeros(const TensorSpec& spec) {
   return kind == DtypeKind::kBool || (is_integer && spec.shape.size() < 2);
 }
 
+/// True for vectors of which logical_values may be asked for.
+bool is_asked_for(const DataTensor& tensor) {
+  const Dtype dtype = tensor.spec.dtype;
+  const bool may_be_numbers = dtype == Dtype::kI32 || dtype == Dtype::kI64;
+  return tensor.spec.shape.size() == 1 && (may_be_numbers || !tensor.shifts.empty());
+}
+
 /// Every holder of every tensor, ordered by (file, offset).
 std::vector<Stored> in_file_order(std::span<const DataTensor> tensors) {
   std::vector<Stored> stored;
@@ -97,10 +104,12 @@ bool pads(const DataTensor& tensor) {
 /// range of its bytes and its digest is relative to the whole tensor.
 class Reader {
  public:
-  Reader(std::span<const DataTensor> tensors, std::span<const DataFile> files, RecordSums& sums)
+  Reader(std::span<const DataTensor> tensors, std::span<const DataFile> files, RecordSums& sums,
+         exec::KeptRanges& kept)
       : tensors_(tensors),
         files_(files),
         sums_(sums),
+        kept_(kept),
         stored_(in_file_order(tensors)),
         seen_(stored_.size()) {
     SingleHolders singles;
@@ -119,6 +128,8 @@ class Reader {
   void run(const exec::Resources& resources) {
     const std::vector<exec::SourceFile> sources = exec::open_sources(opened_files_);
     running_.resize(moves_.size());
+    const bool is_remote = std::ranges::any_of(sources, &exec::SourceFile::is_remote);
+    kept_.allow((is_remote ? resources.store_memory : resources.max_memory) / 4);
     const bool any_digest = std::any_of(tensors_.begin(), tensors_.end(), [](const auto& t) {
       return t.digest.has_value() || pads(t);
     });
@@ -135,14 +146,17 @@ class Reader {
   const std::vector<Seen>& seen() const { return seen_; }
 
  private:
-  /// Hashes of a holder whose bytes come in order.
+  /// Hashes of a holder whose bytes come in order, and the bytes if they are kept.
   struct Running {
     std::unique_ptr<kernels::Xxh3> xxh3;
     std::optional<kernels::Crc32> crc32;
+    std::unique_ptr<exec::KeptRanges::Bytes> kept;
 
+    bool is_wanted() const { return xxh3 || crc32 || kept; }
     void update(std::span<const std::byte> bytes) {
       if (xxh3) xxh3->update(bytes);
       if (crc32) crc32->update(bytes);
+      if (kept) kept->insert(kept->end(), bytes.begin(), bytes.end());
     }
   };
 
@@ -166,6 +180,10 @@ class Reader {
     if (!plan.is_sequential(0) || has_padding(tensor, s.holder)) return;
     if (wants_hash(tensor)) running_[i].xxh3 = std::make_unique<kernels::Xxh3>();
     if (may_sum_[i]) running_[i].crc32.emplace();
+    if (!is_asked_for(tensor)) return;
+    const std::lock_guard lock(mutex_);
+    if (!kept_.reserve(holder_bytes(tensor, s.holder))) return;
+    running_[i].kept = std::make_unique<exec::KeptRanges::Bytes>();
   }
 
   void take(const exec::FilledChunk& filled, exec::Turnstile& turns) {
@@ -174,7 +192,7 @@ class Reader {
     for (size_t o = 0; o < filled.outputs.size(); ++o) {
       census += kernels::float_census(moves_[i].dtype, filled.bytes_of(o));
     }
-    if (Running& running = running_[i]; running.xxh3 || running.crc32) {
+    if (Running& running = running_[i]; running.is_wanted()) {
       turns.in_order(filled.chunk->sequence, [&] {
         for (size_t o = 0; o < filled.outputs.size(); ++o) running.update(filled.bytes_of(o));
       });
@@ -187,10 +205,12 @@ class Reader {
   void end(size_t i, std::span<const exec::SourceFile> sources) {
     const Stored& s = stored_[i];
     const DataTensor& tensor = tensors_[s.tensor];
-    const Running running = std::move(running_[i]);
-    if (running.crc32) {
-      const exec::Slot& slot = tensor.side.slots[static_cast<size_t>(s.holder)];
-      sums_.take(slot.file, slot.offset, running.crc32->value());
+    Running running = std::move(running_[i]);
+    const exec::Slot& stored = tensor.side.slots[static_cast<size_t>(s.holder)];
+    if (running.crc32) sums_.take(stored.file, stored.offset, running.crc32->value());
+    if (running.kept) {
+      const std::lock_guard lock(mutex_);
+      kept_.keep(stored, *std::move(running.kept));
     }
     if (!wants_hash(tensor)) return;
     if (running.xxh3) {
@@ -205,6 +225,7 @@ class Reader {
   std::span<const DataTensor> tensors_;
   std::span<const DataFile> files_;
   RecordSums& sums_;
+  exec::KeptRanges& kept_;
   std::vector<bool> may_sum_;  ///< by number in `stored_`: it is all of a record
   std::vector<Stored> stored_;
   std::vector<Seen> seen_;
@@ -219,8 +240,8 @@ class Reader {
 class Judge {
  public:
   Judge(const DataTensor& tensor, std::vector<const Seen*> seen, std::span<const DataFile> files,
-        Findings& findings)
-      : tensor_(tensor), seen_(std::move(seen)), files_(files), findings_(findings) {}
+        const exec::KeptRanges& kept, Findings& findings)
+      : tensor_(tensor), seen_(std::move(seen)), files_(files), kept_(kept), findings_(findings) {}
 
   void run() {
     for (int h = 0; h < size(); ++h) check_values(h);
@@ -346,7 +367,7 @@ class Judge {
   /// Compares values that are stored differently on each device by their logical values.
   void check_shifted() {
     try {
-      const std::vector<i64> values = logical_values(tensor_, tensor_.shifts, files_);
+      const std::vector<i64> values = logical_values(tensor_, tensor_.shifts, files_, kept_);
       hold_digest(exec::digest_of_values(values, tensor_.spec.dtype));
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kCoverage) return;  // reported as a finding about the layout
@@ -379,6 +400,7 @@ class Judge {
   const DataTensor& tensor_;
   std::vector<const Seen*> seen_;  ///< by holder
   std::span<const DataFile> files_;
+  const exec::KeptRanges& kept_;
   Findings& findings_;
   bool all_hashes_fit_ = true;
   bool is_whole_ = false;  ///< the digest is that of the manifest
@@ -421,18 +443,6 @@ void compare_overlaps(std::span<const DataTensor> tensors, std::span<const DataF
 
 }  // namespace
 
-std::vector<i64> logical_values(const DataTensor& tensor, std::span<const index::ValueShift> shifts,
-                                std::span<const DataFile> files) {
-  exec::MoveSide side = tensor.side;
-  std::vector<exec::SourceFile> sources;
-  for (exec::Slot& slot : side.slots) {
-    sources.emplace_back(files[static_cast<size_t>(slot.file)].file);
-    slot.file = static_cast<int>(sources.size()) - 1;
-  }
-  const TensorSpec& spec = tensor.spec;
-  return exec::load_shifted(spec.name, spec.dtype, spec.shape, side, shifts, sources);
-}
-
 i64 holder_bytes(const DataTensor& tensor, int holder) {
   return exec::holder_bytes(*tensor.side.holders, holder, tensor.spec.dtype);
 }
@@ -453,9 +463,9 @@ void StoredBytes::add(const DataTensor& tensor) {
 }
 
 i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
-               const exec::Resources& resources, Findings& findings) {
+               const exec::Resources& resources, Findings& findings, exec::KeptRanges& kept) {
   RecordSums sums(files, findings);
-  Reader reader(tensors, files, sums);
+  Reader reader(tensors, files, sums, kept);
   reader.run(resources);
   sums.judge();
   std::vector<std::vector<const Seen*>> seen(tensors.size());
@@ -469,7 +479,7 @@ i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> fi
   compare_overlaps(tensors, files, resources, findings);
   StoredBytes bytes;
   for (size_t t = 0; t < tensors.size(); ++t) {
-    Judge(tensors[t], std::move(seen[t]), files, findings).run();
+    Judge(tensors[t], std::move(seen[t]), files, kept, findings).run();
     bytes.add(tensors[t]);
   }
   return bytes.total();

@@ -1,15 +1,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
 #include "lib/check/data.h"
 #include "lib/check/model.h"
+#include "lib/model/graph/graph_list.h"
 #include "lib/model/packed_extents.h"
 #include "lib/model/packed_format.h"
+#include "lib/model/packed_inputs.h"
 
 namespace shardtool::check {
 namespace {
@@ -51,11 +55,12 @@ WrongGroups wrong_groups(const std::vector<i64>& groups, const GroupRule& rule) 
 /// Reads the whole vector; nullopt if the shards do not make one, or for another dtype.
 std::optional<std::vector<i64>> stored_numbers(const DataTensor& tensor,
                                                std::span<const index::ValueShift> shifts,
-                                               std::span<const DataFile> files) {
+                                               std::span<const DataFile> files,
+                                               const exec::KeptRanges& kept) {
   const TensorSpec& spec = tensor.spec;
   if (spec.dtype != Dtype::kI32 && spec.dtype != Dtype::kI64) return std::nullopt;
   try {
-    return logical_values(tensor, shifts, files);
+    return logical_values(tensor, shifts, files, kept);
   } catch (const Error& error) {
     const ErrorCode code = error.code();
     const bool is_known = code == ErrorCode::kCoverage || code == ErrorCode::kDataMismatch;
@@ -67,17 +72,18 @@ std::optional<std::vector<i64>> stored_numbers(const DataTensor& tensor,
 /// Calls accepts(numbers) with what the shards may mean, until one is accepted: the numbers of the
 /// unsharded tensor, and without a manifest also the stored ones, where each makes one vector.
 template <class Accepts>
-void read_until(const DataTensor& tensor, std::span<const DataFile> files, Accepts accepts) {
-  const auto numbers = stored_numbers(tensor, tensor.shifts, files);
+void read_until(const DataTensor& tensor, std::span<const DataFile> files,
+                const exec::KeptRanges& kept, Accepts accepts) {
+  const auto numbers = stored_numbers(tensor, tensor.shifts, files, kept);
   if ((numbers && accepts(*numbers)) || !tensor.may_be_plain) return;
-  if (const auto plain = stored_numbers(tensor, {}, files)) accepts(*plain);
+  if (const auto plain = stored_numbers(tensor, {}, files, kept)) accepts(*plain);
 }
 
 /// Returns the wrong groups of a tensor by the better of its readings.
 WrongGroups wrong_groups(const DataTensor& tensor, const GroupRule& rule,
-                         std::span<const DataFile> files) {
+                         std::span<const DataFile> files, const exec::KeptRanges& kept) {
   std::optional<WrongGroups> least;
-  read_until(tensor, files, [&](const std::vector<i64>& groups) {
+  read_until(tensor, files, kept, [&](const std::vector<i64>& groups) {
     const WrongGroups wrong = wrong_groups(groups, rule);
     if (!least || wrong.count < least->count) least = wrong;
     return wrong.count == 0;
@@ -115,40 +121,80 @@ Finding finding_of_groups(const DataTensor& tensor, const GroupRule& rule, const
   return finding;
 }
 
-/// True for the recorded shape [out, in] of these codes. The last word of a row may have codes
-/// beyond the inputs.
-bool fits_codes(const Shape& said, const model::PackedWeight& weight) {
-  const i64 inputs = model::inputs_of(weight);
-  return said.size() == 2 && said[0] == weight.spec.shape[0] && said[1] <= inputs &&
-         said[1] > inputs - weight.per_word;
+Finding finding_of_shape(const DataTensor& tensor, std::span<const DataFile> files,
+                         const std::string& other, const Shape& said) {
+  return {.rule = CheckRule::kScaleShape,
+          .message = "the recorded shape of a packed weight does not match " + other,
+          .file = files[static_cast<size_t>(tensor.side.slots.front().file)].shown,
+          .tensor = tensor.spec.name,
+          .found = shardtool::to_string(said)};
 }
 
-/// Compares the recorded shape of a weight with the extents of its codes.
-void check_shape(const model::PackedWeight& weight, const DataTensor& tensor,
-                 std::span<const DataFile> files, Findings& findings) {
+/// Compares the recorded shape of a weight with the extents of its codes. Returns true if they fit;
+/// the weight then has the recorded shape.
+bool check_shape(model::PackedWeight& weight, const DataTensor& tensor,
+                 std::span<const DataFile> files, const exec::KeptRanges& kept,
+                 Findings& findings) {
   std::optional<Shape> said;  // the first reading
   bool fits = false;
-  read_until(tensor, files, [&](const Shape& shape) {
-    if (!said) said = shape;
-    return fits = fits_codes(shape, weight);
+  read_until(tensor, files, kept, [&](const Shape& shape) {
+    fits = model::fits_codes(shape, weight);
+    if (!said || fits) said = shape;
+    return fits;
   });
-  if (!said || fits) return;
+  if (fits) weight.spec.shape = *said;
+  if (fits || !said) return fits;
   const i64 inputs = model::inputs_of(weight);
-  const auto file = static_cast<size_t>(tensor.side.slots.front().file);
-  findings.add({.rule = CheckRule::kScaleShape,
-                .message = "the recorded shape of a packed weight does not match its codes",
-                .file = files[file].shown,
-                .tensor = tensor.spec.name,
-                .found = shardtool::to_string(*said),
-                .expected = fmt::format("{} and {} to {}", plural(weight.spec.shape[0], "output"),
-                                        inputs - weight.per_word + 1, plural(inputs, "input")),
-                .fix = "take all tensors of the weight from the same model"});
+  Finding finding = finding_of_shape(tensor, files, "its codes", *said);
+  finding.expected = fmt::format("{} and {} to {}", plural(weight.spec.shape[0], "output"),
+                                 inputs - weight.per_word + 1, plural(inputs, "input"));
+  finding.fix = "take all tensors of the weight from the same model";
+  findings.add(std::move(finding));
+  return false;
+}
+
+/// Recorded shapes by the numbers of their weights.
+using RecordedShapes = std::map<size_t, const DataTensor*>;
+
+/// Compares recorded shapes with the inputs that the model reads: the codes may have room for both.
+void check_inputs(const CheckedModel& model, std::span<const model::PackedWeight> weights,
+                  const RecordedShapes& recorded, std::span<const DataFile> files,
+                  Findings& findings) {
+  std::string why_not;
+  const auto graph = recorded.empty() ? nullptr : model::find_graph(model.config, why_not);
+  if (graph == nullptr) return;
+  for (const auto& [number, inputs] :
+       model::other_inputs(graph, model.config, model.tensors, weights)) {
+    const auto found = recorded.find(number);
+    if (found == recorded.end()) continue;
+    Finding finding =
+        finding_of_shape(*found->second, files, "config.json", weights[number].spec.shape);
+    finding.expected = plural(inputs, "input");
+    finding.fix = "take config.json and weights from the same model";
+    findings.add(std::move(finding));
+  }
 }
 
 }  // namespace
 
+std::vector<i64> logical_values(const DataTensor& tensor, std::span<const index::ValueShift> shifts,
+                                std::span<const DataFile> files, const exec::KeptRanges& kept) {
+  const auto bytes_of = [&](int holder, i64 bytes) {
+    const exec::Slot& slot = tensor.side.slots[static_cast<size_t>(holder)];
+    if (const auto* const known = kept.find(slot, bytes)) return *known;
+    exec::KeptRanges::Bytes read(static_cast<size_t>(bytes));
+    const exec::SourceFile file(files[static_cast<size_t>(slot.file)].file);
+    if (bytes > 0) file.read_exact(read, slot.offset);
+    return read;
+  };
+  const TensorSpec& spec = tensor.spec;
+  return exec::load_shifted(spec.name, spec.dtype, spec.shape, *tensor.side.holders, shifts,
+                            bytes_of);
+}
+
 void check_packed_numbers(const CheckedModel& model, std::span<const DataTensor> tensors,
-                          std::span<const DataFile> files, Findings& findings) {
+                          std::span<const DataFile> files, const exec::KeptRanges& kept,
+                          Findings& findings) {
   const bool wants_groups = findings.wants(CheckRule::kGroupIndex);
   const bool wants_shapes = findings.wants(CheckRule::kScaleShape);
   if (!wants_groups && !wants_shapes) return;
@@ -159,15 +205,19 @@ void check_packed_numbers(const CheckedModel& model, std::span<const DataTensor>
     const auto found = part ? by_name.find(model.tensors[*part].name) : by_name.end();
     return found == by_name.end() ? nullptr : found->second;
   };
-  for (const auto& weight : model::packed_weights(model.config, model.tensors, leave_out)) {
+  RecordedShapes recorded;
+  auto weights = model::packed_weights(model.config, model.tensors, leave_out);
+  for (size_t w = 0; w < weights.size(); ++w) {
+    model::PackedWeight& weight = weights[w];
     const DataTensor* const shape = wants_shapes ? read(weight.shape) : nullptr;
-    if (shape != nullptr) check_shape(weight, *shape, files, findings);
+    if (shape != nullptr && check_shape(weight, *shape, files, kept, findings)) recorded[w] = shape;
     const DataTensor* const groups = wants_groups ? read(weight.groups) : nullptr;
     if (groups == nullptr) continue;
     const GroupRule rule = group_rule(model, weight);
-    const WrongGroups wrong = wrong_groups(*groups, rule, files);
+    const WrongGroups wrong = wrong_groups(*groups, rule, files, kept);
     if (wrong.count > 0) findings.add(finding_of_groups(*groups, rule, wrong, files));
   }
+  check_inputs(model, weights, recorded, files, findings);
 }
 
 }  // namespace shardtool::check

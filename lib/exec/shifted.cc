@@ -178,12 +178,21 @@ Bytes stored_bytes(const ShiftedMove& move, int holder, const std::vector<i64>& 
 std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
                               const MoveSide& side, std::span<const index::ValueShift> shifts,
                               std::span<const SourceFile> sources) {
+  return load_shifted(name, dtype, shape, *side.holders, shifts, [&](int holder, i64 bytes) {
+    return read_holder(side, holder, bytes, sources);
+  });
+}
+
+std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
+                              const index::HolderSet& holders,
+                              std::span<const index::ValueShift> shifts,
+                              const HolderBytes& bytes_of) {
   const Format format = format_of(name, dtype, shape);
   std::vector<i64> values(static_cast<size_t>(shape[0]));
   std::vector<bool> is_known(values.size());
-  for (int holder = 0; holder < side.holders->size(); ++holder) {
-    const index::AxisMap map = side.holders->region(holder)[0];
-    const Bytes bytes = read_holder(side, holder, map.local_size() * format.width, sources);
+  for (int holder = 0; holder < holders.size(); ++holder) {
+    const index::AxisMap map = holders.region(holder)[0];
+    const Bytes bytes = bytes_of(holder, map.local_size() * format.width);
     for_each_index(map, [&](i64 local, i64 global) {
       const auto at = static_cast<size_t>(global);
       const i64 stored = decode(bytes.data() + local * format.width, format);

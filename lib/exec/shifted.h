@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +30,15 @@ inline constexpr i64 kMaxShiftedBytes = 16 << 20;
 std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
                               const MoveSide& side, std::span<const index::ValueShift> shifts,
                               std::span<const SourceFile> sources);
+
+/// Returns so many bytes of a holder of a vector, which are all that it has.
+using HolderBytes = std::function<std::vector<std::byte>(int holder, i64 bytes)>;
+
+/// Same, of bytes that the caller has.
+std::vector<i64> load_shifted(const std::string& name, Dtype dtype, const Shape& shape,
+                              const index::HolderSet& holders,
+                              std::span<const index::ValueShift> shifts,
+                              const HolderBytes& bytes_of);
 
 /// Converts a holder's stored values, beginning with its local element `first`, to logical ones;
 /// floating-point numbers stay unchanged. Throws kDataMismatch for an integer that leaves its

@@ -229,17 +229,36 @@ TEST_CASE("an input of GPTQ in a wrong group is found, in any order of the group
   for (const std::int32_t group : {0, 3}) CHECK(faults_with("gptq_act_order", 5, group).empty());
 }
 
-TEST_CASE("a weight_shape that its codes cannot have is found, and one of fewer inputs is not") {
+/// Gives the MLP of a packed model so many rows.
+void cut_mlp(PackedFiles& files, i64 rows) {
+  files.config["intermediate_size"] = rows;
+  for (const std::string name : {"gate_proj.weight_", "up_proj.weight_"}) {
+    const std::string weight = "model.layers.0.mlp." + name;
+    files.resize(weight + "packed", {rows, 4});
+    files.resize(weight + "scale", {rows, 2});
+    std::memcpy(files.part(weight + "shape").bytes.data(), &rows, sizeof rows);
+  }
+}
+
+TEST_CASE("a weight_shape that its codes cannot have, or its model does not read, is found") {
   const std::string shape = kPackedDown + "weight_shape";
   for (const char* const format : {"pack_quantized", "pack_quantized_symmetric"}) {
-    const auto faults_with = [&](const std::array<i64, 2>& said) {
+    const auto faults_with = [&](const std::array<i64, 2>& said, i64 rows = 64) {
       PackedFiles files(format);
+      cut_mlp(files, rows);
       REQUIRE(files.part(shape).bytes.size() == sizeof said);
       std::memcpy(files.part(shape).bytes.data(), said.data(), sizeof said);
       return faults_of(files.checked());
     };
     // 32 outputs of 64 inputs; 8 codes in a word.
-    for (const i64 inputs : {57, 60, 63, 64}) CHECK(faults_with({32, inputs}) == Faults{});
+    for (const i64 inputs : {57, 60, 63, 64}) {
+      for (const i64 rows : {57, 60, 63, 64}) {
+        CAPTURE(inputs);
+        CAPTURE(rows);
+        const Faults found = faults_with({32, inputs}, rows);
+        CHECK(found == (inputs == rows ? Faults{} : Faults{"ST0413 " + shape}));
+      }
+    }
     for (const auto& said : std::initializer_list<std::array<i64, 2>>{
              {32, 56}, {32, 65}, {31, 64}, {33, 64}, {64, 32}, {-32, 64}, {32, kMost}, {32, -1}}) {
       CAPTURE(said[0]);

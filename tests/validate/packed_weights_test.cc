@@ -68,12 +68,23 @@ std::string packed_parts(const std::string& format, const std::string& mesh,
   return options.write.output;
 }
 
-api::ValidateReport report_of(const std::string& parts, const std::string& reference) {
+api::ValidateReport report_of(const std::string& parts, const std::string& reference,
+                              bool compares_values = false) {
   api::ValidateOptions options;
   options.sources = {parts};
   options.reference = reference;
   options.resources.threads = 1;
+  options.compares_values = compares_values;
   return api::validate(options);
+}
+
+/// Validates with values, and checks that no tier finds a fault.
+api::ValidateReport faultless_report(const std::string& parts, const std::string& reference) {
+  const api::ValidateReport report = report_of(parts, reference, true);
+  CHECK(report.tiers.at(1).outcome == engine::Outcome::kPass);
+  CHECK(report.tiers.at(2).outcome == engine::Outcome::kPass);
+  CHECK(report.faults.empty());
+  return report;
 }
 
 engine::ByteRows rows_of(const engine::Side& side, size_t tensor) {
@@ -135,15 +146,7 @@ TEST_CASE(
     for (const std::string& reference :
          {packed_model(format), plain_model(format), std::string()}) {
       CAPTURE(reference);
-      api::ValidateOptions options;
-      options.sources = {parts};
-      options.reference = reference;
-      options.resources.threads = 1;
-      options.compares_values = true;
-      const api::ValidateReport report = api::validate(options);
-      CHECK(report.tiers.at(1).outcome == engine::Outcome::kPass);
-      CHECK(report.tiers.at(2).outcome == engine::Outcome::kPass);
-      CHECK(report.faults.empty());
+      const api::ValidateReport report = faultless_report(parts, reference);
       // Codes of ModelOpt have the weight's name and another shape.
       CHECK(report.passes() == (format != "nvfp4_modelopt" || !reference.ends_with("/plain")));
     }
@@ -249,6 +252,125 @@ TEST_CASE(
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kDataMismatch);
   CHECK(error->tensor_name() == shape);
+}
+
+/// A packed model with so many rows in its MLP, and the same one unpacked: the last word of a row
+/// of down_proj has codes beyond the inputs.
+class PaddedModel {
+ public:
+  PaddedModel(const std::string& format, i64 inputs) {
+    write(packed_model(format), "packed", inputs);
+    write(plain_model(format), "plain", inputs);
+  }
+  std::string packed() const { return folder_ / "packed"; }
+  std::string plain() const { return folder_ / "plain"; }
+  std::string parts(const std::string& mesh) const {
+    api::SplitOptions options;
+    options.source = packed();
+    options.mapping.mesh = mesh::parse_mesh(mesh);
+    options.write.output = folder_ / mesh;
+    api::split(options);
+    return options.write.output;
+  }
+  /// Unpacks a checkpoint of these weights and returns its tensors.
+  Tensors unpacked(const std::string& source) const {
+    api::MergeOptions options;
+    options.sources = {source};
+    options.write.output = folder_ / "out";
+    options.write.force = true;
+    options.write.dequantize = true;
+    options.write.dtype = Dtype::kF32;
+    api::merge(options);
+    return read_tensors(options.write.output, "model");
+  }
+
+ private:
+  static constexpr i64 kRows = 64;  ///< of the golden model's MLP
+
+  static void cut(const std::string& name, i64 inputs, Tensor& tensor) {
+    const bool is_down = name.find("mlp.down_proj") != name.npos;
+    Shape& shape = tensor.spec.shape;
+    if (name.ends_with("weight_shape")) {
+      std::memcpy(tensor.bytes.data() + (is_down ? sizeof inputs : 0), &inputs, sizeof inputs);
+    } else if (is_down && shape.at(1) == kRows) {
+      Bytes columns;
+      const i64 width = bits(tensor.spec.dtype) / 8;
+      for (i64 row = 0; row < shape[0]; ++row) {
+        const auto first = tensor.bytes.begin() + row * kRows * width;
+        columns.insert(columns.end(), first, first + inputs * width);
+      }
+      tensor.bytes = std::move(columns);
+      shape[1] = inputs;
+    } else if (!is_down && shape.at(0) == kRows) {
+      shape[0] = inputs;
+      tensor.bytes.resize(static_cast<size_t>(*byte_size(tensor.spec.dtype, shape)));
+    }
+  }
+
+  void write(const std::string& from, const std::string& to, i64 inputs) const {
+    Tensors tensors = read_tensors(from, "model");
+    for (auto& [name, tensor] : tensors) {
+      if (name.find(".mlp.") != name.npos) cut(name, inputs, tensor);
+    }
+    write_checkpoint(folder_ / to, tensors);
+    auto config = nlohmann::json::parse(std::ifstream(from + "/config.json"));
+    config["intermediate_size"] = inputs;
+    folder_.write(to + "/config.json", config.dump());
+  }
+
+  TempFolder folder_;
+};
+
+TEST_CASE("codes beyond the inputs, in the last words of rows, are no part of a weight") {
+  const std::string down = "model.layers.0.mlp.down_proj.weight";
+  for (const char* const format : {"pack_quantized", "pack_quantized_symmetric"}) {
+    for (const i64 inputs : {57, 60, 63}) {
+      CAPTURE(format);
+      CAPTURE(inputs);
+      const PaddedModel model(format, inputs);
+      const WholeModel packed(model.packed());
+      const WholeModel plain(model.plain());
+      const size_t weight = packed.side().by_name.at(down);
+      CHECK(packed.side().tensors[weight].shape == Shape{32, inputs});
+      CHECK(rows_of(packed.side(), weight) == rows_of(plain.side(), plain.side().by_name.at(down)));
+      const std::string parts = model.parts("dp=2");
+      for (const std::string& reference : {model.packed(), model.plain()}) {
+        CAPTURE(reference);
+        faultless_report(parts, reference);
+      }
+      std::vector<std::string> sources = {model.packed(), parts};
+      // Zero points are packed along the rows, and a cut at row 29 or 30 falls inside a word.
+      if (format == std::string("pack_quantized_symmetric")) {
+        sources.push_back(model.parts("tp=2"));
+      }
+      for (const std::string& source : sources) {
+        CAPTURE(source);
+        const Tensors found = model.unpacked(source);
+        const Tensors expected = read_tensors(model.plain(), "model");
+        CHECK(found.at(down).spec.shape == Shape{32, inputs});
+        CHECK(found.at(down).bytes == expected.at(down).bytes);
+      }
+    }
+  }
+}
+
+TEST_CASE("a stored shape with other inputs than the model reads is an error") {
+  const std::string shape = "model.layers.0.mlp.down_proj.weight_shape";
+  const auto error_of = [&](const std::string& parts, const std::string& reference) {
+    const ShardSet shards(parts);
+    shards.change(shape, 1, [](ShardRows rows) {
+      rows.add_to_bits(1, 0, -1);
+      return rows;
+    });
+    const auto error = testing::error_of([&] { report_of(shards.folder(), reference); });
+    REQUIRE(error);
+    CHECK(error->code() == ErrorCode::kDataMismatch);
+    CHECK(error->tensor_name() == shape);
+  };
+  const PaddedModel padded("pack_quantized", 60);
+  error_of(padded.parts("dp=2"), padded.packed());
+  const PaddedModel whole("pack_quantized", 64);
+  error_of(whole.parts("tp=2"), whole.packed());
 }
 
 TEST_CASE("what cannot be unpacked is an error that names the format") {

@@ -11,8 +11,10 @@
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
 #include "lib/mapping/quantization.h"
+#include "lib/model/graph/graph_list.h"
 #include "lib/model/packed_extents.h"
 #include "lib/model/packed_format.h"
+#include "lib/model/packed_inputs.h"
 #include "lib/model/weight_scales.h"
 
 namespace shardtool::api {
@@ -247,7 +249,12 @@ std::vector<QuantisedWeight> quantised_weights(const LogicalCheckpoint& checkpoi
   require_one_group(config);
   std::vector<QuantisedWeight> weights;
   NameViewSet members;
-  for (const model::PackedWeight& packed : model::packed_weights(config, checkpoint.specs())) {
+  const std::vector<TensorSpec> specs = checkpoint.specs();
+  std::vector<model::PackedWeight> all_packed = model::packed_weights(config, specs);
+  std::string why_no_graph;
+  model::leave_out_padding(model::find_graph(config, why_no_graph), config, specs, all_packed,
+                           [](const model::PackedWeight&) { return true; });
+  for (const model::PackedWeight& packed : all_packed) {
     weights.push_back(FromPacked(checkpoint.tensors, packed).weight());
     for (const size_t member : packed.members())
       members.insert(checkpoint.tensors[member].spec.name);

@@ -198,7 +198,7 @@ SideFiles shard_files(const ForeignCheckpoint& foreign) {
 
 BoundSide::BoundSide(std::shared_ptr<const model::Graph> graph, const mapping::ModelConfig& config,
                      SideFiles files)
-    : files_(with_unpacked_weights(std::move(files), config)),
+    : files_(with_unpacked_weights(std::move(files), graph, config)),
       model_(model::bind_model(std::move(graph), config, files_.specs)) {
   model::remove_dead_ops(model_);
   side_.model = &model_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lib/engine/weights/unpacked_weights.h"
+#include "lib/model/packed_inputs.h"
 
 namespace shardtool::api {
 namespace {
@@ -14,10 +15,15 @@ std::vector<size_t> stored_axes(const model::PackedWeight& weight) {
   return {0, 1};
 }
 
-/// Converts an axis of the codes to an axis of the unpacked weight.
+/// Converts an axis of the codes to an axis of the unpacked weight. If a word has codes beyond the
+/// inputs, the axis must not be cut.
 layout::LayoutAxis unpacked_axis(layout::LayoutAxis axis, i64 extent) {
   const i64 counted = axis.expr.size();
-  if (counted < extent && counted > 0) axis.expr = layout::scale(axis.expr, extent / counted);
+  if (counted > extent || (counted > 0 && extent % counted != 0)) {
+    axis.expr = layout::whole(extent);
+  } else if (counted < extent && counted > 0) {
+    axis.expr = layout::scale(axis.expr, extent / counted);
+  }
   axis.granularity = 1;
   return axis;
 }
@@ -34,9 +40,15 @@ std::shared_ptr<const layout::Layout> unpacked_layout(const model::PackedWeight&
                                           codes.index_axes());
 }
 
-SideFiles with_unpacked_weights(SideFiles files, const mapping::ModelConfig& config) {
+SideFiles with_unpacked_weights(SideFiles files, const std::shared_ptr<const model::Graph>& graph,
+                                const mapping::ModelConfig& config) {
   std::vector<model::PackedWeight> weights = model::packed_weights(config, files.specs);
   if (weights.empty()) return files;
+  model::leave_out_padding(graph, config, files.specs, weights,
+                           [&](const model::PackedWeight& weight) {
+                             const auto& axes = files.layouts[weight.codes]->axes();
+                             return !axes[stored_axes(weight).back()].expr.is_sharded();
+                           });
   for (const model::PackedWeight& weight : weights) {
     files.unpacked[files.specs.size()] = {weight.members(), weight.is_turned()};
     TensorSpec& codes = files.specs[weight.codes];

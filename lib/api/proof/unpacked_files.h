@@ -13,7 +13,9 @@ std::shared_ptr<const layout::Layout> unpacked_layout(const model::PackedWeight&
                                                       const layout::Layout& codes);
 
 /// Appends the weights that the config declares packed after the stored tensors; each has the
-/// layout of its codes. Throws the errors of model::packed_weights.
-SideFiles with_unpacked_weights(SideFiles files, const mapping::ModelConfig& config);
+/// layout of its codes, and the inputs that the graph reads. Words that are divided among devices
+/// count as full. Throws the errors of model::packed_weights.
+SideFiles with_unpacked_weights(SideFiles files, const std::shared_ptr<const model::Graph>& graph,
+                                const mapping::ModelConfig& config);
 
 }  // namespace shardtool::api

@@ -140,8 +140,12 @@ PartPlaces PackedPlaces::by_rows(std::vector<i64> inputs, std::vector<i64> outpu
   return {std::move(outputs), std::move(inputs)};
 }
 
-/// Neighbouring codes per element of the codes' layout.
+/// Neighbouring codes per element of the codes' layout. The last word of a row may have codes
+/// beyond the inputs.
 i64 PackedPlaces::codes_per_number(Axis axis) const {
+  if (part_.weight.spec.shape.size() == 2) {
+    return are_rows(axis) == part_.weight.format->is_packed_in_rows ? part_.weight.per_word : 1;
+  }
   const auto of_codes = axis_of(part_.weight.codes, axis);
   const i64 numbers = part_.tensors[part_.weight.codes].shape[*of_codes];
   return numbers == 0 ? 1 : map(axis).global_size() / numbers;

@@ -1,9 +1,13 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
+#include "lib/api/check.h"
 #include "lib/api/diff.h"
 #include "lib/api/plan.h"
 #include "lib/api/transform.h"
@@ -79,6 +83,50 @@ TEST_CASE("a dry run counts the requests that the run then sends") {
   options.source = model.local();
   options.write.dry_run = true;
   CHECK_FALSE(api::split(options).plan.requests);
+}
+
+TEST_CASE("the recorded shapes of packed weights cost a check no requests of their own") {
+  const TempFolder folder;
+  test::Tensors tensors;
+  const auto add = [&](const std::string& name, Dtype dtype, const Shape& shape) {
+    tensors[name] = test::numbered_tensor(name, dtype, shape);
+  };
+  for (i64 layer = 0; layer < 12; ++layer) {
+    const std::string name = "layers." + std::to_string(layer) + ".up.weight_";
+    add(name + "packed", Dtype::kI32, {32, 8});
+    add(name + "scale", Dtype::kF16, {32, 4});
+    add(name + "shape", Dtype::kI64, {2});
+    const i64 said[]{32, layer == 5 ? 65 : 64};
+    std::memcpy(tensors[name + "shape"].bytes.data(), said, sizeof said);
+  }
+  test::write_checkpoint(folder / "plain", tensors, 2);
+  std::filesystem::copy(folder / "plain", folder / "packed");
+  folder.write("plain/config.json", "{}");
+  folder.write("packed/config.json", R"({"quantization_config": {
+    "quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"group_0": {
+    "targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", "group_size": 16,
+    "strategy": "group", "symmetric": true}}}}})");
+  ServedStore& store = ServedStore::instance();
+  store.clear();
+  const auto checked = [&](const std::string& model) {
+    store.put_folder(model, folder / model);
+    std::atomic<int> ranges = 0;
+    store.disturb([&](int, PlayedAnswer& answer) { ranges += answer.status == 206; });
+    CheckOptions options;
+    options.sources = {"s3://bucket/" + model};
+    options.data = check::DataSubset{};
+    const CheckReport report = api::check(options);
+    store.disturb(nullptr);
+    return std::pair(
+        ranges.load(),
+        std::ranges::count(report.findings, check::CheckRule::kScaleShape, &check::Finding::rule));
+  };
+  const auto [plain, none] = checked("plain");
+  const auto [packed, wrong] = checked("packed");
+  CHECK(plain > 0);
+  CHECK(packed == plain);
+  CHECK(none == 0);
+  CHECK(wrong == 1);
 }
 
 TEST_CASE("a plan counts the requests of a run for all ranks and of one for each rank") {

@@ -45,7 +45,8 @@ std::vector<check::Finding> read_differences(const LogicalCheckpoint& shards,
   std::vector<check::DataFile> files;
   for (const exec::SurveyedFile& file : shards.files) files.push_back({file, file.path});
   check::Findings findings{check::Profile("")};
-  check::check_data(tensors, files, resources, findings);
+  exec::KeptRanges kept;
+  check::check_data(tensors, files, resources, findings, kept);
   findings.sort();
   std::vector<check::Finding> different = findings.all();
   std::erase_if(different, [](const check::Finding& one) {
