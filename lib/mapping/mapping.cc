@@ -10,6 +10,7 @@
 
 #include "lib/base/strict_json.h"
 #include "lib/mapping/embedded.h"
+#include "lib/mapping/match/compiled_patterns.h"
 #include "lib/mapping/presets.h"
 #include "lib/store/reader.h"
 
@@ -59,6 +60,11 @@ std::vector<Document> decoded(const std::vector<DocumentText>& texts) {
   std::vector<Document> documents;
   for (const DocumentText& text : texts) documents.push_back(decoded(text));
   return documents;
+}
+
+bool has_patterns(const Document& document) {
+  return !document.rules.empty() || !document.overrides.empty() || !document.companions.empty() ||
+         !document.drop.empty() || !document.store.empty();
 }
 
 /// Loads the documents of "extends" depth first, the last entry first.
@@ -149,7 +155,8 @@ void apply_setting(nlohmann::json& document, const std::string& path, const nloh
 
 Mapping::Mapping(std::vector<DocumentText> texts)
     : texts_(std::make_shared<const std::vector<DocumentText>>(std::move(texts))),
-      documents_(std::make_shared<const std::vector<Document>>(decoded(*texts_))) {
+      documents_(std::make_shared<const std::vector<Document>>(decoded(*texts_))),
+      patterns_(std::make_shared<const CompiledPatterns>()) {
   if (texts_->empty()) throw Error(ErrorCode::kInternal, "a mapping without documents");
 }
 
@@ -157,7 +164,19 @@ Mapping Mapping::load(const std::string& folder, const std::string& name) {
   Loader loader(folder);
   loader.visit(name);
   return {std::make_shared<const std::vector<DocumentText>>(std::move(loader).texts()),
-          std::make_shared<const std::vector<Document>>(std::move(loader).documents())};
+          std::make_shared<const std::vector<Document>>(std::move(loader).documents()),
+          std::make_shared<const CompiledPatterns>()};
+}
+
+Mapping Mapping::under(DocumentText nearest) const {
+  std::vector<Document> documents = {decoded(nearest)};
+  if (has_patterns(documents.front()))
+    throw Error(ErrorCode::kInternal, "a document with patterns shares those of others");
+  documents.insert(documents.end(), documents_->begin(), documents_->end());
+  std::vector<DocumentText> texts = {std::move(nearest)};
+  texts.insert(texts.end(), texts_->begin(), texts_->end());
+  return {std::make_shared<const std::vector<DocumentText>>(std::move(texts)),
+          std::make_shared<const std::vector<Document>>(std::move(documents)), patterns_};
 }
 
 const Document& Mapping::own() const {
@@ -198,9 +217,7 @@ Mapping with_settings(const Mapping& mapping,
   if (settings.empty()) return mapping;
   nlohmann::json document = {{"version", 1}};
   for (const auto& [path, text] : settings) apply_setting(document, path, parse_setting(text));
-  std::vector<DocumentText> texts = {{std::string(kSettingsName), document.dump()}};
-  texts.insert(texts.end(), mapping.texts().begin(), mapping.texts().end());
-  return Mapping(std::move(texts));
+  return mapping.under({std::string(kSettingsName), document.dump()});
 }
 
 Mapping with_axis_mapping(const Mapping& mapping, const std::string& path) {
@@ -214,9 +231,7 @@ Mapping with_axis_mapping(const Mapping& mapping, const std::string& path) {
   }
   const std::string name =
       fmt::format("{} {}", kAxisMappingPrefix, path.substr(path.rfind('/') + 1));
-  std::vector<DocumentText> texts = {{name, "{\"version\": 1, \"axes\": " + bare + "}", false}};
-  texts.insert(texts.end(), mapping.texts().begin(), mapping.texts().end());
-  return Mapping(std::move(texts));
+  return mapping.under({name, "{\"version\": 1, \"axes\": " + bare + "}", false});
 }
 
 Mapping with_layout(const Mapping& mapping, std::vector<DocumentText> layout) {

@@ -11,6 +11,8 @@
 
 namespace shardtool::mapping {
 
+struct CompiledPatterns;
+
 /// The text of a mapping document. The name is a path relative to the first document's folder, or
 /// "preset:llama".
 struct DocumentText {
@@ -29,7 +31,8 @@ inline constexpr std::string_view kAxisMappingPrefix = "--axis-mapping";
 /// Prefix of the names of the documents that an engine's layout adds: "layout:vllm@0.32#vocab".
 inline constexpr std::string_view kLayoutPrefix = "layout:";
 
-/// A mapping file and all documents that it extends, decoded. Copies share them.
+/// A mapping file and all documents that it extends, decoded. Copies share them, and the patterns
+/// that the first use compiles.
 ///
 /// D1 document i was decoded from text i
 /// D2 the nearest document comes first: the file itself, then what it extends, the last entry of
@@ -48,6 +51,12 @@ class Mapping {
   std::span<const Document> documents() const { return *documents_; }
   /// The document that the user named: the first one that no flag and no layout adds.
   const Document& own() const;
+  /// The compiled patterns of the documents. Several threads may use them at once.
+  const CompiledPatterns& patterns() const { return *patterns_; }
+  /// Returns this mapping below a nearest document that has no patterns: no rules, companions,
+  /// "drop" or "store". It shares the compiled patterns. Throws what the constructor throws, and
+  /// kInternal for a document with patterns.
+  Mapping under(DocumentText nearest) const;
   /// Name of a rule or companion in messages: its label. If it is not from the user's own file, the
   /// document's name comes first: "preset:llama#q".
   std::string qualified(const Document& document, const std::string& label) const;
@@ -56,11 +65,14 @@ class Mapping {
   using Texts = std::shared_ptr<const std::vector<DocumentText>>;
   using Documents = std::shared_ptr<const std::vector<Document>>;
 
-  Mapping(Texts texts, Documents documents)
-      : texts_(std::move(texts)), documents_(std::move(documents)) {}
+  Mapping(Texts texts, Documents documents, std::shared_ptr<const CompiledPatterns> patterns)
+      : texts_(std::move(texts)),
+        documents_(std::move(documents)),
+        patterns_(std::move(patterns)) {}
 
   Texts texts_;
   Documents documents_;
+  std::shared_ptr<const CompiledPatterns> patterns_;
 };
 
 /// Loads the file and what it extends: presets ("preset:NAME") and files in its own folder tree.

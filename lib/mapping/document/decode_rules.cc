@@ -176,9 +176,7 @@ Compiled compile(const JsonValue& value, Pattern pattern) {
 std::vector<Compiled> decode_match(const JsonValue& value) {
   std::vector<Compiled> patterns;
   for (const JsonValue& name : decode_names(value)) {
-    const Glob glob = decode_glob(name);
-    const NumberUse numbers = glob.takes_any_number() ? NumberUse::kAnyAlike : NumberUse::kRead;
-    patterns.push_back(compile(name, {glob.text(), glob.regex(), numbers}));
+    patterns.push_back(compile(name, pattern_of(decode_glob(name))));
   }
   return patterns;
 }

@@ -259,6 +259,11 @@ std::vector<JsonValue::Field> document_fields(Document& d, ReadLast& last) {
 
 }  // namespace
 
+Pattern pattern_of(const Glob& glob) {
+  const bool any = glob.takes_any_number();
+  return {glob.text(), glob.regex(), any ? NumberUse::kAnyAlike : NumberUse::kRead};
+}
+
 std::string line_of(const Place& place) {
   return place.line > 0 ? fmt::format("{}:{}", place.file, place.line) : place.file;
 }

@@ -101,6 +101,9 @@ struct Pattern {
   NumberUse numbers = NumberUse::kRead;
 };
 
+/// The pattern of a glob.
+Pattern pattern_of(const Glob& glob);
+
 /// Placement of a bias: the first devices along tp have it, the others zeros, and all add theirs.
 inline constexpr std::string_view kFirstAndZeros = "first_and_zeros";
 

@@ -11,6 +11,7 @@
 #include "lib/mapping/document/form_pattern.h"
 #include "lib/mapping/document/glob_matcher.h"
 #include "lib/mapping/document/name_form.h"
+#include "lib/mapping/match/compiled_patterns.h"
 #include "lib/mapping/match/nearest_names.h"
 #include "lib/mapping/match/unmatched_names.h"
 #include "lib/mapping/presets.h"
@@ -238,48 +239,56 @@ void use_rules_of_absent_twins(const Mapping& mapping, const TensorIndex& by_nam
   }
 }
 
+/// Returns the entries of "drop" of all documents, nearest first.
+std::vector<const DropRule*> drop_rules(const Mapping& mapping) {
+  std::vector<const DropRule*> rules;
+  for (const Document& document : mapping.documents()) {
+    for (const DropRule& rule : document.drop) rules.push_back(&rule);
+  }
+  return rules;
+}
+
+GlobSet drop_globs(const std::vector<const DropRule*>& rules) {
+  std::vector<const Glob*> globs;
+  for (const DropRule* rule : rules) globs.push_back(&rule->match);
+  return GlobSet(globs);
+}
+
 /// The tensors that "drop" leaves out.
 class Dropped {
  public:
-  Dropped(const Mapping& mapping, const ModelConfig* config) : config_(config) {
-    for (const Document& document : mapping.documents()) {
-      for (const DropRule& rule : document.drop) {
-        set_.add(rule.match);
-        rules_.push_back({&rule, GlobMatcher(rule.match)});
-      }
-    }
-    set_.compile();
-  }
+  Dropped(const Mapping& mapping, const ModelConfig* config)
+      : config_(config),
+        rules_(drop_rules(mapping)),
+        globs_(mapping.patterns().dropped.of([&] { return drop_globs(rules_); })),
+        names_(globs_.set) {}
 
   bool has(const std::string& name) {
-    const std::vector<int>& matches = set_.match(name);
+    const std::vector<int>& matches = names_.match(name);
     return std::any_of(matches.begin(), matches.end(),
-                       [&](int m) { return holds(rules_[static_cast<size_t>(m)], name); });
+                       [&](int m) { return holds(static_cast<size_t>(m), name); });
   }
 
  private:
-  struct Entry {
-    const DropRule* rule = nullptr;
-    GlobMatcher matcher;
-  };
-
-  bool holds(const Entry& entry, const std::string& name) const {
-    if (entry.rule->where.empty()) return true;
+  bool holds(size_t index, const std::string& name) const {
+    const DropRule& rule = *rules_[index];
+    if (rule.where.empty()) return true;
     if (config_ == nullptr) {
       throw Error(ErrorCode::kConfig, "\"drop\" depends on config.json, and there is none")
           .tensor(quote_for_message(name))
           .help("put the model's config.json beside the weights, or give it with --model-config");
     }
-    const std::vector<std::string> texts = *entry.matcher.match(name);
-    return std::all_of(entry.rule->where.begin(), entry.rule->where.end(), [&](const auto& where) {
-      const std::string& number = texts[position_of_number(entry.rule->match, where.first)];
+    const std::vector<std::string> texts = globs_.each[index].match(name).value();
+    return std::all_of(rule.where.begin(), rule.where.end(), [&](const auto& where) {
+      const std::string& number = texts[position_of_number(rule.match, where.first)];
       return contains(where.second, *config_, std::stoll(number));
     });
   }
 
   const ModelConfig* config_;
-  PatternSet set_;
-  std::vector<Entry> rules_;
+  std::vector<const DropRule*> rules_;
+  const GlobSet& globs_;
+  NameMatcher names_;
 };
 
 class Assigner {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <re2/re2.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -121,40 +120,36 @@ layout::BundleMember member_of(const CompanionSpec& spec, const Shape& leader, c
   throw Error(ErrorCode::kInternal, "unknown kind of companion");
 }
 
-/// Returns the texts of the pattern's groups in a matching name.
-std::vector<std::string_view> groups_in(std::string_view name, const RE2& pattern) {
-  std::vector<re2::StringPiece> groups(static_cast<size_t>(pattern.NumberOfCapturingGroups()) + 1);
-  pattern.Match(re2::StringPiece(name.data(), name.size()), 0, name.size(), RE2::ANCHOR_BOTH,
-                groups.data(), static_cast<int>(groups.size()));
-  std::vector<std::string_view> texts;
-  for (size_t g = 1; g < groups.size(); ++g) texts.emplace_back(groups[g].data(), groups[g].size());
-  return texts;
+std::vector<PlacedCompanion> placed_companions(const Mapping& mapping) {
+  std::vector<PlacedCompanion> placed;
+  for (const Document& document : mapping.documents()) {
+    for (size_t i = 0; i < document.companions.size(); ++i) {
+      placed.push_back({&document, &document.companions[i],
+                        mapping.qualified(document, fmt::format("companions/{}", i))});
+    }
+  }
+  return placed;
+}
+
+GlobSet companion_globs(const std::vector<PlacedCompanion>& companions) {
+  std::vector<const Glob*> globs;
+  for (const PlacedCompanion& placed : companions) globs.push_back(&placed.spec->is);
+  return GlobSet(globs);
 }
 
 }  // namespace
 
-Companions::Companions(const Mapping& mapping) {
-  for (const Document& document : mapping.documents()) {
-    for (size_t i = 0; i < document.companions.size(); ++i) {
-      all_.push_back({&document, &document.companions[i],
-                      mapping.qualified(document, fmt::format("companions/{}", i))});
-    }
-  }
-  for (const PlacedCompanion& placed : all_) {
-    set_.add(placed.spec->is);
-    groups_.push_back(std::make_unique<RE2>(placed.spec->is.regex_of_groups(), RE2::Quiet));
-  }
-  set_.compile();
-}
-
-Companions::~Companions() = default;
+Companions::Companions(const Mapping& mapping)
+    : all_(placed_companions(mapping)),
+      globs_(mapping.patterns().companions.of([&] { return companion_globs(all_); })),
+      names_(globs_.set) {}
 
 std::optional<NameTemplate> Companions::leader_template(size_t companion,
                                                         const NumberedName& name) const {
   const CompanionSpec& spec = *all_[companion].spec;
   if (!spec.is.takes_any_number()) return std::nullopt;
   const std::string& form = name.form();
-  const std::vector<std::string_view> taken = groups_in(form, *groups_[companion]);
+  const std::vector<std::string_view> taken = globs_.each[companion].views(form).value();
   NameTemplate leader;
   size_t next = 0;
   for (const GlobToken& token : spec.of.tokens()) {
@@ -174,14 +169,12 @@ std::string Companions::leader(size_t companion, const std::string& name) {
   const auto& known =
       leaders_[companion].of(numbered.form(), [&] { return leader_template(companion, numbered); });
   if (known) return known->fill(numbered);
-  std::vector<std::string> texts;
-  for (const std::string_view text : groups_in(name, *groups_[companion])) texts.emplace_back(text);
-  return all_[companion].spec->of.fill(texts);
+  return all_[companion].spec->of.fill(globs_.each[companion].match(name).value());
 }
 
 std::vector<CompanionMatch> Companions::find(const TensorSpec& tensor) {
   std::vector<CompanionMatch> found;
-  for (const int matched : set_.match(tensor.name)) {
+  for (const int matched : names_.match(tensor.name)) {
     const size_t at = static_cast<size_t>(matched);
     const auto& dtypes = all_[at].spec->dtypes;
     if (!dtypes.empty() && std::find(dtypes.begin(), dtypes.end(), tensor.dtype) == dtypes.end())

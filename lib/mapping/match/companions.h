@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,11 +12,7 @@
 #include "lib/layout/bundle.h"
 #include "lib/mapping/document/config.h"
 #include "lib/mapping/mapping.h"
-#include "lib/mapping/match/rule_matcher.h"
-
-namespace re2 {
-class RE2;
-}
+#include "lib/mapping/match/compiled_patterns.h"
 
 namespace shardtool::mapping {
 
@@ -40,11 +35,11 @@ struct CompanionSizes {
   const ModelConfig* config = nullptr;
 };
 
-/// The "companions" of all documents, nearest first.
+/// The "companions" of all documents, nearest first. Points into the mapping, which must outlive
+/// it.
 class Companions {
  public:
   explicit Companions(const Mapping& mapping);
-  ~Companions();
 
   std::span<const PlacedCompanion> all() const { return all_; }
   /// Returns the companions whose patterns match the tensor, nearest first. A leader's name is "of"
@@ -63,8 +58,8 @@ class Companions {
   std::optional<NameTemplate> leader_template(size_t companion, const NumberedName& name) const;
   std::string leader(size_t companion, const std::string& name);
 
-  std::vector<std::unique_ptr<re2::RE2>> groups_;  ///< "is", with one group per wildcard
-  PatternSet set_;
+  const GlobSet& globs_;  ///< "is", by companion
+  NameMatcher names_;
   /// By companion and form of the name.
   std::map<size_t, ByForm<std::optional<NameTemplate>>> leaders_;
 };

@@ -2,33 +2,16 @@
 
 #include <fmt/format.h>
 #include <re2/re2.h>
-#include <re2/set.h>
 
 #include <algorithm>
 #include <charconv>
 #include <set>
 
 #include "lib/base/text.h"
+#include "lib/mapping/match/compiled_patterns.h"
 
 namespace shardtool::mapping {
 namespace {
-
-constexpr int kMaxPatterns = 20'000;
-constexpr i64 kMatcherMemory = 64 << 20;
-
-RE2::Options matcher_options() {
-  RE2::Options options(RE2::Quiet);
-  options.set_max_mem(kMatcherMemory);
-  return options;
-}
-
-Error too_many(int patterns) {
-  return Error(ErrorCode::kLimit,
-               fmt::format("{} patterns are too many or too large to match at once", patterns))
-      .help(
-          "write fewer, more general patterns: \"model.layers.<layer>.**\" instead of one per "
-          "layer");
-}
 
 Error ambiguous(std::string_view name, const PlacedRule& a, const PlacedRule& b) {
   Error e(ErrorCode::kAmbiguousRule, fmt::format("the rules '{}' and '{}' both match '{}'", a.label,
@@ -59,81 +42,49 @@ Error no_config(const PlacedRule& placed) {
       .help("put config.json beside the weights");
 }
 
-}  // namespace
-
-struct PatternSet::Impl {
-  RE2::Set set{matcher_options(), RE2::ANCHOR_BOTH};
-  int size = 0;
-  NumberUse numbers = NumberUse::kAnyAlike;  ///< kRead if any pattern is
-  ByForm<std::vector<int>> by_form;
-  std::vector<int> last;  ///< result for names whose results are not cached
-  NumberedName numbered;  ///< of the current name
-
-  std::vector<int> match(std::string_view name) const {
-    std::vector<int> found;
-    RE2::Set::ErrorInfo info{};
-    set.Match(re2::StringPiece(name.data(), name.size()), &found, &info);
-    if (info.kind == RE2::Set::kOutOfMemory) throw too_many(size);
-    std::sort(found.begin(), found.end());
-    return found;
-  }
-};
-
-PatternSet::PatternSet() : impl_(std::make_unique<Impl>()) {}
-PatternSet::~PatternSet() = default;
-PatternSet::PatternSet(PatternSet&&) noexcept = default;
-PatternSet& PatternSet::operator=(PatternSet&&) noexcept = default;
-
-void PatternSet::add(const Glob& glob) {
-  add(glob.regex(), glob.takes_any_number() ? NumberUse::kAnyAlike : NumberUse::kRead);
-}
-
-void PatternSet::add(const std::string& regex, NumberUse numbers) {
-  if (numbers == NumberUse::kRead) impl_->numbers = numbers;
-  if (++impl_->size > kMaxPatterns) throw too_many(impl_->size);
-  std::string why;
-  if (impl_->set.Add(regex, &why) < 0)
-    throw Error(ErrorCode::kLimit, "a pattern cannot be compiled: " + why);
-}
-
-void PatternSet::compile() {
-  if (!impl_->set.Compile()) throw too_many(impl_->size);
-}
-
-const std::vector<int>& PatternSet::match(std::string_view name) {
-  if (impl_->numbers == NumberUse::kRead) return impl_->last = impl_->match(name);
-  impl_->numbered.assign(name);
-  return impl_->by_form.of(impl_->numbered.form(), [&] { return impl_->match(name); });
-}
-
-RuleMatcher::RuleMatcher(const Mapping& mapping, const ModelConfig* config) : config_(config) {
+std::vector<PlacedRule> placed_rules(const Mapping& mapping) {
   const auto documents = mapping.documents();
+  std::vector<PlacedRule> placed;
+  const auto add = [&](const Document& document, const std::vector<Rule>& rules, size_t layer) {
+    for (const Rule& rule : rules)
+      placed.push_back({&document, &rule, layer, mapping.qualified(document, rule.label)});
+  };
   for (size_t d = 0; d < documents.size(); ++d) add(documents[d], documents[d].overrides, d);
   for (size_t d = 0; d < documents.size(); ++d)
     add(documents[d], documents[d].rules, documents.size() + d);
-  for (PlacedRule& placed : rules_)
-    placed.label = mapping.qualified(*placed.document, placed.rule->label);
-  set_.compile();
-  compiled_.resize(patterns_.size());
-  used_.resize(rules_.size());
+  return placed;
 }
 
-RuleMatcher::~RuleMatcher() = default;
+/// Returns the index of the rule of every pattern.
+std::vector<size_t> rules_of_patterns(const std::vector<PlacedRule>& placed) {
+  std::vector<size_t> rules;
+  for (size_t r = 0; r < placed.size(); ++r)
+    rules.insert(rules.end(), placed[r].rule->patterns.size(), r);
+  return rules;
+}
 
-void RuleMatcher::add(const Document& document, const std::vector<Rule>& rules, size_t layer) {
-  for (const Rule& rule : rules) {
-    for (const Pattern& pattern : rule.patterns) {
-      set_.add(pattern.regex, pattern.numbers);
-      patterns_.push_back(&pattern);
-      rule_of_pattern_.push_back(rules_.size());
-    }
-    rules_.push_back({&document, &rule, layer, {}});
+PatternSet rule_patterns(const std::vector<PlacedRule>& placed) {
+  std::vector<Pattern> patterns;
+  for (const PlacedRule& rule : placed) {
+    const std::vector<Pattern>& own = rule.rule->patterns;
+    patterns.insert(patterns.end(), own.begin(), own.end());
   }
+  return PatternSet(std::move(patterns));
 }
+
+}  // namespace
+
+RuleMatcher::RuleMatcher(const Mapping& mapping, const ModelConfig* config)
+    : config_(config),
+      rules_(placed_rules(mapping)),
+      rule_of_pattern_(rules_of_patterns(rules_)),
+      patterns_(mapping.patterns().rules.of([&] { return rule_patterns(rules_); })),
+      names_(patterns_),
+      used_(rules_.size()) {}
 
 std::optional<RuleMatch> RuleMatcher::find(std::string_view name) {
   std::optional<RuleMatch> winner;
-  for (const int matched : set_.match(name)) {
+  for (const int matched : names_.match(name)) {
     const size_t pattern = static_cast<size_t>(matched);
     const size_t rule = rule_of_pattern_[pattern];
     const bool is_beaten = winner && rules_[rule].layer != rules_[winner->rule].layer;
@@ -147,7 +98,7 @@ std::optional<RuleMatch> RuleMatcher::find(std::string_view name) {
 }
 
 bool RuleMatcher::matches(size_t rule, std::string_view name) {
-  const std::vector<int>& patterns = set_.match(name);
+  const std::vector<int>& patterns = names_.match(name);
   return std::any_of(patterns.begin(), patterns.end(), [&](int pattern) {
     return rule_of_pattern_[static_cast<size_t>(pattern)] == rule;
   });
@@ -175,15 +126,9 @@ bool RuleMatcher::holds_in(const PlacedRule& placed, const LayerSet& set, i64 la
   }
 }
 
-const re2::RE2& RuleMatcher::compiled(size_t pattern) {
-  if (!compiled_[pattern])
-    compiled_[pattern] = std::make_unique<RE2>(patterns_[pattern]->regex, RE2::Quiet);
-  return *compiled_[pattern];
-}
-
 RuleMatcher::CapturedNumbers RuleMatcher::captured_numbers(RuleMatch match,
                                                            const NumberedName& name) {
-  if (patterns_[match.pattern]->numbers == NumberUse::kRead) return std::nullopt;
+  if (!patterns_.takes_any_number(match.pattern)) return std::nullopt;
   std::vector<CapturedNumber> numbers;
   for (const auto& [capture, at] : captures_in(match, name.form())) {
     const auto number = name.number_at(at.begin, at.size);
@@ -211,7 +156,7 @@ std::map<std::string, Capture> RuleMatcher::captures(RuleMatch match, std::strin
 std::map<std::string, Capture> RuleMatcher::captures_in(RuleMatch match, std::string_view name) {
   std::map<std::string, Capture> found;
   const PlacedRule& placed = rules_[match.rule];
-  const RE2& pattern = compiled(match.pattern);
+  const RE2& pattern = patterns_.at(match.pattern);
   std::vector<re2::StringPiece> groups(static_cast<size_t>(pattern.NumberOfCapturingGroups()) + 1);
   pattern.Match(re2::StringPiece(name.data(), name.size()), 0, name.size(), RE2::ANCHOR_BOTH,
                 groups.data(), static_cast<int>(groups.size()));

@@ -1,45 +1,17 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "lib/mapping/document/glob.h"
 #include "lib/mapping/document/name_form.h"
 #include "lib/mapping/mapping.h"
-
-namespace re2 {
-class RE2;
-}
+#include "lib/mapping/match/pattern_set.h"
 
 namespace shardtool::mapping {
-
-/// A set of patterns that are matched against whole names in one pass (RE2::Set).
-class PatternSet {
- public:
-  PatternSet();
-  ~PatternSet();
-  PatternSet(PatternSet&&) noexcept;
-  PatternSet& operator=(PatternSet&&) noexcept;
-
-  /// Adds a pattern in RE2 syntax. Indices count from 0 in the order of calls. Throws kLimit above
-  /// 20,000 patterns.
-  void add(const std::string& regex, NumberUse numbers);
-  void add(const Glob& glob);
-  /// Must be called once, after the last add. Throws kLimit if the patterns need too much memory.
-  void compile();
-  /// Returns the indices of the matching patterns, ascending. If no pattern depends on numbers, the
-  /// result is cached by the name's form. Throws kLimit if matching takes too much memory.
-  const std::vector<int>& match(std::string_view name);
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
 
 /// A rule with its place. Points into the mapping, which must outlive it.
 struct PlacedRule {
@@ -69,7 +41,6 @@ class RuleMatcher {
   /// `config` decides in which layers a rule with "where" holds; may be null. Both must outlive
   /// this.
   RuleMatcher(const Mapping& mapping, const ModelConfig* config);
-  ~RuleMatcher();
 
   std::span<const PlacedRule> rules() const { return rules_; }
   /// Returns the rule for a name, from the first layer with a match. A rule with "where" matches
@@ -82,11 +53,10 @@ class RuleMatcher {
   /// Returns true if a pattern of the rule matches the name, in whichever layers the rule holds.
   bool matches(size_t rule, std::string_view name);
   /// Returns the integers that "index" and "where" of the rule name, by capture. Caches like
-  /// PatternSet::match. Throws kShapeMismatch if a regex captures something else.
+  /// NameMatcher::match. Throws kShapeMismatch if a regex captures something else.
   std::map<std::string, Capture> captures(RuleMatch match, std::string_view name);
 
  private:
-  void add(const Document& document, const std::vector<Rule>& rules, size_t layer);
   /// A capture of a rule, and its index among the numbers of a name.
   struct CapturedNumber {
     std::string capture;
@@ -95,7 +65,6 @@ class RuleMatcher {
   /// nullopt: captures differ between names of this form, so each name is matched by itself.
   using CapturedNumbers = std::optional<std::vector<CapturedNumber>>;
 
-  const re2::RE2& compiled(size_t pattern);
   bool holds(RuleMatch match, std::string_view name);
   bool holds_in(const PlacedRule& placed, const LayerSet& set, i64 layer);
   CapturedNumbers captured_numbers(RuleMatch match, const NumberedName& name);
@@ -104,13 +73,11 @@ class RuleMatcher {
   const ModelConfig* config_;
   std::vector<PlacedRule> rules_;
   std::vector<size_t> rule_of_pattern_;
-  std::vector<const Pattern*> patterns_;
-  /// By pattern; null for patterns without captures.
-  std::vector<std::unique_ptr<re2::RE2>> compiled_;
+  const PatternSet& patterns_;
+  NameMatcher names_;
   std::map<size_t, ByForm<CapturedNumbers>> captured_;     ///< by pattern and form of the name
   std::map<std::pair<const LayerSet*, i64>, bool> holds_;  ///< by layer set and layer
   std::vector<bool> used_;
-  PatternSet set_;
 };
 
 }  // namespace shardtool::mapping

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
-#include "lib/mapping/match/rule_matcher.h"
+#include "lib/mapping/match/compiled_patterns.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -35,13 +36,17 @@ std::vector<Entry> entries_of(const Mapping& mapping) {
   return entries;
 }
 
+PatternSet entry_patterns(const std::vector<Entry>& entries) {
+  std::vector<Pattern> patterns;
+  for (const Entry& entry : entries) patterns.push_back(pattern_of(*entry.name));
+  return PatternSet(std::move(patterns));
+}
+
 void warn_of_names(const Mapping& mapping, std::span<const TensorSpec> tensors,
                    std::vector<std::string>& warnings) {
   const std::vector<Entry> entries = entries_of(mapping);
   if (entries.empty()) return;
-  PatternSet names;
-  for (const Entry& entry : entries) names.add(*entry.name);
-  names.compile();
+  NameMatcher names(mapping.patterns().entries.of([&] { return entry_patterns(entries); }));
   std::set<int> used;
   for (const TensorSpec& tensor : tensors) {
     const std::vector<int>& matches = names.match(tensor.name);
