@@ -108,22 +108,33 @@ std::vector<std::string> Run<N>::summed_axes() const {
   return names;
 }
 
-/// Returns the layer's ranks, over all processes, that have a tensor of the weight. The parts of a
-/// group are added to one sum.
+/// Returns the layer's ranks, over all processes, that have a part of the tensor for this expert.
+/// The parts of a group are added to one sum. `experts_of` returns the experts of a rank's parts,
+/// with 0 for a tensor without experts.
+template <class N>
+const mesh::RankGroups& Run<N>::adders(
+    size_t tensor, i64 expert, const std::function<std::vector<i64>(i64 rank)>& experts_of) {
+  auto& known = adders_[tensor];
+  if (known.empty()) {
+    std::map<i64, std::vector<i64>> holders = {{expert, {}}};
+    for (const i64 rank : all_devices_) {
+      for (const i64 e : experts_of(rank)) holders[e].push_back(rank);
+    }
+    const std::vector<std::string> axes = summed_axes();
+    for (const auto& [e, ranks] : holders) known.try_emplace(e, side_.mesh, ranks, axes);
+  }
+  return known.at(expert);
+}
+
+/// Returns the ranks that have a tensor of the weight.
 template <class N>
 const mesh::RankGroups& Run<N>::adders_of(const ops::BoundWeight& weight) {
-  auto& known = adders_[weight.front()];
-  if (known.empty()) {
-    std::vector<i64> holders;
-    for (const i64 rank : all_devices_) {
-      const bool has = std::any_of(weight.begin(), weight.end(), [&](size_t tensor) {
-        return side_.layouts(tensor).region(rank).has_value();
-      });
-      if (has) holders.push_back(rank);
-    }
-    known.try_emplace(0, side_.mesh, holders, summed_axes());
-  }
-  return known.at(0);
+  return adders(weight.front(), 0, [&](i64 rank) {
+    const bool has = std::any_of(weight.begin(), weight.end(), [&](size_t tensor) {
+      return side_.layouts(tensor).region(rank).has_value();
+    });
+    return has ? std::vector<i64>{0} : std::vector<i64>{};
+  });
 }
 
 /// Returns the part of a replicated summand that a device adds, so that all devices of a sum add it
@@ -294,6 +305,8 @@ void Run<N>::end_step(const ops::Step& step) {
   template Choosing Run<N>::choosing();                                                          \
   template const Part<N>& Run<N>::input(size_t, i64) const;                                      \
   template N Run<N>::share_of(i64, const std::vector<i64>&) const;                               \
+  template const mesh::RankGroups& Run<N>::adders(size_t, i64,                                   \
+                                                  const std::function<std::vector<i64>(i64)>&);  \
   template std::vector<std::string> Run<N>::summed_axes() const;                                 \
   template void Run<N>::begin_layer(const model::Layer&, PlacedValues<N>, std::span<const i64>); \
   template void Run<N>::begin_step(const ops::Step&);                                            \

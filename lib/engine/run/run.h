@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -88,6 +89,8 @@ class Run {
   Choosing choosing();
   const Part<N>& input(size_t i, i64 rank) const;
   std::vector<std::string> summed_axes() const;
+  const mesh::RankGroups& adders(size_t tensor, i64 expert,
+                                 const std::function<std::vector<i64>(i64 rank)>& experts_of);
   const mesh::RankGroups& adders_of(const ops::BoundWeight& weight);
   const mesh::RankGroups& adders_of_expert(size_t tensor, i64 expert);
   N share_of(i64 rank, const std::vector<i64>& adders) const;

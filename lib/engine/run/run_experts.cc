@@ -120,24 +120,18 @@ void Run<N>::add_to_rows(const std::vector<N>& bias, i64 rank, Part<N>& part) {
   bench.finish();
 }
 
-/// Returns the layer's ranks, over all processes, that have an expert's row of the tensor. The rows
-/// of a group are added to one sum.
+/// Returns the ranks that have an expert's row of the tensor.
 template <class N>
 const mesh::RankGroups& Run<N>::adders_of_expert(size_t tensor, i64 expert) {
-  auto& known = adders_[tensor];
-  if (known.empty()) {
-    std::map<i64, std::vector<i64>> holders;
-    for (const i64 rank : all_devices_) {
-      const auto region = side_.layouts(tensor).region(rank);
-      if (!region) continue;
-      for (const index::Piece& piece : region->front().pieces()) {
-        for (i64 e = piece.global; e < piece.global_end(); ++e) holders[e].push_back(rank);
-      }
+  return adders(tensor, expert, [&](i64 rank) {
+    std::vector<i64> experts;
+    const auto region = side_.layouts(tensor).region(rank);
+    if (!region) return experts;
+    for (const index::Piece& piece : region->front().pieces()) {
+      for (i64 e = piece.global; e < piece.global_end(); ++e) experts.push_back(e);
     }
-    const std::vector<std::string> axes = summed_axes();
-    for (const auto& [e, ranks] : holders) known.try_emplace(e, side_.mesh, ranks, axes);
-  }
-  return known.at(expert);
+    return experts;
+  });
 }
 
 template <class N>
