@@ -4,8 +4,6 @@
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "lib/api/transform.h"
 #include "lib/api/validate.h"
@@ -15,7 +13,6 @@
 namespace shardtool::api {
 namespace {
 
-using nlohmann::json;
 using test::TempFolder;
 
 const std::string kReference = SHARDTOOL_SOURCE_DIR "/samples/tiny-llama";
@@ -39,16 +36,6 @@ ValidateReport proved(const std::string& parts, const std::string& reference = k
   return validate(options);
 }
 
-/// Changes one bit in the middle of a tensor's last shard.
-void change(const std::string& parts, const std::string& tensor) {
-  std::ifstream in(parts + "/manifest.json");
-  const json manifest = json::parse(in);
-  const json& shard = manifest["tensors"][tensor]["shards"].back();
-  const auto& name = manifest["files"][shard["file"].get<size_t>()]["name"];
-  const auto at = shard["offset"].get<std::streamoff>() + shard["bytes"].get<std::streamoff>() / 2;
-  test::flip_bits(parts + "/" + name.get<std::string>(), at, 0x10);
-}
-
 TEST_CASE("validate proves the output of every layout, and finds a changed bit") {
   for (const std::string layout : {"plain", "vllm", "sglang", "meta", "dcp", "dcp-hf"}) {
     CAPTURE(layout);
@@ -59,12 +46,12 @@ TEST_CASE("validate proves the output of every layout, and finds a changed bit")
     CHECK(sound.coverage == 100);
     for (const char* name :
          {"model.layers.1.self_attn.k_proj.weight", "model.layers.0.mlp.down_proj.weight"}) {
-      change(parts, name);
+      test::flip_bit_of_last_shard(parts, name);
       const ValidateReport changed = proved(parts);
       CHECK_FALSE(changed.passes());
       REQUIRE(!changed.faults.empty());
       CHECK(changed.faults.front().tensor == name);
-      change(parts, name);
+      test::flip_bit_of_last_shard(parts, name);
     }
   }
 }
@@ -73,7 +60,7 @@ TEST_CASE("without a reference, rows that are stored in another order are held a
   const TempFolder folder;
   const std::string parts = split_in(folder, "meta");
   CHECK(proved(parts, "").passes());
-  change(parts, "model.layers.1.self_attn.k_proj.weight");
+  test::flip_bit_of_last_shard(parts, "model.layers.1.self_attn.k_proj.weight");
   CHECK_FALSE(proved(parts, "").passes());
 }
 
@@ -114,7 +101,7 @@ TEST_CASE("what merge makes of an output in another order is proved, too") {
   merge(options);
   CHECK(proved(folder / "merged").passes());
   CHECK(proved(folder / "merged", "").passes());
-  change(folder / "merged", "model.layers.1.self_attn.k_proj.weight");
+  test::flip_bit_of_last_shard(folder / "merged", "model.layers.1.self_attn.k_proj.weight");
   CHECK_FALSE(proved(folder / "merged").passes());
 }
 

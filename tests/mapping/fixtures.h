@@ -20,6 +20,13 @@ inline Mapping mapping_of(const std::string& text) {
   return Mapping({{"mapping.json", text}});
 }
 
+/// A mapping with these axes and rules; `more` begins with a comma.
+inline Mapping mapping_with(const std::string& axes, const std::string& rules,
+                            const std::string& more = "") {
+  return mapping_of(R"({"version": 1, "axes": {)" + axes + R"(}, "rules": [)" + rules + "]" + more +
+                    "}");
+}
+
 /// A document that extends a preset.
 inline Mapping extending(std::string_view preset, const std::string& text) {
   std::vector<DocumentText> texts = {{"mapping.json", text}};

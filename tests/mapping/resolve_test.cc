@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <rapidcheck.h>
 
-#include <map>
 #include <set>
 
 #include "tests/mapping/fixtures.h"
@@ -12,17 +11,11 @@
 namespace shardtool::mapping {
 namespace {
 
-/// A mapping with these axes and rules.
-Mapping with(const std::string& axes, const std::string& rules, const std::string& more = "") {
-  return mapping_of(
-      fmt::format(R"({{"version": 1, "axes": {{{}}}, "rules": [{}]{}}})", axes, rules, more));
-}
-
 /// Intervals from one rule for the tensor "w" over these axes.
 Held cut(const std::string& axes, const std::string& dims, const Shape& shape,
          std::string_view mesh, size_t axis = 0) {
   const auto rule = fmt::format(R"({{"match": "w", "dims": {}}})", dims);
-  return only(with(axes, rule), spec("w", shape), nullptr, over(mesh), axis);
+  return only(mapping_with(axes, rule), spec("w", shape), nullptr, over(mesh), axis);
 }
 
 TEST_CASE("the first layer with a match wins: overrides, own rules, inherited ones") {
@@ -182,9 +175,9 @@ TEST_CASE("a Haliax mapping pasted into axes keeps what the preset says about th
 }
 
 TEST_CASE("a named layout moves axes and keeps the rest of them") {
-  const Mapping mapping = with(R"("x": {"mesh": "tp", "uneven": "chunk"}, "y": null)",
-                               R"({"match": "w", "dims": ["x", "y"]})",
-                               R"(, "layouts": {"train": {"x": null, "y": "tp"}})");
+  const Mapping mapping = mapping_with(R"("x": {"mesh": "tp", "uneven": "chunk"}, "y": null)",
+                                       R"({"match": "w", "dims": ["x", "y"]})",
+                                       R"(, "layouts": {"train": {"x": null, "y": "tp"}})");
   ResolveOptions options = over("tp=2");
   options.layout = "train";
   CHECK(only(mapping, spec("w", {4, 4}), nullptr, options, 1) == Held{"[0, 2)", "[2, 4)"});
@@ -201,110 +194,13 @@ TEST_CASE("a named layout moves axes and keeps the rest of them") {
 TEST_CASE("settings change an axis") {
   ResolveOptions options = over("tp=4");
   options.settings = {{"axes.x.uneven", "chunk"}};
-  CHECK(only(with(R"("x": "tp")", R"({"match": "w", "dims": ["x"]})"), spec("w", {10}), nullptr,
-             options)[2] == "[6, 9)");
-}
-
-TEST_CASE("an index axis puts tensors on the devices that own their number") {
-  const Mapping mapping = with(
-      R"("experts": {"mesh": "ep", "size": 5})",
-      R"({"match": "l.<layer>.e.<expert>", "strategy": "replicate", "index": {"expert": "experts"}})");
-  std::vector<TensorSpec> tensors;
-  for (int e = 0; e < 5; ++e) tensors.push_back(spec(fmt::format("l.3.e.{}", e), {4}));
-  const auto ranks = [&](const Mapping& m, size_t expert) {
-    return resolve(m, tensors, nullptr, over("ep=2,tp=2")).tensors[expert].layout->ranks();
-  };
-  CHECK(ranks(mapping, 2) == std::vector<i64>{0, 1});
-  CHECK(ranks(mapping, 3) == std::vector<i64>{2, 3});
-  const auto dealt = [&](const std::string& owners) {
-    return with(
-        R"("experts": {"mesh": "ep", "size": 5, "owners": )" + owners + "}",
-        R"({"match": "l.<layer>.e.<expert>", "strategy": "replicate", "index": {"expert": "experts"}})");
-  };
-  CHECK(ranks(dealt("\"round_robin\""), 3) == std::vector<i64>{2, 3});
-  CHECK(ranks(dealt("\"round_robin\""), 4) == std::vector<i64>{0, 1});
-  CHECK(ranks(dealt("[[4, 0, 1], [2, 3, 0]]"), 0) == std::vector<i64>{0, 1, 2, 3});
-}
-
-TEST_CASE("tensors share a layout when their numbers have the same devices, and keep the numbers") {
-  CHECK(rc::check("shared layouts", [] {
-    const i64 layers = *rc::gen::inRange<i64>(2, 7), experts = *rc::gen::inRange<i64>(2, 9);
-    const i64 pp = *rc::gen::inRange<i64>(1, layers + 1);
-    const i64 ep = *rc::gen::inRange<i64>(1, experts + 1);
-    const auto owners = *rc::gen::element<std::string>("", R"(, "owners": "round_robin")");
-    const Mapping mapping =
-        with(fmt::format(R"("layers": "pp", "experts": {{"mesh": "ep"{}}}, "x": "tp")", owners),
-             R"({"match": "l.<layer>.e.<expert>", "dims": ["x"],
-                 "index": {"layer": "layers", "expert": "experts"}})");
-    std::vector<TensorSpec> tensors;
-    for (i64 layer = 0; layer < layers; ++layer) {
-      for (i64 expert = 0; expert < experts; ++expert)
-        tensors.push_back(spec(fmt::format("l.{}.e.{}", layer, expert), {4}));
-    }
-    const Resolution result =
-        resolve(mapping, tensors, nullptr, over(fmt::format("pp={},ep={},tp=2", pp, ep)));
-    std::map<std::vector<i64>, const layout::Layout*> by_ranks;
-    for (const ResolvedTensor& tensor : result.tensors) {
-      const layout::Layout& shared = *tensor.layout;
-      const auto own = index_axes(tensor);
-      const auto number = static_cast<i64>(tensor.tensor);
-      std::vector<i64> indices;
-      for (const layout::IndexAxis& axis : own)
-        indices.push_back(axis.logical == "layers" ? number / experts : number % experts);
-      RC_ASSERT(tensor.numbers == indices);
-      const layout::Layout alone(shared.mesh(), shared.shape(), shared.axes(), own);
-      RC_ASSERT(alone.ranks() == shared.ranks());
-      RC_ASSERT(by_ranks.try_emplace(shared.ranks(), &shared).first->second == &shared);
-    }
-    RC_ASSERT(static_cast<i64>(by_ranks.size()) == pp * ep);
-  }));
-}
-
-TEST_CASE("resolutions over many meshes are those over each") {
-  const Mapping mapping = with(R"("layers": "pp", "experts": "ep", "x": "tp", "unseen": "tp")",
-                               R"({"match": "l.<layer>.e.<expert>", "dims": ["x"],
-               "index": {"layer": "layers", "expert": "experts"}},
-              {"match": "norm", "strategy": "replicate"})");
-  std::vector<TensorSpec> tensors{spec("norm", {5})};
-  for (int layer = 0; layer < 5; ++layer) {
-    for (int expert = 0; expert < 4; ++expert)
-      tensors.push_back(spec(fmt::format("l.{}.e.{}", layer, expert), {6}));
-  }
-  const Resolutions all(mapping, tensors, nullptr, {});
-  for (const char* mesh :
-       {"pp=1,ep=1,tp=1", "pp=2,ep=4,tp=3", "pp=5,ep=2,tp=1", "pp=1,ep=3,tp=2"}) {
-    const Resolution one = resolve(mapping, tensors, nullptr, over(mesh));
-    const Resolution other = all.over(*over(mesh).mesh);
-    REQUIRE(one.tensors.size() == other.tensors.size());
-    CHECK(one.warnings == other.warnings);
-    CHECK(one.axis_sizes == other.axis_sizes);
-    CHECK(one.uneven.size() == other.uneven.size());
-    for (size_t i = 0; i < one.tensors.size(); ++i) {
-      const layout::Layout& layout = *one.tensors[i].layout;
-      CHECK(one.tensors[i].tensor == other.tensors[i].tensor);
-      CHECK(layout.ranks() == other.tensors[i].layout->ranks());
-      for (const i64 rank : layout.ranks())
-        CHECK(layout.region(rank) == other.tensors[i].layout->region(rank));
-      CHECK(why(one.tensors[i]) == why(other.tensors[i]));
-    }
-  }
-  CHECK_ERROR(kEmptyShard, all.over(mesh::parse_mesh("pp=6,ep=1,tp=1")));
-}
-
-TEST_CASE("an index axis without a size has as many indices as the names say") {
-  const Mapping mapping =
-      with(R"("layers": "pp")",
-           R"({"match": "l.<n>", "strategy": "replicate", "index": {"n": "layers"}})");
-  const std::vector<TensorSpec> tensors = {spec("l.0", {1}), spec("l.3", {1}), spec("l.10", {1})};
-  const Resolution result = resolve(mapping, tensors, nullptr, over("pp=2"));
-  CHECK(result.tensors[1].layout->ranks() == std::vector<i64>{0});
-  CHECK(result.tensors[2].layout->ranks() == std::vector<i64>{1});
-  CHECK(result.uneven.at(0).sizes == std::vector<i64>{6, 5});
+  CHECK(only(mapping_with(R"("x": "tp")", R"({"match": "w", "dims": ["x"]})"), spec("w", {10}),
+             nullptr, options)[2] == "[6, 9)");
 }
 
 TEST_CASE("named strategies take tp, or the only axis of the mesh") {
   const auto columns = [](const std::string& strategy, std::string_view mesh) {
-    return only(with("", fmt::format(R"({{"match": "w", "strategy": {}}})", strategy)),
+    return only(mapping_with("", fmt::format(R"({{"match": "w", "strategy": {}}})", strategy)),
                 spec("w", {2, 4}), nullptr, over(mesh), 1);
   };
   CHECK(columns("\"columnwise\"", "dp=2,tp=2") == Held{"[0, 2)", "[2, 4)", "[0, 2)", "[2, 4)"});
@@ -317,7 +213,7 @@ TEST_CASE("named strategies take tp, or the only axis of the mesh") {
 
 TEST_CASE("gate_up is stacked unless it says interleaved") {
   const auto rows = [](const std::string& strategy) {
-    return only(with("", fmt::format(R"({{"match": "w", "strategy": {}}})", strategy)),
+    return only(mapping_with("", fmt::format(R"({{"match": "w", "strategy": {}}})", strategy)),
                 spec("w", {20}), nullptr, over("tp=4"));
   };
   CHECK(rows(R"({"type": "gate_up", "axis": 0})")[0] == "[0, 3) [10, 13)");
@@ -330,7 +226,7 @@ TEST_CASE("gate_up is stacked unless it says interleaved") {
 TEST_CASE("a row-parallel bias is whole, and recorded as added after the reduction") {
   const auto bias = [](const std::string& rule) {
     const std::vector<TensorSpec> tensors = {spec("w", {8})};
-    return resolve(with("", fmt::format(R"({{"match": "w", {}}})", rule)), tensors, nullptr,
+    return resolve(mapping_with("", fmt::format(R"({{"match": "w", {}}})", rule)), tensors, nullptr,
                    over("tp=2"))
         .tensors[0];
   };
@@ -343,7 +239,7 @@ TEST_CASE("a row-parallel bias is whole, and recorded as added after the reducti
 }
 
 TEST_CASE("uneven cuts are reported once per axis and size, with an example and a count") {
-  const Mapping mapping = with(R"("x": "tp")", R"({"match": "**", "dims": ["x"]})");
+  const Mapping mapping = mapping_with(R"("x": "tp")", R"({"match": "**", "dims": ["x"]})");
   const std::vector<TensorSpec> tensors = {spec("a", {10}), spec("b", {8}), spec("c", {10}),
                                            spec("d", {9})};
   const Resolution result = resolve(mapping, tensors, nullptr, over("tp=4"));
@@ -357,12 +253,12 @@ TEST_CASE("uneven cuts are reported once per axis and size, with an example and 
 
 TEST_CASE("padding is written down as a transform") {
   const std::vector<TensorSpec> tensors = {spec("w", {50257})};
-  const Mapping mapping = with(R"("vocab": {"mesh": "tp", "uneven": "pad", "pad_to": 64})",
-                               R"({"match": "w", "dims": ["vocab"]})");
+  const Mapping mapping = mapping_with(R"("vocab": {"mesh": "tp", "uneven": "pad", "pad_to": 64})",
+                                       R"({"match": "w", "dims": ["vocab"]})");
   CHECK(resolve(mapping, tensors, nullptr, over("tp=4")).tensors[0].by->transforms ==
         std::vector<std::string>{"pad axis 0 'vocab' from 50257 to 50304 with zeros"});
   const auto padded = [](const std::string& axes, const std::string& dim) {
-    const Mapping folded = with(axes, R"({"match": "w", "dims": [")" + dim + "\"]}");
+    const Mapping folded = mapping_with(axes, R"({"match": "w", "dims": [")" + dim + "\"]}");
     return resolve(folded, std::vector{spec("w", {18})}, nullptr, over("ep=2,tp=3"))
         .tensors[0]
         .by->transforms.at(0);
@@ -376,8 +272,8 @@ TEST_CASE("padding is written down as a transform") {
 
 TEST_CASE("drop and tied are listed, unknown tensors can be replicated") {
   const Mapping mapping =
-      with(R"("x": "tp")", R"({"match": ["a", "b"], "dims": ["x"]})",
-           R"(, "drop": ["**.mask"], "tied": [["a", "b", "z"]], "unknown": "warn")");
+      mapping_with(R"("x": "tp")", R"({"match": ["a", "b"], "dims": ["x"]})",
+                   R"(, "drop": ["**.mask"], "tied": [["a", "b", "z"]], "unknown": "warn")");
   const std::vector<TensorSpec> tensors = {spec("a", {4}), spec("l.mask", {4}), spec("b", {4}),
                                            spec("l.7.odd", {4})};
   const Resolution result = resolve(mapping, tensors, nullptr, over("tp=2"));
@@ -391,7 +287,7 @@ TEST_CASE("drop and tied are listed, unknown tensors can be replicated") {
 TEST_CASE("a nearer document's field displaces inherited ones that contradict it") {
   const auto set = [](const std::string& axis, const std::string& path, const std::string& value,
                       i64 n, std::string_view mesh) {
-    const Mapping base = with(R"("x": )" + axis, R"({"match": "w", "dims": ["x"]})");
+    const Mapping base = mapping_with(R"("x": )" + axis, R"({"match": "w", "dims": ["x"]})");
     return only(with_settings(base, {{path, value}}), spec("w", {n}), nullptr, over(mesh));
   };
   CHECK(set(R"({"mesh": "tp", "small": "replicate"})", "axes.x.owners", "round_robin", 4, "tp=2") ==
@@ -410,27 +306,15 @@ TEST_CASE("an axis alone keeps whole what is cut over a part of its mesh axis, n
   CHECK(cut(alone, R"(["x", "y"])", {4, 4}, "tp=4", 0)[3] == "[3, 4)");
   const std::vector<TensorSpec> tensors = {spec("e.0", {4}), spec("e.1", {4})};
   const Resolution result =
-      resolve(with(alone, R"({"match": "e.<n>", "dims": ["x"], "index": {"n": "y"}})"), tensors,
-              nullptr, over("tp=4"));
+      resolve(mapping_with(alone, R"({"match": "e.<n>", "dims": ["x"], "index": {"n": "y"}})"),
+              tensors, nullptr, over("tp=4"));
   CHECK(result.tensors[1].layout->ranks() == std::vector<i64>{0, 1, 2, 3});
-}
-
-TEST_CASE("numbers of layers cost memory for those that tensors have, whatever config.json says") {
-  const std::vector<TensorSpec> tensors = {spec("l.0.w", {4}), spec("l.5.w", {4})};
-  for (const std::string size : {"20000000000", "9223372036854775807"}) {
-    const Resolution result =
-        resolve(with(R"("l": {"mesh": "pp", "size": )" + size + "}",
-                     R"({"match": "l.<n>.w", "strategy": "replicate", "index": {"n": "l"}})"),
-                tensors, nullptr, over("pp=2"));
-    CHECK(result.tensors[0].layout->ranks() == std::vector<i64>{0});
-    CHECK(result.tensors[0].layout == result.tensors[1].layout);
-  }
 }
 
 TEST_CASE(
     "tensors with the same cut share one layout, and each decision can be told in a sentence") {
   const Mapping mapping =
-      with(R"("x": "tp")", R"({"id": "all", "match": "**", "dims": ["x", null]})");
+      mapping_with(R"("x": "tp")", R"({"id": "all", "match": "**", "dims": ["x", null]})");
   const std::vector<TensorSpec> tensors = {spec("a", {4, 2}), spec("b", {4, 2}), spec("c", {4, 3})};
   const Resolution result = resolve(mapping, tensors, nullptr, over("tp=2"));
   CHECK(result.tensors[0].layout == result.tensors[1].layout);
@@ -445,8 +329,9 @@ TEST_CASE("every element of every tensor is on some device, whatever the mesh an
     const i64 rows = *rc::gen::inRange<i64>(1, 40);
     const i64 columns = *rc::gen::inRange<i64>(1, 40);
     const auto policy = *rc::gen::element<std::string>("balanced", "chunk", "pad");
-    const Mapping mapping = with(R"("x": {"mesh": "tp", "uneven": ")" + policy + R"("}, "y": "dp")",
-                                 R"({"match": "w", "dims": ["x + x", "y*2"]})");
+    const Mapping mapping =
+        mapping_with(R"("x": {"mesh": "tp", "uneven": ")" + policy + R"("}, "y": "dp")",
+                     R"({"match": "w", "dims": ["x + x", "y*2"]})");
     ResolveOptions options = over(fmt::format("dp={},tp={}", dp, tp));
     options.allow_empty_shards = true;
     const std::vector<TensorSpec> tensors = {spec("w", {2 * rows, 2 * columns})};

@@ -3,64 +3,17 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "lib/mapping/presets.h"
-#include "lib/mapping/quantization.h"
-#include "lib/mapping/resolve/resolve.h"
-#include "lib/model/flow/token_axes.h"
-#include "lib/model/graph/graph_list.h"
-#include "lib/plan/collective/profile_list.h"
+#include "tests/model/priced.h"
 #include "tests/model/published.h"
-#include "tests/presets/fixture.h"
 #include "tests/support/throws.h"
 
 using namespace shardtool;
 using doctest::Approx;
-using mapping::Fixture;
-using mapping::fixture;
+using model::comm_of;
+using model::comm_text;
 using model::Price;
+using model::price_of;
 using model::ReplicaWorkload;
-
-namespace {
-
-Price price_of(const model::Published& m, const std::string& mesh, const ReplicaWorkload& workload,
-               const char* profile = nullptr) {
-  const auto resolution = m.on(mesh);
-  std::optional<plan::HardwareProfile> hardware;
-  if (profile != nullptr) hardware = plan::find_profile(profile);
-  return model::price(m.bound, m.tensors, model::weights_of(resolution, m.tensors.size()),
-                      resolution.mesh, workload, hardware ? &*hardware : nullptr);
-}
-
-/// "tp all_reduce 5 x 96; ..." : axis, op, count, payload in bytes.
-std::string comm(const std::vector<model::CommRow>& rows) {
-  std::string text;
-  for (const model::CommRow& row : rows) {
-    if (!text.empty()) text += "; ";
-    text += fmt::format("{} {} {} x {}", row.axis, to_string(row.collective.op), row.count,
-                        row.collective.payload_bytes);
-  }
-  return text;
-}
-
-/// Price of a fixture with its own preset.
-Price price_of(const std::string& family, const std::string& mesh,
-               const ReplicaWorkload& workload) {
-  const Fixture& f = fixture(family);
-  std::string why_not;
-  const auto bound = model::bind_model(model::find_graph(f.config, why_not), f.config, f.tensors);
-  mapping::ResolveOptions options;
-  options.mesh = mesh::parse_mesh(mesh);
-  const auto resolution = resolve(mapping::load_preset(f.preset), f.tensors, &f.config, options);
-  return model::price(bound, f.tensors, model::weights_of(resolution, f.tensors.size()),
-                      resolution.mesh, workload, nullptr);
-}
-
-/// Collectives of one decoded token.
-std::string comm_of(const std::string& family, const std::string& mesh) {
-  return comm(price_of(family, mesh, {}).decode.comm);
-}
-
-}  // namespace
 
 TEST_CASE("parameters that follow from graph and config are the published ones") {
   CHECK(model::llama_3_8b().parameters() == 8'030'261'248);
@@ -87,10 +40,10 @@ TEST_CASE("tensor parallel Llama-3-70B: two all_reduces per layer, 28,672 bytes 
   // Megatron: two per layer forward, one of the embedding cut by vocabulary, one gather of logits
   const auto m = model::llama_3_70b();
   const Price price = price_of(m, "tp=8", {.batch = 1, .prompt_len = 8192, .context = 8192});
-  CHECK(comm(price.decode.comm) == "tp all_gather 1 x 256512; tp all_reduce 161 x 16384");
+  CHECK(comm_text(price.decode.comm) == "tp all_gather 1 x 256512; tp all_reduce 161 x 16384");
   CHECK(price.decode.comm[1].wire_bytes_per_rank == 28'672);
   CHECK(160 * price.decode.comm[1].wire_bytes_per_rank == 4'587'520);
-  CHECK(comm(price.prefill.comm) == "tp all_gather 1 x 256512; tp all_reduce 161 x 134217728");
+  CHECK(comm_text(price.prefill.comm) == "tp all_gather 1 x 256512; tp all_reduce 161 x 134217728");
   CHECK(160.0 * static_cast<double>(price.prefill.comm[1].wire_bytes_per_rank) ==
         Approx(37.58e9).epsilon(1e-3));
   // weights without the embedding of which one row is read: 17,640,734,720 - 262,668,288 bytes
@@ -118,59 +71,6 @@ TEST_CASE(
   CHECK(prefill.prefill.roofline->bound == model::Roofline::Bound::kCompute);
 }
 
-TEST_CASE("sequence parallel moves the bytes of all_reduce in two halves, where tokens suffice") {
-  const auto m = model::llama_3_70b();
-  ReplicaWorkload workload{.batch = 1, .prompt_len = 8192, .context = 8192};
-  const Price whole = price_of(m, "tp=8", workload);
-  workload.sequence_parallel = true;
-  const Price cut = price_of(m, "tp=8", workload);
-  CHECK(comm(cut.prefill.comm) ==
-        "tp all_gather 1 x 256512; tp all_gather 161 x 134217728; "
-        "tp reduce_scatter 161 x 134217728");
-  CHECK(cut.prefill.comm[1].wire_bytes_per_rank + cut.prefill.comm[2].wire_bytes_per_rank ==
-        whole.prefill.comm[1].wire_bytes_per_rank);
-  // One token cannot be cut over eight devices.
-  CHECK(comm(cut.decode.comm) == comm(whole.decode.comm));
-}
-
-TEST_CASE("one device, and replicas, exchange nothing") {
-  const auto m = model::llama_3_8b();
-  CHECK(price_of(m, "tp=1", {}).decode.comm.empty());
-  CHECK(comm(price_of(m, "dp=2,tp=4", {}).decode.comm) ==
-        "tp all_gather 1 x 256512; tp all_reduce 65 x 8192");
-  // the same weights over half the devices: twice the bytes on each
-  CHECK(price_of(m, "tp=4", {}).decode.amounts.weight_bytes ==
-        price_of(m, "dp=2,tp=4", {}).decode.amounts.weight_bytes);
-}
-
-TEST_CASE("collectives of each family's block") {
-  // Two layers of hidden size 48 in bf16: 96 bytes per all_reduce; 101 words: 202 bytes of logits.
-  const std::string dense = "tp all_gather 1 x 202; tp all_reduce 5 x 96";
-  for (const char* family :
-       {"llama",       "mistral",   "qwen2",      "qwen3",       "phi3",        "gemma2",
-        "gpt2",        "mixtral",   "phimoe",     "stablelm",    "opt",         "dbrx",
-        "qwen2_moe",   "qwen3_moe", "gpt_oss",    "deepseek_v2", "deepseek_v3", "deepseek_v32",
-        "glm_moe_dsa", "kimi_k25",  "glm",        "glm4",        "glm4_moe",    "seed_oss",
-        "ernie4_5",    "exaone4",   "qwen3_next", "qwen3_5",     "qwen3_5_moe", "granitemoehybrid",
-        "nemotron_h"}) {
-    CAPTURE(family);
-    CHECK(comm_of(family, "tp=2") == dense);
-  }
-  // a norm over all heads needs whole rows of q (48 features) and k (24), and v moves with them
-  CHECK(comm_of("olmoe", "tp=2") ==
-        "tp all_gather 1 x 202; tp all_reduce 4 x 2; tp all_reduce 5 x 96");
-  // an encoder's words are added to segments and positions after they are whole; biases add no call
-  CHECK(comm_of("bert", "tp=2") == dense);
-  // parallel attention and MLP are reduced together: one per layer
-  CHECK(comm_of("gpt_neox", "tp=2") == "tp all_gather 1 x 202; tp all_reduce 3 x 96");
-}
-
-TEST_CASE("stages of a pipeline hand the residual on") {
-  CHECK(comm_of("llama", "pp=2") == "pp permute 1 x 96");
-  CHECK(comm_of("llama", "pp=2,tp=2") ==
-        "pp permute 1 x 96; tp all_gather 1 x 202; tp all_reduce 5 x 96");
-}
-
 TEST_CASE("what a position keeps on a device: distinct KV heads, latents whole on every device") {
   const auto cache_of = [](const model::Published& m, const std::string& mesh) {
     return price_of(m, mesh, {.context = 1}).decode.amounts.cache_bytes;
@@ -188,53 +88,13 @@ TEST_CASE("what a position keeps on a device: distinct KV heads, latents whole o
   CHECK(cache_of(phi, "tp=8") == 2 * 2 * 4 * 2);
 }
 
-TEST_CASE(
-    "along an axis of experts alone devices have tokens of their own, sent to their experts") {
-  // 6 experts, 2 per token: with 3 on each of 2 devices a token needs 2 (1 - C(3, 2) / C(6, 2)) =
-  // 1.6 of them. 96 bytes per token, there and back in two layers.
-  CHECK(comm_of("mixtral", "ep=2") == "ep all_to_all 4 x 154");
-  CHECK(comm_of("mixtral_stacked", "ep=2") == "ep all_to_all 4 x 154");
-  // The same if experts are stacked, and ep and tp cut one axis.
-  CHECK(comm_of("dbrx", "ep=2") == "ep all_to_all 4 x 154");
-  CHECK(comm_of("dbrx", "ep=2,tp=2") ==
-        "ep all_to_all 4 x 154; tp all_gather 1 x 202; tp all_reduce 5 x 96");
-  // With tp the sums of the experts' halves are tp's only, like attention and embedding.
-  CHECK(comm_of("mixtral", "ep=2,tp=2") ==
-        "ep all_to_all 4 x 154; tp all_gather 1 x 202; tp all_reduce 5 x 96");
-}
-
-TEST_CASE(
-    "devices with the same tokens add up their experts, those with their own exchange tokens") {
-  const Fixture& f = fixture("mixtral");
-  std::string why_not;
-  const auto bound = model::bind_model(model::find_graph(f.config, why_not), f.config, f.tensors);
-  mapping::ResolveOptions options;
-  options.mesh = mesh::parse_mesh("ep=2,tp=2");
-  const auto resolution = resolve(mapping::load_preset(f.preset), f.tensors, &f.config, options);
-  const auto layouts = model::layouts_of(resolution, f.tensors.size());
-  const auto moves = [&](const mesh::Over& own_tokens) {
-    model::Stream stream;
-    flow(bound, 0, layouts, resolution.mesh, own_tokens, stream);
-    const auto made = flow(bound, 1, layouts, resolution.mesh, own_tokens, stream);
-    std::string text;
-    for (const model::Exchange& exchange : exchanges(made))
-      text += fmt::format("{} {}; ", mesh::to_string(exchange.over), to_string(exchange.move));
-    return text + (stream.at("x").on[0].is(plan::Placement::Kind::kPartial) ? "partial" : "whole");
-  };
-  const mesh::Over dealt = model::token_axes(bound, layouts, resolution.mesh);
-  CHECK(mesh::to_string(dealt) == "ep");
-  CHECK(moves({}) == "tp all_reduce; tp all_reduce; ep*tp all_reduce; whole");
-  CHECK(moves(dealt) ==
-        "tp all_reduce; tp all_reduce; ep all_to_all; ep all_to_all; tp all_reduce; whole");
-}
-
 TEST_CASE("an encoder reads the prompt once, and behind it a sequence has one token at a time") {
   const Price price = price_of("t5", "tp=2", {.batch = 4, .prompt_len = 100, .context = 32});
   // 48 features in bf16: the encoder's two layers reduce twice each, and its embedding once; the
   // decoder's three times, for one token per sequence. The head's 101 words are gathered.
-  CHECK(comm(price.prefill.comm) ==
+  CHECK(comm_text(price.prefill.comm) ==
         "tp all_gather 1 x 808; tp all_reduce 7 x 384; tp all_reduce 5 x 38400");
-  CHECK(comm(price.decode.comm) == "tp all_gather 1 x 808; tp all_reduce 7 x 384");
+  CHECK(comm_text(price.decode.comm) == "tp all_gather 1 x 808; tp all_reduce 7 x 384");
   // A device keeps 16 numbers of keys and of values: 64 bytes per position and layer.
   CHECK(price.decode.amounts.cache_bytes == 4 * 2 * 64 * (32 + 100));
   CHECK(price.prefill.amounts.cache_bytes == 4 * 2 * 64 * (100 + 1 + 100));
@@ -242,9 +102,9 @@ TEST_CASE("an encoder reads the prompt once, and behind it a sequence has one to
   CHECK(price.prefill.amounts.launches - price.decode.amounts.launches == 1 + 2 * 7 + 1 + 2);
   // The last stage hands the encoder's output to the first one, where the decoder begins. From
   // there it is passed on with the decoder's values, once.
-  CHECK(comm(price_of("t5", "pp=2", {.batch = 4, .prompt_len = 100}).decode.comm) ==
+  CHECK(comm_text(price_of("t5", "pp=2", {.batch = 4, .prompt_len = 100}).decode.comm) ==
         "pp permute 1 x 384");
-  CHECK(comm(price_of("t5", "pp=2", {.batch = 4, .prompt_len = 100}).prefill.comm) ==
+  CHECK(comm_text(price_of("t5", "pp=2", {.batch = 4, .prompt_len = 100}).prefill.comm) ==
         "pp permute 1 x 384; pp permute 3 x 38400");
   CHECK(comm_of("t5_encoder", "tp=2") == "tp all_reduce 5 x 96");
 }
@@ -253,8 +113,8 @@ TEST_CASE("with every logit a decoder computes an answer as long as the prompt")
   const ReplicaWorkload workload{.batch = 4, .prompt_len = 100, .every_logit = true};
   // The encoder's two layers reduce twice each, the decoder's three times, and both embeddings
   // once.
-  CHECK(comm(price_of("t5", "tp=2", workload).prefill.comm) == "tp all_reduce 12 x 38400");
-  CHECK(comm(price_of("t5", "pp=2", workload).prefill.comm) == "pp permute 4 x 38400");
+  CHECK(comm_text(price_of("t5", "tp=2", workload).prefill.comm) == "tp all_reduce 12 x 38400");
+  CHECK(comm_text(price_of("t5", "pp=2", workload).prefill.comm) == "pp permute 4 x 38400");
 }
 
 TEST_CASE("a window bounds what a decoded token reads of the cache") {
@@ -345,12 +205,6 @@ TEST_CASE("a state is as large after any context, on the devices of its heads") 
   CHECK(amounts("tp=2", 8).cache_bytes == 2 * (4 * 6 * 5) * 4 * 2 * 3);
   // 6,600 weights of a device, and 5 operations for each number of its states.
   CHECK(amounts("tp=2", 8).all_flops() == 3 * (2 * 6600 + 2 * (4 * 6 * 5) * 5));
-}
-
-TEST_CASE("what follows a state is summed once a layer, and its norm where a group is cut") {
-  CHECK(comm_of("mamba2", "tp=2") == "tp all_gather 1 x 202; tp all_reduce 3 x 48");
-  CHECK(comm_of("mamba2_one_group", "tp=2") ==
-        "tp all_gather 1 x 202; tp all_reduce 2 x 2; tp all_reduce 3 x 48");
 }
 
 TEST_CASE("over an axis of experts alone a device attends to its sequences and has its experts") {
@@ -474,6 +328,6 @@ TEST_CASE("a norm over all heads leaves every device its own KV heads") {
   CHECK(cache(8, "tp=8") == cache(8, "tp=1") / 8);
   CHECK(cache(2, "tp=4") == cache(2, "tp=1") / 2);
   // Devices add up one sum of squares per token of q and of k, and gather neither.
-  CHECK(comm(price_of(olmo2(8), "tp=8", {}).decode.comm) ==
+  CHECK(comm_text(price_of(olmo2(8), "tp=8", {}).decode.comm) ==
         "tp all_gather 1 x 200704; tp all_reduce 4 x 2; tp all_reduce 5 x 8192");
 }

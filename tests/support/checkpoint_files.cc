@@ -99,6 +99,15 @@ Tensors read_tensors(const std::string& folder, const std::string& prefix) {
   return tensors;
 }
 
+void flip_bit_of_last_shard(const std::string& folder, const std::string& tensor) {
+  std::ifstream in(folder + "/manifest.json");
+  const nlohmann::json manifest = nlohmann::json::parse(in);
+  const nlohmann::json& shard = manifest["tensors"][tensor]["shards"].back();
+  const auto& name = manifest["files"][shard["file"].get<size_t>()]["name"];
+  const auto at = shard["offset"].get<std::streamoff>() + shard["bytes"].get<std::streamoff>() / 2;
+  flip_bits(folder + "/" + name.get<std::string>(), at, 0x10);
+}
+
 std::map<std::string, std::string> folder_content(const std::string& folder) {
   std::map<std::string, std::string> content;
   for (const auto& entry : fs::directory_iterator(folder)) {

@@ -31,6 +31,10 @@ void write_checkpoint(const std::string& folder, const Tensors& tensors, int fil
 /// Reads all tensors of the folder's safetensors files whose names begin with `prefix`.
 Tensors read_tensors(const std::string& folder, const std::string& prefix);
 
+/// Changes one bit in the middle of a tensor's last shard, which the folder's manifest places. A
+/// second call restores it.
+void flip_bit_of_last_shard(const std::string& folder, const std::string& tensor);
+
 /// Content of every file of a folder, by name.
 std::map<std::string, std::string> folder_content(const std::string& folder);
 

@@ -17,9 +17,9 @@ namespace {
 constexpr int kModels = 60;
 constexpr int kMeshes = 3;
 
-class Random {
+class Choices {
  public:
-  explicit Random(std::uint32_t seed) : engine_(seed) {}
+  explicit Choices(std::uint32_t seed) : engine_(seed) {}
   i64 one_of(const std::vector<i64>& values) {
     return values[std::uniform_int_distribution<size_t>(0, values.size() - 1)(engine_)];
   }
@@ -29,7 +29,7 @@ class Random {
   std::mt19937 engine_;
 };
 
-ModelSizes random_sizes(Random& random) {
+ModelSizes random_sizes(Choices& random) {
   ModelSizes sizes;
   sizes.layers = random.one_of({1, 2, 3, 4});
   sizes.hidden = random.one_of({24, 40, 64});
@@ -52,7 +52,7 @@ ModelSizes random_sizes(Random& random) {
 }
 
 /// Returns a tp that the heads allow: whole KV groups, or copies of KV heads on several devices.
-i64 random_tp(Random& random, const ModelSizes& sizes) {
+i64 random_tp(Choices& random, const ModelSizes& sizes) {
   std::vector<i64> allowed;
   for (i64 tp = 1; tp <= 8; ++tp) {
     const bool replicates = tp % sizes.kv_heads == 0 && sizes.heads % tp == 0;
@@ -61,7 +61,7 @@ i64 random_tp(Random& random, const ModelSizes& sizes) {
   return random.one_of(allowed);
 }
 
-std::string random_mesh(Random& random, const ModelSizes& sizes) {
+std::string random_mesh(Choices& random, const ModelSizes& sizes) {
   std::string mesh;
   const i64 pp = sizes.layers > 1 ? random.one_of({1, 1, 2}) : 1;
   if (pp > 1) mesh += fmt::format("pp={},", pp);
@@ -105,7 +105,7 @@ api::ValidateReport report_on(const TempFolder& folder, const std::string& mesh,
 TEST_CASE(
     "60 random models that are split as they are to be pass, with no value and no bit different") {
   for (int i = 0; i < kModels; ++i) {
-    Random random(static_cast<std::uint32_t>(i));
+    Choices random(static_cast<std::uint32_t>(i));
     const ModelSizes sizes = random_sizes(random);
     const TempFolder folder;
     write_model(folder / "whole", sizes);

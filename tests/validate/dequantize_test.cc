@@ -7,16 +7,14 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "kernels/cast/cast.h"
 #include "lib/api/check.h"
-#include "lib/api/diff.h"
 #include "lib/api/transform.h"
-#include "lib/api/validate.h"
 #include "lib/format/manifest/manifest.h"
 #include "tests/golden/models.h"
 #include "tests/support/throws.h"
+#include "tests/validate/dequantised_ways.h"
 #include "tests/validate/quantised_model.h"
 #include "tests/validate/weight_reader.h"
 
@@ -24,143 +22,6 @@ namespace shardtool::test {
 namespace {
 
 using nlohmann::json;
-
-Bytes rounded(const std::vector<double>& values, Dtype to, kernels::CastCounts* counts = nullptr) {
-  Bytes bytes(values.size() * static_cast<size_t>(bits(to)) / 8);
-  const auto counted =
-      kernels::cast(Dtype::kF64, to, reinterpret_cast<const std::byte*>(values.data()),
-                    std::ssize(values), reinterpret_cast<std::byte*>(bytes.data()));
-  if (counts != nullptr) *counts += counted;
-  return bytes;
-}
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-/// One model, and what the program makes of it in several ways.
-class Ways {
- public:
-  Ways(const QuantisedModel& model, i64 tp, std::optional<Dtype> dtype)
-      : model_(model), tp_(tp), dtype_(dtype) {
-    write_checkpoint(at("source"), model.tensors, 2);
-    folder_.write("source/config.json", model.config);
-  }
-
-  std::string at(const std::string& name) const { return folder_ / name; }
-
-  api::WriteOptions write(const std::string& to, bool dequantize) const {
-    api::WriteOptions options;
-    options.output = at(to);
-    options.dequantize = dequantize;
-    if (dequantize) options.dtype = dtype_;
-    options.resources.max_memory = 4 << 20;
-    return options;
-  }
-  api::TransformReport merge(const std::string& from, const std::string& to,
-                             bool dequantize) const {
-    api::MergeOptions options;
-    options.sources = {at(from)};
-    options.write = write(to, dequantize);
-    return api::merge(options);
-  }
-  /// Returns false if split refuses the cut.
-  bool split(const std::string& from, const std::string& to, bool dequantize,
-             const std::string& straddle = "error", const std::vector<i64>& ranks = {}) const {
-    api::SplitOptions options;
-    options.source = at(from);
-    options.mapping.mesh = mesh::Mesh({{"tp", tp_}});
-    options.mapping.settings = {{"straddle", straddle}};
-    options.ranks = ranks;
-    options.write = write(to, dequantize);
-    try {
-      api::split(options);
-      return true;
-    } catch (const Error& refusal) {
-      INFO(refusal.message());
-      CHECK(refusal.code() != ErrorCode::kInternal);
-      return false;
-    }
-  }
-  void reshard(const std::string& from, const std::string& to, bool dequantize) const {
-    api::ReshardOptions options;
-    options.sources = {at(from)};
-    options.to.mesh = mesh::Mesh({{"tp", tp_}});
-    options.write = write(to, dequantize);
-    api::reshard(options);
-  }
-  bool same(const std::string& a, const std::string& b, const std::string& prefix) const {
-    const Tensors left = read_tensors(at(a), prefix);
-    const Tensors right = read_tensors(at(b), prefix);
-    return !left.empty() && std::ranges::equal(left, right, [](const auto& x, const auto& y) {
-      return x.first == y.first && x.second.spec.dtype == y.second.spec.dtype &&
-             x.second.spec.shape == y.second.spec.shape && x.second.bytes == y.second.bytes;
-    });
-  }
-  bool same_shards(const std::string& a, const std::string& b) const {
-    for (i64 rank = 0; rank < tp_; ++rank) {
-      if (!same(a, b, fmt::format("model-rank-{}-", rank))) return false;
-    }
-    return true;
-  }
-  api::DiffReport diff(const std::string& a, const std::string& b) const {
-    api::DiffOptions options;
-    options.a = at(a);
-    options.b = at(b);
-    options.values = true;
-    return api::diff(options);
-  }
-  format::Manifest manifest(const std::string& output) const {
-    const std::string path = at(output) + "/manifest.json";
-    return format::parse_manifest(text_of(path), path);
-  }
-
-  /// Changes the first byte of the first shard of the first tensor whose name ends so. Returns its
-  /// name.
-  std::string change(const std::string& output, const std::string& end) const {
-    const format::Manifest found = manifest(output);
-    for (const format::TensorRecord& record : found.tensors) {
-      if (!record.name.ends_with(end)) continue;
-      const format::ShardRecord& shard = record.shards.front();
-      const std::string path = at(output) + "/" + found.files[static_cast<size_t>(shard.file)].name;
-      flip_bits(path, shard.offset);
-      return record.name;
-    }
-    return {};
-  }
-
-  /// Checks values and counts of a merged output against the reader.
-  void check_values(const std::string& output, const api::TransformReport& report) const {
-    const Tensors expected = read_weights(model_);
-    const Tensors found = read_tensors(at(output), "model");
-    const Dtype to = report.dequantized->to;
-    kernels::CastCounts counts;
-    for (const auto& [name, tensor] : expected) {
-      CAPTURE(name);
-      REQUIRE(found.contains(name));
-      CHECK(found.at(name).spec.shape == tensor.spec.shape);
-      CHECK(found.at(name).spec.dtype == to);
-      CHECK(found.at(name).bytes == rounded(doubles_of(tensor), to, &counts));
-    }
-    CHECK(report.dequantized->weights == std::ssize(expected));
-    CHECK(report.dequantized->counts == counts);
-    CHECK(text_of(at(output) + "/config.json").find("quantization_config") == std::string::npos);
-  }
-
- private:
-  const QuantisedModel& model_;
-  i64 tp_;
-  std::optional<Dtype> dtype_;
-  TempFolder folder_;
-};
-
-std::optional<Dtype> any_dtype(Random& random) {
-  return one_of<std::optional<Dtype>>(random,
-                                      {std::nullopt, Dtype::kBF16, Dtype::kF16, Dtype::kF32});
-}
 
 TEST_CASE("unpacked weights are the numbers that the definitions of the formats give") {
   Random random(7);
@@ -320,7 +181,7 @@ TEST_CASE(
     CHECK(report.dequantized->to == dtype);
     CHECK(report.dequantized->left_out == std::vector<std::string>{"a.k_scale"});
     CHECK(ways.manifest("whole").dropped == std::vector<std::string>{"a.k_scale"});
-    CHECK(json::parse(text_of(ways.at("whole") + "/config.json")) ==
+    CHECK(json::parse(file_text(ways.at("whole") + "/config.json")) ==
           json{{"torch_dtype", name.empty() ? "bfloat16" : name}});
     CHECK_FALSE(std::filesystem::exists(ways.at("whole") + "/hf_quant_config.json"));
     CHECK(ways.diff("source", "whole").equal);
@@ -361,63 +222,6 @@ TEST_CASE("single ranks are those of all ranks, and have digests where they read
       CHECK(record.dequantized->from.front().digest.has_value() == record.digest.has_value());
     }
   }
-}
-
-TEST_CASE("validate --values proves shards against the quantised model, and finds a changed bit") {
-  Random random(17);
-  i64 proved = 0;
-  for (const std::string& form : quantised_forms()) {
-    CAPTURE(form);
-    const QuantisedModel model = quantised_model(form, 2, random);
-    const Ways ways(model, 2, any_dtype(random));
-    if (!ways.split("source", "direct", true)) continue;
-    ++proved;
-    api::ValidateOptions options;
-    options.sources = {ways.at("direct")};
-    options.reference = ways.at("source");
-    options.compares_values = true;
-    options.resources.threads = 1;
-    const api::ValidateReport report = api::validate(options);
-    CAPTURE(report.faults.empty() ? "" : report.faults.front().diagnosis);
-    CAPTURE(report.findings.empty() ? "" : report.findings.front().message);
-    CHECK(report.passes());
-    REQUIRE(report.bytes);
-    CHECK(report.bytes->parts == report.parts);
-    CHECK(report.bytes->differing == 0);
-    const std::string weight =
-        ways.change("direct", form == "mxfp4" ? "down_proj" : "o_proj.weight");
-    CHECK_FALSE(weight.empty());
-    const api::ValidateReport changed = api::validate(options);
-    CHECK_FALSE(changed.passes());
-  }
-  CHECK(proved > 15);
-}
-
-TEST_CASE("validate --values casts the reference as the manifest records it") {
-  Random random(19);
-  const QuantisedModel model = quantised_model("gptq", 2, random);
-  const Ways ways(model, 2, Dtype::kF32);
-  ways.merge("source", "floats", true);
-  api::SplitOptions options;
-  options.source = ways.at("floats");
-  options.mapping.mesh = mesh::Mesh({{"tp", 1}});
-  options.write.output = ways.at("halves");
-  options.write.dtype = Dtype::kF16;
-  api::split(options);
-  api::ValidateOptions proof;
-  proof.sources = {ways.at("halves")};
-  proof.reference = ways.at("floats");
-  CHECK_FALSE(api::validate(proof).passes());
-  proof.compares_values = true;
-  const api::ValidateReport report = api::validate(proof);
-  CHECK(report.passes());
-  REQUIRE(report.bytes);
-  CHECK(report.bytes->parts == report.parts);
-  CHECK(report.bytes->differing == 0);
-  // The codes lead to the same, by an unpacking and a cast.
-  proof.reference = ways.at("source");
-  CHECK(api::validate(proof).passes());
-  CHECK(ways.diff("source", "halves").equal);
 }
 
 TEST_CASE("what is not dequantised is refused with the reason") {

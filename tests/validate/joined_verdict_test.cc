@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
@@ -18,7 +16,6 @@
 namespace shardtool::api {
 namespace {
 
-using nlohmann::json;
 using test::TempFolder;
 
 const std::string kTinyLlama = SHARDTOOL_SOURCE_DIR "/samples/tiny-llama";
@@ -39,15 +36,6 @@ std::string split_in(const TempFolder& folder, const Case& one) {
   options.write.output = folder / "parts";
   split(options);
   return options.write.output;
-}
-
-void damage(const std::string& parts, const std::string& tensor) {
-  std::ifstream in(parts + "/manifest.json");
-  const json manifest = json::parse(in);
-  const json& shard = manifest["tensors"][tensor]["shards"].back();
-  const auto& name = manifest["files"][shard["file"].get<size_t>()]["name"];
-  const auto at = shard["offset"].get<std::streamoff>() + shard["bytes"].get<std::streamoff>() / 2;
-  test::flip_bits(parts + "/" + name.get<std::string>(), at, 0x10);
 }
 
 ValidateOptions options_of(const std::string& parts, bool has_reference) {
@@ -124,7 +112,7 @@ TEST_CASE("shares join to the report of one run, whatever their number") {
     CAPTURE(one.what);
     const TempFolder folder;
     const std::string parts = split_in(folder, one);
-    if (!one.damaged.empty()) damage(parts, one.damaged);
+    if (!one.damaged.empty()) test::flip_bit_of_last_shard(parts, one.damaged);
     const ValidateOptions options = options_of(parts, one.has_reference);
     const ValidateReport alone = validate(options);
     CHECK(alone.passes() == one.damaged.empty());
@@ -199,7 +187,7 @@ TEST_CASE("shares of other validations are refused") {
   other.seed = 2;
   CHECK_ERROR(kOtherRun, run_share(other, verdicts, {1, 2}));
   CHECK_ERROR(kOtherRun, run_share(options_of(parts, false), verdicts, {1, 2}));
-  damage(parts, "model.norm.weight");
+  test::flip_bit_of_last_shard(parts, "model.norm.weight");
   CHECK_ERROR(kOtherRun, run_share(options, verdicts, {1, 2}));
 }
 

@@ -37,9 +37,10 @@ void append_number(Bytes& bytes, float x, Dtype dtype, Narrowing narrowing) {
   append(bytes, word >> 16, 2);
 }
 
-class Maker {
+class WeightMaker {
  public:
-  Maker(const ModelSizes& sizes, Narrowing narrowing) : sizes_(sizes), narrowing_(narrowing) {}
+  WeightMaker(const ModelSizes& sizes, Narrowing narrowing)
+      : sizes_(sizes), narrowing_(narrowing) {}
 
   void add(const std::string& name, Shape shape, float scale, float around = 0) {
     Tensor& tensor = tensors_[name];
@@ -69,7 +70,8 @@ bool is_sparse(const ModelSizes& sizes, i64 layer) {
          sizes.sparse_layers.end();
 }
 
-void add_feed_forward(Maker& maker, const ModelSizes& sizes, i64 layer, const std::string& mlp) {
+void add_feed_forward(WeightMaker& maker, const ModelSizes& sizes, i64 layer,
+                      const std::string& mlp) {
   const auto gated = [&](const std::string& name, i64 size) {
     maker.add_linear(name + "gate_proj", size, sizes.hidden, false);
     maker.add_linear(name + "up_proj", size, sizes.hidden, false);
@@ -82,7 +84,7 @@ void add_feed_forward(Maker& maker, const ModelSizes& sizes, i64 layer, const st
   }
 }
 
-void add_layer(Maker& maker, const ModelSizes& sizes, i64 layer) {
+void add_layer(WeightMaker& maker, const ModelSizes& sizes, i64 layer) {
   const std::string root = fmt::format("model.layers.{}.", layer);
   const std::string attention = root + "self_attn.";
   maker.add_norm(root + "input_layernorm", sizes.hidden);
@@ -132,7 +134,7 @@ float number_at(const Tensor& tensor, i64 i) {
 }  // namespace
 
 Tensors made_tensors(const ModelSizes& sizes, Narrowing narrowing) {
-  Maker maker(sizes, narrowing);
+  WeightMaker maker(sizes, narrowing);
   maker.add("model.embed_tokens.weight", {sizes.vocab, sizes.hidden}, 1);
   for (i64 layer = 0; layer < sizes.layers; ++layer) add_layer(maker, sizes, layer);
   maker.add_norm("model.norm", sizes.hidden);

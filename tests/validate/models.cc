@@ -89,11 +89,18 @@ std::string model_folder(const std::string& name) {
   return path;
 }
 
+Mutation over_mesh(std::string number, std::string what, std::string model, std::string mesh,
+                   std::vector<std::string> words, std::function<void(const ShardSet&)> apply,
+                   const Signals& signals) {
+  return {std::move(number), std::move(what),  std::move(model), std::move(mesh),
+          signals,           std::move(words), std::move(apply)};
+}
+
 Mutation over_two(std::string number, std::string what, std::string model,
                   std::vector<std::string> words, std::function<void(const ShardSet&)> apply,
                   const Signals& signals) {
-  return {std::move(number), std::move(what),  std::move(model), "tp=2",
-          signals,           std::move(words), std::move(apply)};
+  return over_mesh(std::move(number), std::move(what), std::move(model), "tp=2", std::move(words),
+                   std::move(apply), signals);
 }
 
 const std::vector<std::string>& every_model() {

@@ -154,7 +154,7 @@ TEST_CASE(
 }
 
 /// A bit of one number in a rank's part of a tensor.
-struct Flip {
+struct PackedFlip {
   std::string format;
   std::string tensor;
   i64 row = 0;
@@ -166,24 +166,24 @@ TEST_CASE("one flipped bit in any part of a packed weight is seen, and the part 
   const std::string q = "model.layers.0.self_attn.q_proj";
   const std::string down = "model.layers.0.mlp.down_proj";
   const std::string experts = "model.layers.0.mlp.experts.";
-  const Flip kFlips[] = {{"gptq", q + ".qweight", 1, 3, 9},
-                         {"gptq", q + ".qzeros", 1, 0, 5},
-                         {"gptq", q + ".scales", 1, 2, 0},
-                         {"gptq", down + ".g_idx", 3, 0, 0},
-                         {"gptq_act_order", q + ".g_idx", 5, 0, 0},
-                         {"awq", q + ".qweight", 7, 1, 30},
-                         {"awq", down + ".qzeros", 1, 2, 17},
-                         {"awq", q + ".scales", 0, 5, 3},
-                         {"pack_quantized", q + ".weight_packed", 3, 1, 4},
-                         {"pack_quantized", q + ".weight_zero_point", 1, 1, 6},
-                         {"pack_quantized", down + ".weight_scale", 9, 1, 2},
-                         {"nvfp4", down + ".weight_packed", 3, 1, 3},
-                         {"nvfp4", down + ".weight_scale", 3, 1, 1},
-                         {"nvfp4", q + ".weight_global_scale", 0, 0, 1},
-                         {"nvfp4_modelopt", q + ".weight_scale_2", 0, 0, 1},
-                         {"mxfp4", experts + "gate_up_proj_blocks", 40, 3, 2},
-                         {"mxfp4", experts + "down_proj_scales", 17, 0, 0}};
-  for (const Flip& flip : kFlips) {
+  const PackedFlip kFlips[] = {{"gptq", q + ".qweight", 1, 3, 9},
+                               {"gptq", q + ".qzeros", 1, 0, 5},
+                               {"gptq", q + ".scales", 1, 2, 0},
+                               {"gptq", down + ".g_idx", 3, 0, 0},
+                               {"gptq_act_order", q + ".g_idx", 5, 0, 0},
+                               {"awq", q + ".qweight", 7, 1, 30},
+                               {"awq", down + ".qzeros", 1, 2, 17},
+                               {"awq", q + ".scales", 0, 5, 3},
+                               {"pack_quantized", q + ".weight_packed", 3, 1, 4},
+                               {"pack_quantized", q + ".weight_zero_point", 1, 1, 6},
+                               {"pack_quantized", down + ".weight_scale", 9, 1, 2},
+                               {"nvfp4", down + ".weight_packed", 3, 1, 3},
+                               {"nvfp4", down + ".weight_scale", 3, 1, 1},
+                               {"nvfp4", q + ".weight_global_scale", 0, 0, 1},
+                               {"nvfp4_modelopt", q + ".weight_scale_2", 0, 0, 1},
+                               {"mxfp4", experts + "gate_up_proj_blocks", 40, 3, 2},
+                               {"mxfp4", experts + "down_proj_scales", 17, 0, 0}};
+  for (const PackedFlip& flip : kFlips) {
     CAPTURE(flip.format);
     CAPTURE(flip.tensor);
     const TempFolder folder;

@@ -293,9 +293,9 @@ QuantisedModel of_form(const Form& form, i64 tp, Random& random) {
 // MXFP4: all experts of gpt-oss in one tensor.
 
 QuantisedModel mxfp4(i64 tp, Random& random) {
-  constexpr i64 kBlock = 32;
-  const i64 hidden = kBlock * between(random, 1, 2);
-  const i64 mlp = kBlock * between(random, 1, 5);
+  constexpr i64 kMxBlock = 32;
+  const i64 hidden = kMxBlock * between(random, 1, 2);
+  const i64 mlp = kMxBlock * between(random, 1, 5);
   const i64 experts = between(random, 1, 3);
   const i64 head_dim = 2 * between(random, 1, 4);
   const i64 kv_heads = between(random, 0, 2) > 0 ? tp : between(random, 1, 4);
@@ -324,8 +324,8 @@ QuantisedModel mxfp4(i64 tp, Random& random) {
   add(layer + "self_attn.sinks", {heads});
   linear(layer + "mlp.router", experts, hidden);
   const auto stack = [&](const std::string& name, i64 out, i64 in) {
-    m.add_bytes(name + "_blocks", {experts, out, in / kBlock, kBlock / 2});
-    m.add(name + "_scales", Dtype::kU8, {experts, out, in / kBlock}, 118, 124);
+    m.add_bytes(name + "_blocks", {experts, out, in / kMxBlock, kMxBlock / 2});
+    m.add(name + "_scales", Dtype::kU8, {experts, out, in / kMxBlock}, 118, 124);
     add(name + "_bias", {experts, out});
   };
   stack(layer + "mlp.experts.gate_up_proj", 2 * mlp, hidden);

@@ -21,7 +21,7 @@ const std::vector<std::string> kPolicies{"error", "uneven-aligned", "pad", "repl
                                          "refine"};
 
 /// A model, a mesh, and a mapping that extends its family's.
-struct Case {
+struct QuantisedCase {
   QuantisedModel model;
   mesh::Mesh mesh;
   std::vector<std::pair<std::string, std::string>> settings;
@@ -29,11 +29,11 @@ struct Case {
   std::string layout = {};  ///< of an engine; empty: that of the mapping
 };
 
-Case any_case(const std::string& form, const std::string& policy, Random& random) {
+QuantisedCase any_case(const std::string& form, const std::string& policy, Random& random) {
   const i64 tp = between(random, 2, 4);
   const std::string mesh =
       one_of<std::string>(random, {"tp={}", "tp={}", "dp=2,tp={}", "ep=2,tp={}"});
-  Case made;
+  QuantisedCase made;
   made.model = quantised_model(form, tp, random);
   made.words = fmt::format(fmt::runtime(mesh), tp);
   made.mesh = mesh::parse_mesh(made.words);
@@ -45,9 +45,9 @@ Case any_case(const std::string& form, const std::string& policy, Random& random
   return made;
 }
 
-class Shards {
+class QuantisedShards {
  public:
-  explicit Shards(const Case& made) : made_(made) {
+  explicit QuantisedShards(const QuantisedCase& made) : made_(made) {
     write_checkpoint(whole(), made.model.tensors);
     folder_.write("whole/config.json", made.model.config);
   }
@@ -142,13 +142,13 @@ class Shards {
  private:
   std::string whole() const { return folder_ / "whole"; }
 
-  const Case& made_;
+  const QuantisedCase& made_;
   TempFolder folder_;
 };
 
 /// Returns true if split accepts the case; then checks everything else.
-bool holds(const Case& made) {
-  const Shards shards(made);
+bool holds(const QuantisedCase& made) {
+  const QuantisedShards shards(made);
   if (!shards.split()) return false;
   try {
     shards.check_merge();
@@ -168,7 +168,7 @@ TEST_CASE("quantised shards that split accepts merge, validate and have no findi
     for (const std::string& policy : kPolicies) {
       for (std::uint32_t round = 0; round < kRounds; ++round) {
         Random random(seed++);
-        const Case made = any_case(form, policy, random);
+        const QuantisedCase made = any_case(form, policy, random);
         CAPTURE(form);
         CAPTURE(seed);
         CAPTURE(made.words);
@@ -191,8 +191,9 @@ TEST_CASE("vLLM's shards of experts, of which only the first device has the last
   for (std::uint32_t seed = 0; seed < 40 && accepted < 3; ++seed) {
     CAPTURE(seed);
     Random random(seed);
-    const Case made{quantised_model("mxfp4", 2, random), mesh::parse_mesh("tp=2"), {}, "", "vllm"};
-    const Shards shards(made);
+    const QuantisedCase made{
+        quantised_model("mxfp4", 2, random), mesh::parse_mesh("tp=2"), {}, "", "vllm"};
+    const QuantisedShards shards(made);
     if (!shards.split()) continue;
     ++accepted;
     shards.check_validate();
@@ -201,11 +202,12 @@ TEST_CASE("vLLM's shards of experts, of which only the first device has the last
 }
 
 /// Returns a case of this policy that split accepts.
-Case accepted_case(const std::string& form, const std::string& policy, std::uint32_t seed) {
+QuantisedCase accepted_case(const std::string& form, const std::string& policy,
+                            std::uint32_t seed) {
   for (;; ++seed) {
     Random random(seed);
-    Case made = any_case(form, policy, random);
-    if (Shards(made).split()) return made;
+    QuantisedCase made = any_case(form, policy, random);
+    if (QuantisedShards(made).split()) return made;
   }
 }
 
@@ -215,10 +217,10 @@ const std::vector<std::string> kScaledForms{"fp8 block", "float-quantized group"
 TEST_CASE("shards with shared and refined scales compute the bits of the whole model cut alike") {
   for (const std::string& form : kScaledForms) {
     for (const std::string policy : {"replicate-scale", "refine"}) {
-      const Case made = accepted_case(form, policy, 1);
+      const QuantisedCase made = accepted_case(form, policy, 1);
       CAPTURE(form);
       CAPTURE(made.words);
-      const Shards shards(made);
+      const QuantisedShards shards(made);
       REQUIRE(shards.split());
       for (const api::ValidateTier& tier : shards.validated(true).tiers) {
         CAPTURE(to_text(tier.kind));
@@ -233,10 +235,10 @@ TEST_CASE("weights that are gathered have every copy of their refined scales") {
   for (std::uint32_t seed = 0; seed < 60 && accepted < 3; ++seed) {
     CAPTURE(seed);
     Random random(seed);
-    Case made = any_case("fp8 block", "refine", random);
+    QuantisedCase made = any_case("fp8 block", "refine", random);
     made.mesh = mesh::Mesh({{"fsdp", 2}, {"tp", made.mesh.axes().back().size}});
     made.settings.emplace_back("axes.embed", "fsdp");
-    const Shards shards(made);
+    const QuantisedShards shards(made);
     if (!shards.split()) continue;
     ++accepted;
     for (const api::ValidateTier& tier : shards.validated(true).tiers) {
@@ -259,10 +261,10 @@ std::vector<i64> known_rows(const index::AxisMap& rows) {
 TEST_CASE("a changed scale or zero point fails, also where it is one of several copies") {
   for (const std::string& form : kScaledForms) {
     for (const std::string policy : {"replicate-scale", "refine"}) {
-      const Case made = accepted_case(form, policy, 1);
+      const QuantisedCase made = accepted_case(form, policy, 1);
       CAPTURE(form);
       CAPTURE(made.words);
-      const Shards shards(made);
+      const QuantisedShards shards(made);
       REQUIRE(shards.split());
       const ShardSet files(shards.parts());
       Random random(1);
@@ -291,14 +293,14 @@ TEST_CASE("a changed scale or zero point fails, also where it is one of several 
 }
 
 /// Returns the next case of this form on tp=2 that split cuts in equal shards.
-Case equal_case(const std::string& form, std::uint32_t& seed) {
+QuantisedCase equal_case(const std::string& form, std::uint32_t& seed) {
   constexpr i64 kTp = 2;
   for (;;) {
     Random random(seed++);
-    Case made{quantised_model(form, kTp, random), mesh::parse_mesh("tp=2"), {}, "tp=2"};
+    QuantisedCase made{quantised_model(form, kTp, random), mesh::parse_mesh("tp=2"), {}, "tp=2"};
     const auto config = nlohmann::json::parse(made.model.config);
     const bool is_equal = config.at("num_key_value_heads").get<i64>() % kTp == 0;
-    if (is_equal && Shards(made).split()) return made;
+    if (is_equal && QuantisedShards(made).split()) return made;
   }
 }
 
@@ -332,11 +334,11 @@ TEST_CASE("shards without a manifest may count groups and shapes for themselves,
         "pack-quantized symmetric", "pack-quantized 8 bits", "pack-quantized act order"}) {
     std::uint32_t seed = 0;
     for (int round = 0; round < 3; ++round) {
-      const Case made = equal_case(form, seed);
+      const QuantisedCase made = equal_case(form, seed);
       CAPTURE(form);
       CAPTURE(seed);
       CAPTURE(made.model.config);
-      const Shards shards(made);
+      const QuantisedShards shards(made);
       REQUIRE(shards.split());
       const ShardSet files(shards.parts());
       for (const bool is_own : {true, false}) {
@@ -355,10 +357,10 @@ TEST_CASE("shards without a manifest may count groups and shapes for themselves,
 TEST_CASE("a wrong group number or shape of a shard without a manifest is found on its rank") {
   for (const std::string form : {"gptq", "gptq 8 bits", "pack-quantized"}) {
     std::uint32_t seed = 0;
-    const Case made = equal_case(form, seed);
+    const QuantisedCase made = equal_case(form, seed);
     CAPTURE(form);
     CAPTURE(made.model.config);
-    const Shards shards(made);
+    const QuantisedShards shards(made);
     REQUIRE(shards.split());
     const ShardSet files(shards.parts());
     for (const bool is_own : {true, false}) {
@@ -386,10 +388,10 @@ TEST_CASE("a wrong group number or shape of a shard without a manifest is found 
 TEST_CASE("shards with zero points compute what the dequantised model does") {
   // F32 holds each (q - z) * s: the scales have 11 bits.
   for (const std::string strategy : {"tensor", "channel", "group", "block"}) {
-    const Case made = accepted_case("int-quantized " + strategy, "error", 1);
+    const QuantisedCase made = accepted_case("int-quantized " + strategy, "error", 1);
     CAPTURE(strategy);
     CAPTURE(made.words);
-    const Shards shards(made);
+    const QuantisedShards shards(made);
     REQUIRE(shards.split());
     for (const api::ValidateTier& tier : shards.validated_by_plain_numbers().tiers) {
       CAPTURE(to_text(tier.kind));

@@ -11,16 +11,15 @@ namespace {
 const std::string kQ = "model.layers.0.self_attn.q_proj";
 const std::string kK = "model.layers.0.self_attn.k_proj";
 const std::string kV = "model.layers.0.self_attn.v_proj";
-const std::string kO = "model.layers.0.self_attn.o_proj";
-constexpr i64 kHead = 16;
+constexpr i64 kHeadRows = 16;
 
 /// Puts the even rows of every head first, as a conversion of models with interleaved rotation
 /// does.
 ShardRows evens_first(const ShardRows& rows) {
   std::vector<i64> order;
-  for (i64 head = 0; head < rows.rows; head += kHead) {
-    for (i64 i = 0; i < kHead; ++i) {
-      order.push_back(head + (i < kHead / 2 ? 2 * i : 2 * (i - kHead / 2) + 1));
+  for (i64 head = 0; head < rows.rows; head += kHeadRows) {
+    for (i64 i = 0; i < kHeadRows; ++i) {
+      order.push_back(head + (i < kHeadRows / 2 ? 2 * i : 2 * (i - kHeadRows / 2) + 1));
     }
   }
   return rows.rows_in(order);
@@ -29,16 +28,17 @@ ShardRows evens_first(const ShardRows& rows) {
 /// Exchanges the halves of every head.
 ShardRows halves_exchanged(const ShardRows& rows) {
   std::vector<i64> order;
-  for (i64 head = 0; head < rows.rows; head += kHead) {
-    for (i64 i = 0; i < kHead; ++i) order.push_back(head + (i + kHead / 2) % kHead);
+  for (i64 head = 0; head < rows.rows; head += kHeadRows) {
+    for (i64 i = 0; i < kHeadRows; ++i) order.push_back(head + (i + kHeadRows / 2) % kHeadRows);
   }
   return rows.rows_in(order);
 }
 
 void swap_heads(const ShardSet& shards) {
   for (const std::string part : {".weight", ".bias"}) {
-    shards.change(kQ + part, 1,
-                  [](const ShardRows& q) { return q.rows_in(exchanged(q.rows, 0, kHead, kHead)); });
+    shards.change(kQ + part, 1, [](const ShardRows& q) {
+      return q.rows_in(exchanged(q.rows, 0, kHeadRows, kHeadRows));
+    });
   }
 }
 
@@ -89,7 +89,7 @@ std::vector<Mutation> attention_mutations() {
        {"o_proj.weight: rank 2 head 4 holds head 5, head 5 holds head 4"},
        [](const ShardSet& shards) {
          shards.change(kO + ".weight", 2, [](const ShardRows& o) {
-           return o.columns_in(exchanged(o.columns, 0, kHead, kHead));
+           return o.columns_in(exchanged(o.columns, 0, kHeadRows, kHeadRows));
          });
        }},
       {"06",

@@ -7,8 +7,6 @@
 namespace shardtool::test {
 namespace {
 
-const std::string kMlp = "model.layers.0.mlp.";
-
 /// Permutes the features of a rank's feed-forward layer in all three matrices.
 void permute_features(const ShardSet& shards) {
   for (i64 rank = 0; rank < 4; ++rank) {

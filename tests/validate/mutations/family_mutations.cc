@@ -11,7 +11,7 @@ namespace {
 const std::string kKvB = "model.layers.0.self_attn.kv_b_proj.weight";
 
 /// Doubles every f32 by its exponent; zeros stay.
-ShardRows doubled(ShardRows rows) {
+ShardRows doubled_f32(ShardRows rows) {
   constexpr i64 kExponent = 1 << 23;
   for (i64 i = 0; i < rows.rows * rows.columns; ++i) {
     std::uint8_t* at = rows.at(i / rows.columns, i % rows.columns);
@@ -146,7 +146,7 @@ std::vector<Mutation> family_mutations() {
        kFunction,
        {"down_proj_bias: rank 0 is counted 2 times"},
        [](const ShardSet& shards) {
-         shards.change_all("model.layers.0.mlp.experts.down_proj_bias", doubled);
+         shards.change_all("model.layers.0.mlp.experts.down_proj_bias", doubled_f32);
        }},
       {"60",
        "shared expert replicated and summed twice",
@@ -155,7 +155,7 @@ std::vector<Mutation> family_mutations() {
        kFunction,
        {"shared_experts.down_proj.weight: rank 0 is counted 2 times"},
        [](const ShardSet& shards) {
-         shards.change_all("model.layers.1.mlp.shared_experts.down_proj.weight", doubled);
+         shards.change_all("model.layers.1.mlp.shared_experts.down_proj.weight", doubled_f32);
        }},
       {"61",
        "e_score_correction_bias lost",

@@ -6,10 +6,9 @@
 namespace shardtool::test {
 namespace {
 
-const std::string kMlp = "model.layers.0.mlp.";
 const std::string kExperts = "model.layers.1.mlp.experts.";
 const std::string kEmbedding = "model.embed_tokens.weight";
-const std::string kHead = "lm_head.weight";
+const std::string kLmHead = "lm_head.weight";
 
 /// Shifts the first line of every rank's part; the last rank repeats its own end.
 void shift_columns(const ShardSet& shards, const std::string& name, i64 rank) {
@@ -114,7 +113,7 @@ std::vector<Mutation> feed_forward_mutations() {
        "tp=4",
        kFunction,
        {"lm_head.weight: rank 0 holds the shard of rank 1"},
-       [](const ShardSet& shards) { shards.exchange(kHead, 0, 1); }},
+       [](const ShardSet& shards) { shards.exchange(kLmHead, 0, 1); }},
       {"27",
        "stale head copy, 1 ulp on 5 % of one shard",
        "prototype",
@@ -122,7 +121,7 @@ std::vector<Mutation> feed_forward_mutations() {
        kFunction,
        {"lm_head.weight: rank 2 76 elements differ by at most 1 ulp"},
        [](const ShardSet& shards) {
-         shards.change(kHead, 2, [](ShardRows rows) {
+         shards.change(kLmHead, 2, [](ShardRows rows) {
            for (i64 i = 0; i < rows.rows * rows.columns - 16; i += 20) {
              rows.add_to_bits(i / rows.columns, i % rows.columns, 1);
            }
@@ -204,7 +203,7 @@ std::vector<Mutation> feed_forward_mutations() {
        kFunction,
        {"lm_head.weight: rank 3 rows [94, 96) are zero"},
        [](const ShardSet& shards) {
-         shards.change(kHead, 3, [](ShardRows rows) {
+         shards.change(kLmHead, 3, [](ShardRows rows) {
            std::fill(rows.bytes.end() - 2 * rows.columns * rows.element(), rows.bytes.end(),
                      std::uint8_t{0});
            return rows;

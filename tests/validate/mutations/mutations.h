@@ -39,13 +39,19 @@ struct Mutation {
   std::function<void(api::ValidateOptions&)> options = {};
 };
 
+/// Makes a row for shards over the mesh.
+Mutation over_mesh(std::string number, std::string what, std::string model, std::string mesh,
+                   std::vector<std::string> words, std::function<void(const ShardSet&)> apply,
+                   const Signals& signals = kFunction);
 /// Makes a row for shards over tp=2.
 Mutation over_two(std::string number, std::string what, std::string model,
                   std::vector<std::string> words, std::function<void(const ShardSet&)> apply,
                   const Signals& signals = kFunction);
 
-/// A weight that many rows change.
+/// A weight that many rows change, and beginnings of the names of others.
 const std::string kUp = "model.layers.2.mlp.up_proj.weight";
+const std::string kMlp = "model.layers.0.mlp.";
+const std::string kO = "model.layers.0.self_attn.o_proj";
 
 /// Returns the folder of a model: a generated one, or a golden model by its family.
 std::string model_folder(const std::string& name);

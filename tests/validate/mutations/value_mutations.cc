@@ -7,8 +7,6 @@
 namespace shardtool::test {
 namespace {
 
-const std::string kO = "model.layers.0.self_attn.o_proj";
-
 ShardRows bytes_reversed(ShardRows rows) {
   for (size_t i = 0; i + 1 < rows.bytes.size(); i += 2) {
     std::swap(rows.bytes[i], rows.bytes[i + 1]);
@@ -17,7 +15,7 @@ ShardRows bytes_reversed(ShardRows rows) {
 }
 
 /// Doubles every bf16 by its exponent.
-ShardRows doubled(ShardRows rows) {
+ShardRows doubled_bf16(ShardRows rows) {
   constexpr i64 kExponent = 1 << 7;
   for (i64 i = 0; i < rows.rows * rows.columns; ++i) {
     rows.add_to_bits(i / rows.columns, i % rows.columns, kExponent);
@@ -165,8 +163,8 @@ std::vector<Mutation> value_mutations() {
        kFunction,
        {"o_proj.weight: rank 0 is counted 2 times; rank 1 is counted 2 times"},
        [](const ShardSet& shards) {
-         shards.change_all(kO + ".weight", doubled);
-         shards.change_all(kO + ".bias", doubled);
+         shards.change_all(kO + ".weight", doubled_bf16);
+         shards.change_all(kO + ".bias", doubled_bf16);
        }},
       {"74",
        "data-parallel replica differs in one tensor",
