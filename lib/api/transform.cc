@@ -48,7 +48,9 @@ MappingChoice destination(const ReshardOptions& options, const LogicalCheckpoint
 std::vector<std::string> warnings_of_form(const LogicalCheckpoint& source,
                                           const WriteOptions& options) {
   const auto& manifest = source.parts.front().manifest;
-  const bool is_of_engine = manifest && manifest->layout != kPlainLayout && source.is_sharded();
+  if (!manifest || !source.is_sharded()) return {};
+  const bool is_of_engine =
+      manifest->layout != kPlainLayout && manifest->layout != format::kWholeLayout;
   if (!is_of_engine || options.layout != kPlainLayout) return {};
   return {fmt::format(
       "the output has plain files, and the source those of {0}: --layout {0} writes such files",

@@ -126,6 +126,24 @@ TEST_CASE("chunks become the shards that a split of the whole checkpoint makes")
   }));
 }
 
+TEST_CASE("the order of a source's tensors in its files decides nothing about its chunks") {
+  CHECK(rc::check("order", [] {
+    const TempFolder folder;
+    const ChunkedModel model = random_chunked_model();
+    test::write_checkpoint(folder / "sorted", model.tensors);
+    test::write_checkpoint(folder / "mixed", model.tensors, 2);  // every second name first
+    const std::string layout = *rc::gen::element<std::string>("dcp", "dcp-hf");
+    const auto mapping = write_mapping(folder, "mapping", model.rules, *gen::between(1, 5));
+    reshard(reshard_to(folder, "sorted", "expected", mapping, layout));
+    reshard(reshard_to(folder, "mixed", "chunks", mapping, layout));
+    auto chunks = test::folder_content(folder / "chunks");
+    auto expected = test::folder_content(folder / "expected");
+    chunks.erase("manifest.json");  // names the source's files
+    expected.erase("manifest.json");
+    RC_ASSERT(chunks == expected);
+  }));
+}
+
 namespace {
 
 struct Box {

@@ -222,6 +222,22 @@ TEST_CASE("force replaces an earlier output, never a folder of something else") 
   CHECK(test::folder_content(folder / "notes").at("diary.txt") == "dear diary");
 }
 
+TEST_CASE("what merge makes of an unsharded checkpoint is split as that one, without a warning") {
+  const TempFolder folder;
+  Model model;
+  model.tensors["w"] = test::numbered_tensor("w", Dtype::kF32, {8, 2});
+  model.cut_axis = {{"w", 0}};
+  test::write_checkpoint(folder / "whole", model.tensors);
+  MergeOptions merged;
+  merged.sources = {folder / "whole"};
+  merged.write.output = folder / "copied";
+  merge(merged);
+  const std::string mapping = folder.write("mapping.json", mapping_for(model, "tp", 2));
+  const auto report = split(split_options(folder / "copied", mapping, folder / "parts"));
+  CHECK(report.warnings == std::vector<std::string>{});
+  CHECK(shards_are_right(model, folder / "parts", 2));
+}
+
 TEST_CASE("a dry run plans everything and writes nothing") {
   const TempFolder folder;
   Model model;

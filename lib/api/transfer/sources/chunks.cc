@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <string_view>
 #include <unordered_map>
 
 #include "lib/base/error.h"
@@ -149,6 +151,17 @@ class Dealer {
   std::map<i64, i64> bytes_;
 };
 
+/// Numbers of the target's tensors in the order of their names, which is the same for every source
+/// with these tensors.
+std::vector<size_t> in_order_of_names(const LogicalCheckpoint& source, const TargetLayout& target) {
+  std::vector<size_t> order(target.tensors.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t t) -> std::string_view {
+    return source.tensors[target.tensors[t].source].spec.name;
+  });
+  return order;
+}
+
 }  // namespace
 
 void store_in_chunks(const LogicalCheckpoint& source, TargetLayout& target) {
@@ -159,7 +172,8 @@ void store_in_chunks(const LogicalCheckpoint& source, TargetLayout& target) {
   }
   std::unordered_map<std::shared_ptr<const index::HolderSet>, Chunks> known;  // shared by tensors
   Dealer dealer(target.ranks);
-  for (TargetTensor& tensor : target.tensors) {
+  for (const size_t t : in_order_of_names(source, target)) {
+    TargetTensor& tensor = target.tensors[t];
     const TensorSpec& spec = source.tensors[tensor.source].spec;
     if (!tensor.shifts.empty()) {
       throw unsupported(target, spec.name, "every device has values of its own")
