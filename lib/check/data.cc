@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -70,6 +72,15 @@ bool is_asked_for(const DataTensor& tensor) {
   const Dtype dtype = tensor.spec.dtype;
   const bool may_be_numbers = dtype == Dtype::kI32 || dtype == Dtype::kI64;
   return tensor.spec.shape.size() == 1 && (may_be_numbers || !tensor.shifts.empty());
+}
+
+/// True for scales of quantised weights and of their inputs, which are no biases: zeros among them
+/// were never loaded.
+bool is_scale(std::string_view name) {
+  constexpr auto kEnds = std::to_array<std::string_view>({".weight_scale", ".weight_scale_inv",
+                                                          ".weight_scale_2", ".weight_global_scale",
+                                                          ".input_scale", ".input_global_scale"});
+  return std::ranges::any_of(kEnds, [name](std::string_view end) { return name.ends_with(end); });
 }
 
 /// Every holder of every tensor, ordered by (file, offset).
@@ -303,8 +314,8 @@ class Judge {
     }
     if (zeros == 0) return;
     const bool all = zeros == with_elements;
-    const bool is_vector = tensor_.spec.shape.size() < 2;
-    if (is_vector && all) return;  // a bias
+    const bool may_be_bias = tensor_.spec.shape.size() < 2 && !is_scale(tensor_.spec.name);
+    if (may_be_bias && all) return;
     if (!all && may_have_zeros(tensor_.spec)) return;
     for (int h = 0; h < size(); ++h) {
       if (!is_zero(h) || (!all && is_recorded(h))) continue;

@@ -357,6 +357,32 @@ void check_sizes(const CheckedModel& model, const model::Model& bound,
   }
 }
 
+/// Compares the sizes of packed weights, as the matrices that they hold. Codes that fill up the
+/// last word or group are no misfit.
+void check_packed_sizes(const CheckedModel& model, std::string_view layer_prefix,
+                        const std::set<std::string>& missing, Findings& findings) {
+  std::vector<TensorSpec> unpacked(model.tensors.begin(), model.tensors.end());
+  std::map<size_t, i64> filled;  // most codes that fill up, by tensor
+  const auto leave_out = [](const Error&, const std::string&) {};  // reported by check_quantised()
+  for (const model::PackedWeight& weight :
+       model::packed_weights(model.config, model.tensors, leave_out)) {
+    unpacked[weight.codes] = weight.spec;
+    filled[weight.codes] = std::max(weight.per_word, weight.format->group) - 1;
+  }
+  if (filled.empty()) return;
+  const CheckedModel matrices{unpacked, model.config, model.config_file};
+  model::MissingTensors needed;
+  auto bound = bound_model(matrices, needed, findings);
+  if (!bound) return;
+  std::erase_if(bound->misfits, [&](const model::Misfit& misfit) {
+    const auto packed = filled.find(misfit.tensor);
+    if (packed == filled.end()) return true;
+    const i64 more = unpacked[misfit.tensor].shape[misfit.axis] - misfit.expected;
+    return more > 0 && more <= packed->second;
+  });
+  check_sizes(matrices, *bound, layer_prefix, missing, findings);
+}
+
 }  // namespace
 
 bool has_known_names(const mapping::ModelConfig& config) {
@@ -390,7 +416,9 @@ void check_model(const CheckedModel& model, Findings& findings) {
   const auto bound = bound_model(model, needed, findings);
   const auto missing = check_needed(model, std::move(needed), findings);
   check_layers_alike(model, layers, bound ? &*bound : nullptr, missing, findings);
-  if (bound) check_sizes(model, *bound, layers.prefix, missing, findings);
+  if (!bound) return;
+  check_sizes(model, *bound, layers.prefix, missing, findings);
+  check_packed_sizes(model, layers.prefix, missing, findings);
 }
 
 }  // namespace shardtool::check

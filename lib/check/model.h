@@ -28,14 +28,15 @@ inline constexpr std::array kAbsenceRules{CheckRule::kMissingLayer,  CheckRule::
                                           CheckRule::kTensorMissing};
 
 /// ST04: compares heads, hidden size, vocabulary, layers, experts and tied tensors with
-/// config.json. Compares sizes of the tensors that the model's graph reads (lib/family), and names
-/// one that it needs and the model lacks; skips sizes that config.json does not give, and model
-/// types without a graph.
+/// config.json. Compares sizes of the tensors that the model's graph reads (lib/family), packed
+/// weights as the matrices that they hold, and names one that it needs and the model lacks; skips
+/// sizes that config.json does not give, and model types without a graph.
 void check_model(const CheckedModel& model, Findings& findings);
 
 /// ST04: every quantised weight has its scales, and the zero points that config.json says, and
-/// every scale its weight, of shapes that fit each other and the size of a group or block; and a
-/// table of the tensor-parallel sizes at which an equal cut falls inside a block.
+/// every scale its weight, of shapes that fit each other and the size of a group or block, and of
+/// types that fit the format that config.json names; and a table of the tensor-parallel sizes at
+/// which an equal cut falls inside a block.
 void check_quantised(const CheckedModel& model, Findings& findings);
 
 /// True unless config.json names a way to store quantised weights that no family of tensors

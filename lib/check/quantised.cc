@@ -9,6 +9,7 @@
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
 #include "lib/check/model.h"
+#include "lib/mapping/quantization.h"
 #include "lib/model/packed_extents.h"
 #include "lib/model/packed_format.h"
 
@@ -175,7 +176,7 @@ Finding wrong_scales(const CheckedModel& model, const TensorSpec& scales, std::s
 
 void check_scale_shape(const CheckedModel& model, const TensorSpec& weight, const TensorSpec& scale,
                        Block block, Findings& findings) {
-  if (weight.shape.size() != 2 || scale.shape.size() != 2) return;
+  if (weight.shape.size() != 2) return;
   const Shape expected{ceil_div(weight.shape[0], block.first),
                        ceil_div(weight.shape[1], block.second)};
   if (scale.shape == expected) return;
@@ -248,10 +249,59 @@ class BlockTable {
 
 /// Suffix of the name of a scale per block, or empty.
 std::string_view block_scale_suffix(std::string_view name) {
-  for (const std::string_view suffix : {".weight_scale_inv", ".scale"}) {
+  for (const std::string_view suffix : {".weight_scale_inv", ".weight_scale", ".scale"}) {
     if (name.ends_with(suffix)) return suffix;
   }
   return {};
+}
+
+/// Types of the codes of weights that config.json says to be stored with one scale per tensor, row
+/// or block; other floats are weights that are not quantised.
+struct CodeType {
+  std::string_view tag;
+  std::string_view shown;
+  DtypeKind kind = DtypeKind::kFloat;
+};
+constexpr auto kCodeTypes = std::to_array<CodeType>({
+    {"fp8/block", "8-bit floats"},
+    {"fp8/tensor", "8-bit floats"},
+    {"fbgemm_fp8", "8-bit floats"},
+    {"modelopt/FP8", "8-bit floats"},
+    {"modelopt/NVFP4", "U8", DtypeKind::kUnsigned},
+    {"compressed-tensors/float-quantized", "8-bit floats"},
+    {"compressed-tensors/int-quantized", "I8", DtypeKind::kSigned},
+});
+
+/// Reports weights of 8 bits and scales whose types are not those of the format that config.json
+/// names, and once that it names none: the same bytes under another type are other numbers.
+void check_types(const CheckedModel& model, const ByName& tensors, Findings& findings) {
+  const auto tag = mapping::quantization_tag(model.config);
+  const auto type = std::ranges::find(kCodeTypes, tag.value_or(""), &CodeType::tag);
+  const bool says_nothing = model.config.find("quantization_config") == nullptr &&
+                            model.config.find("text_config.quantization_config") == nullptr;
+  if (type == kCodeTypes.end() && !says_nothing) return;
+  for (const TensorSpec& scales : model.tensors) {
+    const std::string_view name = scales.name;
+    const std::string_view end = block_scale_suffix(name);
+    if (!end.starts_with(".weight")) continue;
+    const auto found = tensors.find(with_end(name, end, ".weight"));
+    if (found == tensors.end() || bits(found->second->dtype) != 8) continue;
+    const TensorSpec& weight = *found->second;
+    if (says_nothing) {
+      return findings.add(wrong_scales(
+          model, scales, "config.json has no quantization_config, and a weight has scales",
+          fmt::format("{} for {}", to_string(scales.dtype), to_string(weight.dtype)),
+          "the \"quantization_config\" that the weights were stored by"));
+    }
+    const bool is_mixed = type->tag == "modelopt/NVFP4" && is_float8(weight.dtype);
+    if (dtype_info(weight.dtype).kind != type->kind && !is_mixed) {
+      findings.add(wrong_scales(model, weight, "a weight of another type than config.json says",
+                                std::string(to_string(weight.dtype)), std::string(type->shown)));
+    }
+    if (dtype_info(scales.dtype).kind == DtypeKind::kFloat) continue;
+    findings.add(wrong_scales(model, scales, "scales that are no floats",
+                              std::string(to_string(scales.dtype)), "floats, such as F32"));
+  }
 }
 
 void check_blocks(const CheckedModel& model, const ByName& tensors, BlockTable& table,
@@ -428,6 +478,7 @@ void check_quantised(const CheckedModel& model, Findings& findings) {
     check_companion(model, tensors, tensor, findings);
     check_weight(model, tensors, tensor, scaled, findings);
   }
+  check_types(model, tensors, findings);
   BlockTable table(model, findings);
   check_blocks(model, tensors, table, findings);
   check_packed(model, table, findings);

@@ -221,10 +221,9 @@ constexpr auto kModelRules = std::to_array<RuleInfo>({
      "nothing."},
     {kScaleShape, "ST0413", kError, "a scale does not fit its weight",
      "One scale stands for one block of the weight; their numbers of blocks differ, or another "
-     "part "
-     "of a packed weight does not fit its codes. The size of a block, such as group_size, is that "
-     "of "
-     "config.json."},
+     "part of a packed weight does not fit its codes. The size of a block, such as group_size, is "
+     "that of config.json. Or the weight or its scales have another type than the format that "
+     "config.json names, or it names none: the same bytes are other numbers then."},
     {kBlockSizes, "ST0414", kNote, "blocks limit the tensor-parallel sizes",
      "With these sizes a cut in equal shards falls inside a quantisation block."},
     {kIntermediateSize, "ST0415", kError, "intermediate_size contradicts the tensors",
@@ -276,7 +275,7 @@ constexpr auto kDataRules = std::to_array<RuleInfo>({
      "An overflow of a conversion, mostly; masks may hold infinities on purpose."},
     {kZeroTensor, "ST0703", kWarning, "a tensor is all zeros",
      "A weight that was allocated and never loaded looks like this. Biases may be zero on "
-     "purpose: tensors with one axis are not reported."},
+     "purpose: tensors with one axis are not reported, but for scales of quantised weights."},
     {kZeroShard, "ST0704", kWarning, "a shard is all zeros and others are not",
      "One rank's shard was never written, or it has zeros on purpose, such as the moments of rows "
      "that no batch had. Bools, vectors of integers, and bytes that a manifest records are not "

@@ -120,6 +120,40 @@ bool is_exact_in_f32(Dtype scales) {
   return scales == Dtype::kF16 || scales == Dtype::kBF16 || scales == Dtype::kF8E8M0;
 }
 
+bool is_float(const TensorSpec& spec) {
+  return dtype_info(spec.dtype).kind == DtypeKind::kFloat;
+}
+
+bool is_integer(const TensorSpec& spec) {
+  const DtypeKind kind = dtype_info(spec.dtype).kind;
+  return kind == DtypeKind::kSigned || kind == DtypeKind::kUnsigned;
+}
+
+void require_type(bool fits, const TensorSpec& part, const std::string& expected) {
+  if (fits) return;
+  throw Error(ErrorCode::kShapeMismatch,
+              "a tensor of a packed weight has another type than its format")
+      .tensor(part.name)
+      .note("found", std::string(to_string(part.dtype)))
+      .note("expected", expected);
+}
+
+/// Requires floats of the scales and integers of all other parts: the same bytes under another type
+/// are other numbers.
+void require_types(const PackedWeight& weight, std::span<const TensorSpec> tensors) {
+  const TensorSpec& scales = tensors[weight.scales];
+  const bool are_exponents = weight.format->scale_dtype && scales.dtype == Dtype::kU8;
+  require_type(is_float(scales) || are_exponents, scales,
+               weight.format->scale_dtype ? "U8 or a float" : "a float");
+  for (const auto& part : {weight.divisor, weight.factor}) {
+    if (part) require_type(is_float(tensors[*part]), tensors[*part], "a float");
+  }
+  for (const auto& part :
+       {std::optional(weight.codes), weight.zeros, weight.groups, weight.shape}) {
+    if (part) require_type(is_integer(tensors[*part]), tensors[*part], "an integer");
+  }
+}
+
 /// Finds the parts of packed weights by their names.
 class Finder {
  public:
@@ -203,6 +237,7 @@ class Finder {
     found.zero_offset = zero_offset(format);
     found.spec = {base + std::string(format.weight), dtype_of(found), shape_of(found)};
     require_extents(found, tensors_);
+    require_types(found, tensors_);
     return found;
   }
 

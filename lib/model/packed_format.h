@@ -78,8 +78,9 @@ using LeftOut = std::function<void(const Error& error, const std::string& missin
 /// Returns the packed weights of a checkpoint; empty if its config.json names no format of the
 /// table. Their dtype represents every (code - zero) * scale exactly: F32 for scales of two bytes
 /// and powers of two, else F64. Throws kUnsupported with the format for a number of bits that does
-/// not fill words and for an unknown version; kShapeMismatch if a part is missing or does not fit
-/// the codes. With `left_out` such a weight is left out, and its error goes there.
+/// not fill words and for an unknown version; kShapeMismatch if a part is missing, does not fit
+/// the codes or has another type, such as scales of integers. With `left_out` such a weight is left
+/// out, and its error goes there.
 std::vector<PackedWeight> packed_weights(const mapping::ModelConfig& config,
                                          std::span<const TensorSpec> tensors,
                                          const LeftOut& left_out = {});

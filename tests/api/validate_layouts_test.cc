@@ -124,6 +124,15 @@ TEST_CASE("results that several devices hold are not summed twice, but refused")
   }
 }
 
+TEST_CASE("validate proves what merge makes of a checkpoint that was never cut") {
+  const TempFolder folder;
+  MergeOptions options;
+  options.sources = {kReference};
+  options.write.output = folder / "copied";
+  merge(options);
+  CHECK(proved(options.write.output).passes());
+}
+
 TEST_CASE("an input that is gathered because it is cut otherwise than its weight is told") {
   const TempFolder folder;
   // Gate and up in blocks, down dealt out: every number is right, but only after a gather.

@@ -139,5 +139,20 @@ TEST_CASE("a shard of zeros is told as a doubt, unless a manifest records it or 
   }
 }
 
+TEST_CASE("scales of zeros are found, whatever their shape, and biases of zeros are not") {
+  for (const Shape& shape : {Shape{}, Shape{1}, Shape{8}}) {
+    CAPTURE(to_string(shape));
+    Tensors tensors;
+    for (const char* const name : {"a.weight_scale", "a.input_scale", "a.bias"}) {
+      tensors[name] = numbered_tensor(name, Dtype::kF32, shape);
+      std::ranges::fill(tensors[name].bytes, reference::Bytes::value_type{});
+    }
+    const TempFolder folder;
+    write_checkpoint(folder.path(), tensors);
+    const api::CheckReport report = api::check(reading(options_for(folder.path())));
+    CHECK(count_of(report, CheckRule::kZeroTensor) == 2);
+  }
+}
+
 }  // namespace
 }  // namespace shardtool::test

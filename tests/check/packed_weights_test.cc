@@ -11,11 +11,13 @@
 #include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "lib/api/transform.h"
 #include "tests/check/broken_checkpoints.h"
 #include "tests/golden/models.h"
 #include "tests/support/checkpoint_files.h"
+#include "tests/support/throws.h"
 
 namespace shardtool::test {
 namespace {
@@ -196,6 +198,63 @@ TEST_CASE("a part that is missing or does not fit the codes is found, also of ze
   CHECK(faults_with("gptq", "g_idx", {63}) == Faults{"ST0413 " + kPackedDown + "g_idx"});
   CHECK(faults_with("pack_quantized", "weight_shape", {1}) ==
         Faults{"ST0413 " + kPackedDown + "weight_shape"});
+}
+
+/// Another kind of number with as many bits, so that the bytes fit.
+Dtype other_kind(Dtype dtype) {
+  const bool is_float = dtype_info(dtype).kind == DtypeKind::kFloat;
+  switch (bits(dtype)) {
+    case 8:
+      return is_float ? Dtype::kI8 : Dtype::kF8E4M3;
+    case 16:
+      return is_float ? Dtype::kI16 : Dtype::kF16;
+    case 64:
+      return is_float ? Dtype::kI64 : Dtype::kF64;
+    default:
+      return is_float ? Dtype::kI32 : Dtype::kF32;
+  }
+}
+
+TEST_CASE("a part of another type than that of its format is found, and is not unpacked") {
+  using Parts = std::vector<std::string>;
+  const std::vector<std::pair<std::string, Parts>> formats{
+      {"gptq", {"qweight", "qzeros", "scales", "g_idx"}},
+      {"awq", {"qweight", "qzeros", "scales"}},
+      {"pack_quantized", {"weight_packed", "weight_scale", "weight_zero_point", "weight_shape"}},
+      {"nvfp4", {"weight_packed", "weight_scale", "weight_global_scale"}},
+      {"nvfp4_modelopt", {"weight_scale", "weight_scale_2"}}};
+  for (const auto& [format, parts] : formats) {
+    for (const std::string& part : parts) {
+      CAPTURE(format);
+      CAPTURE(part);
+      PackedFiles files(format);
+      Dtype& dtype = files.part(kPackedDown + part).spec.dtype;
+      dtype = other_kind(dtype);
+      CHECK(count_of(files.checked(), CheckRule::kScaleShape) == 1);
+      const TempFolder folder;
+      api::MergeOptions merge;
+      merge.sources = {files.written(folder)};
+      merge.write.output = folder / "floats";
+      merge.write.dequantize = true;
+      CHECK_ERROR(kShapeMismatch, api::merge(merge));
+    }
+  }
+}
+
+TEST_CASE("packed weights of another size than config.json says are found, a filled word is not") {
+  for (const char* const format :
+       {"gptq", "gptq_v2", "gptq_8bit", "gptq_act_order", "awq", "pack_quantized",
+        "pack_quantized_symmetric", "nvfp4", "nvfp4_modelopt"}) {
+    CAPTURE(format);
+    const auto misfits_with = [&](int more) {
+      PackedFiles files(format);
+      nlohmann::json& size = files.config.at("intermediate_size");
+      size = size.get<int>() + more;
+      return count_of(files.checked(), CheckRule::kIntermediateSize);
+    };
+    CHECK(misfits_with(64) == 3);  // gate, up and down
+    CHECK(misfits_with(-1) == 0);
+  }
 }
 
 TEST_CASE("weights that config.json says are not symmetric have zero points") {

@@ -134,6 +134,10 @@ TEST_CASE("a good checkpoint has no findings: whole, split, and merged again") {
   merge.write.output = folder / "merged";
   api::merge(merge);
   CHECK(findings_of(options_for(merge.write.output)) == "");
+  merge.sources = {SHARDTOOL_SAMPLE};  // never cut: no mapping is recorded
+  merge.write.output = folder / "copied";
+  api::merge(merge);
+  CHECK(findings_of(options_for(merge.write.output)) == "");
   api::CheckOptions mapped = options_for(SHARDTOOL_SAMPLE);
   mapped.mapping.emplace();
   mapped.mapping->mesh = mesh::parse_mesh("tp=2");

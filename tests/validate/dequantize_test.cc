@@ -247,6 +247,10 @@ TEST_CASE("what is not dequantised is refused with the reason") {
     model.tensors["a.weight"].spec.shape = {2, 16};
     refuses(fp8);
   }
+  SUBCASE("scales of integers") {
+    model.tensors["a.weight_scale_inv"].spec.dtype = Dtype::kI32;
+    refuses(fp8);
+  }
   SUBCASE("FP4 beside FP8") {
     model.tensors["a.weight"].spec.dtype = Dtype::kI8;
     refuses(fp8);

@@ -144,6 +144,7 @@ class ScaledFinder {
     }
     if (scales == nullptr) return std::nullopt;
     require_codes(codes.spec);
+    require_scales(scales->spec);
     QuantisedWeight weight;
     weight.scheme = tag_.tag;
     weight.spec = codes.spec;
@@ -169,6 +170,12 @@ class ScaledFinder {
       throw unsupported_part(codes, "a weight with scales has another form than is dequantised",
                              "a matrix, or a stack of matrices, of 8-bit floats or of I8");
     }
+  }
+
+  static void require_scales(const TensorSpec& scales) {
+    if (dtype_info(scales.dtype).kind == DtypeKind::kFloat) return;
+    throw unsupported_part(scales, "scales of another type than floats are not dequantised",
+                           "floats, such as F32");
   }
 
   /// Axes of scales or zero points: one number, one per row, or one per block.
