@@ -9,6 +9,7 @@
 #include "lib/api/catalogue/layouts.h"
 #include "lib/api/catalogue/presets.h"
 #include "lib/api/catalogue/profiles.h"
+#include "lib/api/planning/virtual_stages.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/plan/collective/profile_list.h"
@@ -39,6 +40,7 @@ std::optional<api::TrainingPlan> to_training(const TrainingArgs& args) {
   training.sequence = count_or("--sequence", args.sequence, 0);
   if (args.recompute == "selective") training.recompute = plan::Recompute::kSelective;
   if (args.recompute == "full") training.recompute = plan::Recompute::kFull;
+  training.virtual_stages = count_or("--virtual-stages", args.virtual_stages, 1);
   return training;
 }
 
@@ -133,6 +135,12 @@ std::vector<Argument> training_arguments(TrainingArgs& args) {
        .help = "with --train: activations that the backward pass computes again, default none",
        .target = &args.recompute,
        .choices = {"none", "selective", "full"},
+       .advanced = true},
+      {.name = "--virtual-stages",
+       .value = "N",
+       .help = "with --train: virtual pipeline stages of every rank of --pp, as in Megatron's "
+               "interleaved schedule; default 1",
+       .target = &args.virtual_stages,
        .advanced = true},
   };
 }
@@ -237,6 +245,7 @@ api::PlanOptions to_options(const PlanArgs& args) {
   if (args.profile) use_hardware(*args.profile, args.workload, options);
   if (args.graph) options.graph = api::read_graph(*args.graph);
   options.training = to_training(args.training);
+  if (options.training) api::deal_layers(options.mapping, options.training->virtual_stages);
   for (const std::string& text : args.classes) options.classes.push_back(own_class(text));
   if (args.what_if) options.what_if = counts_of("--what-if", *args.what_if);
   options.compare = args.compare;

@@ -24,6 +24,7 @@ struct TrainingArgs {
   std::optional<std::string> sequence = {};
   bool sequence_parallel = false;
   std::optional<std::string> recompute = {};
+  std::optional<std::string> virtual_stages = {};
 };
 
 /// Flags of `plan profile calibrate`, as typed.

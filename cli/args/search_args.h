@@ -19,6 +19,7 @@ struct TrainSearchArgs {
   std::optional<std::string> micro_batch = {};
   std::optional<std::string> zero = {};
   std::optional<std::string> recompute = {};
+  std::optional<std::string> virtual_stages = {};
   std::optional<std::string> optimizer = {};
 };
 

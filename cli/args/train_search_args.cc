@@ -42,6 +42,11 @@ constexpr SearchRule kSearchRules[] = {
      "add --train, or leave it out",
      SearchRule::Of::kThese,
      {"training"}},
+    {[](const SearchArgs& args) { return args.mapping.pp == "1"; },
+     "with --pp 1",
+     "it is about the ranks of a pipeline: leave it out, or give --pp 2 or more",
+     SearchRule::Of::kThese,
+     {"--virtual-stages"}},
 };
 
 }  // namespace
@@ -68,6 +73,8 @@ api::TrainSearchOptions to_train_search_options(const SearchArgs& args) {
     for (const std::string& word : words_of_list("--recompute", *args.training.recompute))
       options.recomputes.push_back(recompute_of(word));
   }
+  if (args.training.virtual_stages)
+    options.virtual_stages = counts_of("--virtual-stages", *args.training.virtual_stages);
   if (args.training.optimizer == "momentum") options.state = plan::kMomentum;
   if (args.training.optimizer == "sgd") options.state = plan::kSgd;
   return options;
@@ -112,6 +119,12 @@ std::vector<Argument> train_search_arguments(SearchArgs& args) {
        .help = "with --train: what a layer may compute again for the backward pass; default "
                "none,selective,full",
        .target = &training.recompute,
+       .advanced = true},
+      {.name = "--virtual-stages",
+       .value = "N,N,...",
+       .help = "with --train: virtual pipeline stages of every rank of pp to choose from, as in "
+               "Megatron's interleaved schedule; others than these are not tried; default 1",
+       .target = &training.virtual_stages,
        .advanced = true},
       {.name = "--optimizer",
        .value = "NAME",

@@ -95,7 +95,8 @@ Command plan_search_command(SearchArgs& args) {
           "never holds clients back, since one at a time would always win. The best one is the "
           "optimum of the model, beside a bound that no layout exceeds. With --train: the best way "
           "to train, in "
-          "which an exact program chooses what each layer recomputes.",
+          "which an exact program chooses what each layer recomputes. --virtual-stages deals the "
+          "layers as Megatron's interleaved schedule does, which idles less and keeps more.",
       .examples =
           {"shardtool plan search models/llama-70b --profile h100-sxm --devices 1,2,4,8,16 "
            "--prompt-len 1024 --output-len 1024 --concurrency 16,64 --tpot 30",

@@ -64,6 +64,9 @@ struct TrainingPlan {
   i64 micro_batch = 1;
   i64 sequence = 0;  ///< tokens; 0: activations are not counted
   plan::Recompute recompute = plan::Recompute::kNone;
+  /// Virtual stages of every rank of the pipeline, among which the mapping deals the layers
+  /// (deal_layers).
+  i64 virtual_stages = 1;
 };
 
 /// A user's memory class: a name and the glob of its tensors.

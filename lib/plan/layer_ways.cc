@@ -170,7 +170,44 @@ class WaysProgram {
   std::vector<double> priced_;  ///< least time plus price from a layer on
 };
 
+i64 most_bytes(std::span<const std::vector<std::vector<LayerWay>>> moments,
+               const std::vector<size_t>& ways) {
+  i64 most = 0;
+  for (const auto& layers : moments) {
+    i64 bytes = 0;
+    for (size_t i = 0; i < ways.size(); ++i) bytes += layers[i][ways[i]].bytes;
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 }  // namespace
+
+std::optional<ChosenWays> fitting_ways(std::span<const std::vector<std::vector<LayerWay>>> moments,
+                                       i64 budget) {
+  i64 lowered = budget;
+  while (auto chosen = fastest_ways(moments.front(), lowered)) {
+    const i64 of_first = chosen->bytes;
+    chosen->bytes = most_bytes(moments, chosen->ways);
+    if (chosen->bytes <= budget) return chosen;
+    lowered = of_first - (chosen->bytes - budget);
+  }
+  ChosenWays smallest = smallest_ways(moments);
+  if (smallest.bytes > budget) return std::nullopt;
+  return smallest;
+}
+
+ChosenWays smallest_ways(std::span<const std::vector<std::vector<LayerWay>>> moments) {
+  ChosenWays smallest;
+  for (const std::vector<LayerWay>& ways : moments.front()) {
+    const auto way = std::ranges::min_element(
+        ways, {}, [](const LayerWay& one) { return std::pair(one.bytes, one.us); });
+    smallest.ways.push_back(static_cast<size_t>(way - ways.begin()));
+    smallest.us += way->us;
+  }
+  smallest.bytes = most_bytes(moments, smallest.ways);
+  return smallest;
+}
 
 std::optional<ChosenWays> fastest_ways(std::span<const std::vector<LayerWay>> layers, i64 budget) {
   return WaysProgram(layers, budget).solve();

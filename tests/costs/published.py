@@ -17,7 +17,8 @@ and of 26.04.01, 26.06 and 26.08 the newest row of every model and system (commi
 performance-summary-archive.md). FP8 recipes are priced by a checkpoint in FP8 (per tensor, or in blocks for MXFP8): products
 at its rate, states of training as ever. FSDP is ZeRO 3, other rows have the distributed optimizer, ZeRO 1. Left out:
 context parallelism, NVFP4, MXFP8 of gpt-oss, which no checkpoint has, Qwen3-235B on H100, whose tensor-parallel devices
-hold whole experts, and B300, which has no profile. Virtual stages (vp) are not modelled.
+hold whole experts, and B300, which has no profile. Rows with vp=8 and pp=16 have two virtual stages that are an end of
+the model alone; every virtual stage here has a layer, so they are priced with vp=4.
 """
 
 import argparse
@@ -45,9 +46,12 @@ def offline_flags(row):
 
 
 def training_flags(row):
-    return ['--train', '--devices', row['devices'], '--tp', row['tp'], '--pp', row['pp'], '--ep', row['ep'],
-            '--batch', row['batch'], '--micro-batch', row['micro_batch'], '--sequence', row['sequence'],
-            '--zero', row['zero'], '--sequence-parallel']
+    flags = ['--train', '--devices', row['devices'], '--tp', row['tp'], '--pp', row['pp'], '--ep', row['ep'],
+             '--batch', row['batch'], '--micro-batch', row['micro_batch'], '--sequence', row['sequence'],
+             '--zero', row['zero'], '--sequence-parallel']
+    if row['pp'] == '16' and row['vp'] == '8':
+        return flags + ['--virtual-stages', '4']
+    return flags if row['vp'] == '1' else flags + ['--virtual-stages', row['vp']]
 
 
 KINDS = {'offline': offline_flags, 'training': training_flags}

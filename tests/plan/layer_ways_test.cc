@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -59,6 +60,71 @@ TEST_CASE("the fastest ways are those of all combinations") {
     RC_ASSERT(us == found->us);
     RC_ASSERT(bytes <= budget);
   }));
+}
+
+/// The same ways at up to four moments; at each a layer has its bytes up to three times.
+std::vector<Menus> some_moments() {
+  std::vector<Menus> moments(static_cast<size_t>(*gen::between(1, 4)), some_menus());
+  for (Menus& menus : moments) {
+    const i64 least = &menus == &moments.front() ? 1 : 0;
+    for (auto& ways : menus) {
+      const i64 times = *gen::between(least, 3);
+      for (LayerWay& way : ways) way.bytes *= times;
+    }
+  }
+  return moments;
+}
+
+/// Tries every combination; infinity if none fits at all moments.
+double least_time_at(const std::vector<Menus>& moments, const std::vector<i64>& rooms,
+                     size_t layer = 0) {
+  if (std::ranges::min(rooms) < 0) return std::numeric_limits<double>::infinity();
+  if (layer == moments.front().size()) return 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t w = 0; w < moments.front()[layer].size(); ++w) {
+    std::vector<i64> left = rooms;
+    for (size_t m = 0; m < left.size(); ++m) left[m] -= moments[m][layer][w].bytes;
+    least = std::min(least, moments.front()[layer][w].us + least_time_at(moments, left, layer + 1));
+  }
+  return least;
+}
+
+TEST_CASE("ways that fit at all moments are found if there are any") {
+  CHECK(rc::check("layers, moments and a budget", [] {
+    const std::vector<Menus> moments = some_moments();
+    const i64 budget = *gen::between(0, 240);
+    const double least = least_time_at(moments, std::vector<i64>(moments.size(), budget));
+    const auto found = fitting_ways(moments, budget);
+    RC_ASSERT(found.has_value() == std::isfinite(least));
+    if (!found) return;
+    i64 most = 0;
+    for (const Menus& menus : moments) {
+      i64 bytes = 0;
+      for (size_t i = 0; i < menus.size(); ++i) bytes += menus[i][found->ways[i]].bytes;
+      most = std::max(most, bytes);
+    }
+    RC_ASSERT(found->bytes == most);
+    RC_ASSERT(most <= budget);
+    RC_ASSERT(found->us >= least);
+    if (moments.size() == 1) RC_ASSERT(found->us == least);
+  }));
+}
+
+TEST_CASE("a choice that fits at the first moment alone gives way to one that fits at all") {
+  // The first layer has its bytes twice at the second moment, the second layer none.
+  const std::vector<Menus> moments{{{{10, 1}, {2, 9}}, {{10, 1}, {2, 5}}},
+                                   {{{20, 1}, {4, 9}}, {{0, 1}, {0, 5}}}};
+  using Ways = std::vector<size_t>;
+  CHECK(fitting_ways(moments, 20)->ways == Ways{0, 0});
+  CHECK(fitting_ways(moments, 20)->bytes == 20);
+  CHECK(fastest_ways(moments.front(), 19)->ways == Ways{0, 1});  // 20 bytes at the second moment
+  CHECK(fitting_ways(moments, 19)->ways == Ways{1, 1});
+  CHECK(fitting_ways(moments, 4)->bytes == 4);
+  CHECK_FALSE(fitting_ways(moments, 3));
+  // 30 bytes are 2 too many, and 2 bytes less than 10 are no way.
+  const std::vector<Menus> one_layer{{{{10, 1}, {9, 2}}}, {{{30, 1}, {27, 2}}}};
+  CHECK(fitting_ways(one_layer, 28)->ways == Ways{1});
+  CHECK(fitting_ways(one_layer, 28)->bytes == 27);
 }
 
 TEST_CASE("126 layers with 128 ways each keep a budget that is nearly used up") {

@@ -158,6 +158,7 @@ void write_way(JsonWriter& json, const api::TrainingWay& way) {
   json.field("tp", way.layout.tp).field("expert_parallel", way.layout.expert_parallel);
   json.field("zero", way.zero_stage).field("micro_batch", way.micro_batch);
   json.field("sequence_parallel", way.sequence_parallel);
+  json.field("virtual_stages", way.virtual_stages);
 }
 
 void write_parts(JsonWriter& json, const plan::StepParts& parts) {

@@ -32,11 +32,17 @@ OwnersSpec decode_owners(const JsonValue& value) {
   if (value.is_text()) {
     return {
         value.one_of<Kind>({{"contiguous", Kind::kContiguous}, {"round_robin", Kind::kRoundRobin}}),
+        1,
         {}};
   }
+  OwnersSpec owners{Kind::kLists, 1, {}};
+  if (value.is_object()) {
+    owners.kind = Kind::kRounds;
+    value.object({{"rounds", [&](const JsonValue& v) { owners.rounds = v.integer(1); }, true}});
+    return owners;
+  }
   if (!value.is_array())
-    value.refuse("\"contiguous\", \"round_robin\" or a list of units per rank");
-  OwnersSpec owners{Kind::kLists, {}};
+    value.refuse("\"contiguous\", \"round_robin\", {\"rounds\"} or a list of units per rank");
   for (const JsonValue& units : value.elements(1)) owners.lists.push_back(decode_owner_list(units));
   return owners;
 }

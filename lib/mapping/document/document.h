@@ -45,10 +45,12 @@ struct MeshRef {
 /// Treatment of units that do not divide evenly over the parts.
 enum class Uneven { kBalanced, kMiddle, kChunk, kPad, kError };
 
-/// Assignment of units to parts.
+/// Assignment of units to parts. In rounds, consecutive runs of units go to parts 0, 1, ... and
+/// again to parts 0, 1, ...; round robin has as many rounds as it takes for runs of one unit.
 struct OwnersSpec {
-  enum class Kind { kContiguous, kRoundRobin, kLists };
+  enum class Kind { kContiguous, kRoundRobin, kRounds, kLists };
   Kind kind = Kind::kContiguous;
+  i64 rounds = 1;                       ///< only of kRounds
   std::vector<std::vector<i64>> lists;  ///< only of kLists: part k owns lists[k]
 };
 

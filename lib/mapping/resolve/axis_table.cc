@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "lib/base/text.h"
@@ -319,9 +320,35 @@ AxisExpr AxisTable::owned_units(const std::string& axis, i64 n) const {
         .help("correct the size of the axis, or leave \"owners\" out");
   }
   const i64 parts = extent(mesh_, entry.over);
+  const bool has_rounds = spec.kind == OwnersSpec::Kind::kRounds;
+  const i64 runs = has_rounds ? runs_of_rounds(axis, n) : n;
+  const layout::SplitRule rule = has_rounds ? rule_of(entry.spec) : layout::kBalanced;
   std::vector<std::vector<i64>> dealt(static_cast<size_t>(parts));
-  for (i64 unit = 0; unit < n; ++unit) dealt[static_cast<size_t>(unit % parts)].push_back(unit);
+  for (i64 run = 0; run < runs; ++run) {
+    const auto units = layout::part_of(n, runs, run, rule);
+    std::vector<i64>& of = dealt[static_cast<size_t>(run % parts)];
+    for (i64 unit = units.begin; unit < units.end; ++unit) of.push_back(unit);
+  }
   return layout::owners(n, std::move(dealt), entry.over);
+}
+
+/// Returns the number of runs that are dealt to the parts in rounds. Throws kNotDivisible if one
+/// would be empty, or by "uneven": "error" if they would differ.
+i64 AxisTable::runs_of_rounds(const std::string& axis, i64 n) const {
+  const Entry& entry = axes_.at(axis);
+  const i64 parts = extent(mesh_, entry.over);
+  const i64 rounds = entry.spec.owners->rounds;
+  const i64 runs = checked_mul(parts, rounds).value_or(std::numeric_limits<i64>::max());
+  const bool is_refused = runs > n || (entry.spec.uneven == Uneven::kError && n % runs != 0) ||
+                          layout::part_of(n, runs, runs - 1, rule_of(entry.spec)).size() == 0;
+  if (!is_refused) return runs;
+  throw Error(ErrorCode::kNotDivisible,
+              fmt::format("the {} of axis '{}' are not dealt to {} in {}", plural(n, "unit"), axis,
+                          plural(parts, "rank"), plural(rounds, "round")))
+      .note("found", fmt::format("{} for {}", plural(n, "unit"), plural(runs, "run")))
+      .note("expected", entry.spec.uneven == Uneven::kError ? "as many units in every run"
+                                                            : "a unit in every run")
+      .help("choose fewer rounds, fewer ranks, or another policy for \"uneven\"");
 }
 
 /// Cuts in runs of `aligned` units; the last run may be shorter. Padding rounds up to a multiple of

@@ -108,6 +108,7 @@ class AxisTable {
                                  const std::string& kv_heads);
   layout::AxisExpr aligned_units(const std::string& axis, i64 n) const;
   layout::AxisExpr owned_units(const std::string& axis, i64 n) const;
+  i64 runs_of_rounds(const std::string& axis, i64 n) const;
   i64 required_size(const std::string& axis, const std::string& because_of);
 
   mesh::Mesh mesh_;

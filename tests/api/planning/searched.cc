@@ -56,4 +56,15 @@ SearchOptions options_for(const std::string& path) {
   return options;
 }
 
+plan::HardwareProfile products_alone() {
+  plan::HardwareProfile hardware = load_profile("h100-sxm");
+  hardware.rates = plan::Rates{};
+  hardware.rates.bf16_tflops = 1;
+  hardware.compute_efficiency = 1;
+  hardware.memory_gb_per_s = 1e12;
+  hardware.launch_us = 0;
+  hardware.fabric = plan::Messages{8, 0, 1e12};
+  return hardware;
+}
+
 }  // namespace shardtool::api::searched

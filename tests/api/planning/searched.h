@@ -23,4 +23,7 @@ const std::string& with_experts();
 /// Returns a search of 1, 2 and 4 H100 for 8 clients.
 SearchOptions options_for(const std::string& path);
 
+/// Hardware on which nothing but GEMMs takes time: a million of operations per microsecond.
+plan::HardwareProfile products_alone();
+
 }  // namespace shardtool::api::searched

@@ -161,22 +161,10 @@ TEST_CASE("a loss reads the logits where they are: training gathers none") {
   CHECK(reduced == 2 * (2 * 4 + 1));  // of attention, MLP and the embedding
 }
 
-/// Hardware on which nothing but products takes time: a million of operations per microsecond.
-plan::HardwareProfile products_alone() {
-  plan::HardwareProfile hardware = load_profile("h100-sxm");
-  hardware.rates = plan::Rates{};
-  hardware.rates.bf16_tflops = 1;
-  hardware.compute_efficiency = 1;
-  hardware.memory_gb_per_s = 1e12;
-  hardware.launch_us = 0;
-  hardware.fabric = plan::Messages{8, 0, 1e12};
-  return hardware;
-}
-
 TEST_CASE("the last stage computes the head, and the first one waits for it") {
   const StoredModel model(mapping::tiny_llama({.layers = 2, .vocab = 1000}));
   TrainSearchOptions options = train_options(model.path());
-  options.plan.hardware = products_alone();
+  options.plan.hardware = searched::products_alone();
   options.devices = {2};
   options.pinned.pp = 2;
   options.batch = 4;

@@ -15,6 +15,9 @@ shardtool plan search mixtral --train --profile h100-sxm --devices 4 --ep 4 --ze
 # Nothing fits: a finding.
 train --devices 1 --sequence 64 --batch 4 --budget 1MiB
 echo $?
+# The sample's two layers are too few for two virtual stages on each of two ranks.
+train --devices 2 --pp 2 --sequence 64 --batch 4 --virtual-stages 1,2 | grep excluded
+train --devices 2 --pp 1 --sequence 64 --batch 4 --virtual-stages 2
 train --devices 3 --sequence 64 --batch 4 --tp 2
 train --devices 1 --sequence 64 --batch 4 --memory-fraction 2
 train --devices 2 --sequence 64

@@ -24,6 +24,8 @@ plan --kv-dtype f16 -q
 plan --kv-dtype ''
 plan --from x
 plan --zero 2
+plan --virtual-stages 2
+plan --train --virtual-stages 2
 plan --train --zero 4
 plan --train --context 64
 plan --detailed-exitcode

@@ -105,6 +105,7 @@ TEST_CASE("a flag of plan that needs others is refused without them, and taken w
       {"--dp", {"--train"}},
       {"--optimizer", {"--train"}},
       {"--sequence", {"--train"}},
+      {"--virtual-stages", {"--train"}},
       {"--micro-batch", {"--train", "--sequence"}},
       {"--recompute", {"--train", "--sequence"}},
       {"--sequence-parallel", {"--train", "--sequence"}},
@@ -158,6 +159,8 @@ TEST_CASE("every flag of plan search is read with --train or without it") {
   CHECK_FALSE(search_refusal({"--price", "--train"}).empty());
   CHECK_FALSE(search_refusal({"--tpot", "--train"}).empty());
   CHECK(search_refusal({"--budget", "--train"}).empty());
+  CHECK(search_refusal({"--virtual-stages", "--train", "--pp"}) ==
+        "--virtual-stages does nothing with --pp 1");
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ TEST_CASE("everything that was typed for plan reaches the library") {
   args.training.sequence = "4096";
   args.training.sequence_parallel = true;
   args.training.recompute = "full";
+  args.training.virtual_stages = "2";
   args.classes = {"down=**.down_proj.weight"};
   args.what_if = "1,2,16";
   args.compare = {"gpt2"};
@@ -50,6 +51,10 @@ TEST_CASE("everything that was typed for plan reaches the library") {
   CHECK(options.training->sequence == 4096);
   CHECK(options.workload.sequence_parallel);
   CHECK(options.training->recompute == plan::Recompute::kFull);
+  CHECK(options.training->virtual_stages == 2);
+  REQUIRE(options.mapping.settings.size() == 1);
+  CHECK(options.mapping.settings[0] ==
+        std::pair<std::string, std::string>("axes.layers.owners", R"({"rounds": 2})"));
   REQUIRE(options.classes.size() == 1);
   CHECK(options.classes[0].name == "down");
   CHECK(options.classes[0].glob == "**.down_proj.weight");

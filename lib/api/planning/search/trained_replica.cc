@@ -3,16 +3,19 @@
 #include <algorithm>
 
 #include "lib/api/planning/plan_cost.h"
+#include "lib/api/planning/virtual_stages.h"
 #include "lib/model/flow/handoff.h"
 
 namespace shardtool::api {
 
-TrainedReplica::TrainedReplica(const ServedModel& model, const ServingLayout& layout)
+TrainedReplica::TrainedReplica(const ServedModel& model, const ServingLayout& layout,
+                               i64 virtual_stages)
     : placed_(model.place(layout)),
       sizes_(model::stack_sizes(*placed_->model.bound)),
       tp_(layout.tp),
       ranks_per_stage_(layout.ep * layout.tp),
-      stages_(layout.pp) {
+      stages_(layout.pp),
+      virtual_stages_(virtual_stages) {
   parameters_ =
       count_parameters(placed_->model, placed_->applied.resolution, placed_->pass->own_tokens());
   set_stages();
@@ -24,7 +27,7 @@ std::vector<std::vector<i64>> TrainedReplica::gathered(std::span<const i64> repl
                           placed_->pass->own_tokens(), replicas);
 }
 
-/// Gives every layer to the stage that runs it.
+/// Gives every layer to the stage that runs it, and to one of its virtual stages.
 void TrainedReplica::set_stages() {
   layers_.resize(static_cast<size_t>(stages_));
   const auto running = model::running_devices(*placed_->model.bound, placed_->model.layouts());
@@ -32,6 +35,8 @@ void TrainedReplica::set_stages() {
     const i64 stage = running[layer].empty() ? 0 : running[layer].front() / ranks_per_stage_;
     layers_[static_cast<size_t>(stage)].push_back(layer);
   }
+  for (const i64 of : virtual_stages_of(*placed_->model.bound, running, virtual_stages_))
+    virtual_stage_.push_back(static_cast<size_t>(of));
 }
 
 void TrainedReplica::set_kept() {

@@ -13,10 +13,13 @@ namespace shardtool::api {
 /// One replica of a model in training: which stage has which layers, and what they take.
 class TrainedReplica {
  public:
-  /// Throws the errors of ServedModel::place.
-  TrainedReplica(const ServedModel& model, const ServingLayout& layout);
+  /// Throws the errors of ServedModel::place, and those of virtual_stages_of.
+  TrainedReplica(const ServedModel& model, const ServingLayout& layout, i64 virtual_stages = 1);
 
   i64 stages() const { return stages_; }
+  i64 virtual_stages() const { return virtual_stages_; }
+  /// Which of its stage's virtual stages a layer is in: 0 to virtual_stages() - 1.
+  size_t virtual_stage(size_t layer) const { return virtual_stage_[layer]; }
   /// Layers of a stage, indices into those of the bound model.
   const std::vector<size_t>& layers(i64 stage) const { return layers_[static_cast<size_t>(stage)]; }
   /// Ranks of the replica: those of a stage are consecutive.
@@ -57,6 +60,8 @@ class TrainedReplica {
   i64 tp_ = 1;
   i64 ranks_per_stage_ = 1;
   i64 stages_ = 1;
+  i64 virtual_stages_ = 1;
+  std::vector<size_t> virtual_stage_;  ///< by layer
   std::vector<std::vector<size_t>> layers_;
   PlacedParameters parameters_;
 };

@@ -25,6 +25,7 @@ std::string grown_part(const TrainingRow& best, const TrainingRow& loser) {
 
 std::string to_string(const TrainingWay& way) {
   std::string text = to_string(way.layout);
+  if (way.virtual_stages > 1) text += fmt::format(" virtual-stages={}", way.virtual_stages);
   if (way.layout.dp * way.layout.ep > 1) text += fmt::format(" zero={}", way.zero_stage);
   if (way.micro_batch > 1) text += fmt::format(" micro-batch={}", way.micro_batch);
   return way.sequence_parallel ? text + " sequence-parallel" : text;

@@ -8,9 +8,12 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <memory>
 #include <set>
+#include <span>
 #include <utility>
 
+#include "lib/api/planning/search/dealt_model.h"
 #include "lib/api/planning/search/layout_space.h"
 #include "lib/api/planning/search/trained_replica.h"
 #include "lib/api/planning/search/training_choice.h"
@@ -39,6 +42,9 @@ void check(const TrainSearchOptions& options) {
     throw no_training("a search for training is one of a single checkpoint", "give one MODEL");
   if (options.devices.empty())
     throw no_training("a search needs numbers of devices", "for example --devices 8,16,64");
+  if (options.virtual_stages.empty() || std::ranges::min(options.virtual_stages) < 1)
+    throw no_training("a rank of a pipeline has at least one virtual stage",
+                      "for example --virtual-stages 1,2,4");
   if (options.sequence < 1 || options.batch < 1) {
     throw no_training(
         "a search for training needs the tokens of a sequence and the sequences of a "
@@ -49,11 +55,12 @@ void check(const TrainSearchOptions& options) {
 
 /// Returns the time of a step. What the last stage hands over, which is an encoder's output for a
 /// decoder that begins on the first stage, lengthens its passes.
-double pipeline_step_us(std::vector<plan::PipelineStage> stages, i64 micro_batches) {
+double pipeline_step_us(std::vector<plan::PipelineStage> stages, i64 micro_batches,
+                        i64 virtual_stages) {
   plan::PipelineStage& last = stages.back();
   last.ahead += last.handoff;
   last.back += last.handoff;
-  return plan::pipeline_us(stages, micro_batches);
+  return plan::pipeline_us(stages, micro_batches, virtual_stages);
 }
 
 /// Results of some layouts.
@@ -77,17 +84,15 @@ struct Found {
 
 /// Needs of a way that a budget does not change.
 struct Needs {
-  std::vector<plan::PipelineStage> stages;  ///< in endless memory
+  std::vector<plan::PipelineStage> stages;  ///< in endless memory; virtual ones, too
   std::string refusal;                      ///< of the first stage that does not fit; empty: all do
 };
 
-/// Adds what a layer, or the optimizer, takes of a stage's time.
-void add_to(plan::PipelineStage& stage, const plan::PipelineStage& more) {
-  stage.ahead += more.ahead;
-  stage.back += more.back;
-  stage.handoff += more.handoff;
-  stage.after += more.after;
-}
+/// A rank's choice: what its layers recompute, and the passes of its virtual stages.
+struct ChosenStage {
+  TrainedStage stage;
+  std::vector<plan::PipelineStage> passes;
+};
 
 /// Prices the ways to train with one replica layout, which differ in dp and in what is no layout.
 class ReplicaTraining {
@@ -100,7 +105,7 @@ class ReplicaTraining {
     for (const i64 micro_batch : options_.micro_batches) {
       for (const bool is_cut : {false, true}) {
         if (is_cut && (!options_.sequence_parallel || layouts.front().tp == 1)) continue;
-        const TrainingWay way{layouts.front(), 0, micro_batch, is_cut};
+        const TrainingWay way{layouts.front(), 0, micro_batch, is_cut, replica_.virtual_stages()};
         forward_ = replica_.forward(options_, way);
         activations_.clear();
         for (const plan::Recompute recompute : options_.recomputes)
@@ -109,7 +114,7 @@ class ReplicaTraining {
         for (const double bytes : replica_.recomputed(options_, way))
           again_.push_back(std::llround(bytes));
         for (const ServingLayout& layout : layouts)
-          add_zero_stages({layout, 0, micro_batch, is_cut});
+          add_zero_stages({layout, 0, micro_batch, is_cut, replica_.virtual_stages()});
       }
     }
   }
@@ -144,12 +149,20 @@ class ReplicaTraining {
           fmt::format("{} sequences of a step are no multiple of {}{} x {}", options_.batch,
                       plural(way.layout.dp, "replica"), of_groups, way.micro_batch));
     }
+    const i64 micro_batches = options_.batch / each;
+    if (way.virtual_stages > 1 && micro_batches % replica_.stages() != 0) {
+      return refuse(
+          way, "batch",
+          fmt::format("{} micro-batches of a replica are no multiple of pp={}, which virtual "
+                      "stages need",
+                      micro_batches, replica_.stages()));
+    }
     set_replica_times(way.layout);
     for (const i64 zero : options_.zero_stages) {
       const bool is_first = zero == options_.zero_stages.front();
       if (!is_first && !has_replicas(way.layout)) continue;  // the same as another stage
       way.zero_stage = zero;
-      add_row(way, options_.batch / each);
+      add_row(way, micro_batches);
     }
   }
 
@@ -192,7 +205,7 @@ class ReplicaTraining {
   void add_row(const TrainingWay& way, i64 micro_batches) {
     Needs needs;
     auto row = row_under(budget(), way, micro_batches, needs);
-    const double least_us = pipeline_step_us(needs.stages, micro_batches);
+    const double least_us = pipeline_step_us(needs.stages, micro_batches, way.virtual_stages);
     found_.unlimited = std::max(found_.unlimited, tokens_per_step() / least_us * kStepUsPerSecond /
                                                       static_cast<double>(way.layout.devices()));
     if (!row) return refuse(way, "memory", needs.refusal);
@@ -207,23 +220,31 @@ class ReplicaTraining {
     TrainingRow row;
     row.way = way;
     row.micro_batches = micro_batches;
-    needs.stages.clear();
-    std::vector<plan::PipelineStage> stages;
+    const auto n_stages = static_cast<size_t>(replica_.stages() * way.virtual_stages);
+    needs.stages.assign(n_stages, {});
+    std::vector<plan::PipelineStage> stages(n_stages);
     for (i64 stage = 0; stage < replica_.stages(); ++stage) {
-      auto of = stage_of(row, stage, budget, needs);
+      const auto of = stage_of(row, stage, budget, needs);
       if (!of) continue;
-      row.stages.push_back(of->first);
-      stages.push_back(of->second);
-      if (of->first.total > row.stages[row.fullest].total) row.fullest = row.stages.size() - 1;
-      if (of->first.parts.busy() > row.stages[row.slowest].parts.busy())
+      row.stages.push_back(of->stage);
+      put_on(stage, of->passes, stages);
+      if (of->stage.total > row.stages[row.fullest].total) row.fullest = row.stages.size() - 1;
+      if (of->stage.parts.busy() > row.stages[row.slowest].parts.busy())
         row.slowest = row.stages.size() - 1;
     }
     if (std::ssize(row.stages) < replica_.stages()) return std::nullopt;
-    row.step_us = pipeline_step_us(std::move(stages), micro_batches);
+    row.step_us = pipeline_step_us(std::move(stages), micro_batches, way.virtual_stages);
     for (TrainedStage& stage : row.stages)
       stage.parts.idle = std::max(0.0, row.step_us - stage.parts.busy());
     row.tokens_per_s = tokens_per_step() / row.step_us * kStepUsPerSecond;
     return row;
+  }
+
+  /// Puts the passes of a rank's virtual stages among those of the model.
+  void put_on(i64 stage, std::span<const plan::PipelineStage> passes,
+              std::vector<plan::PipelineStage>& stages) const {
+    for (size_t v = 0; v < passes.size(); ++v)
+      stages[v * static_cast<size_t>(replica_.stages()) + static_cast<size_t>(stage)] = passes[v];
   }
 
   double tokens_per_step() const { return static_cast<double>(options_.batch * options_.sequence); }
@@ -231,57 +252,59 @@ class ReplicaTraining {
   /// Ways to run the layers of a stage.
   struct StageWays {
     std::vector<std::vector<plan::Recompute>> recomputes;
-    std::vector<std::vector<plan::LayerWay>> layers;
-    i64 bytes = 0;                ///< of the smallest ways
-    double us = 0;                ///< of the fastest ones
-    plan::PipelineStage fastest;  ///< of the same
+    /// By layer, at every moment of plan::most_under_way.
+    std::vector<std::vector<std::vector<plan::LayerWay>>> moments;
+    double us = 0;                               ///< of the fastest ones
+    std::vector<plan::PipelineStage> fastest{};  ///< of the same, by virtual stage
+
+    bool are_possible() const {
+      return std::ranges::none_of(recomputes, [](const auto& of) { return of.empty(); });
+    }
   };
 
   /// Chooses what the layers of a stage recompute; nullopt if nothing fits.
-  std::optional<std::pair<TrainedStage, plan::PipelineStage>> stage_of(const TrainingRow& row,
-                                                                       i64 stage, i64 budget,
-                                                                       Needs& needs) const {
+  std::optional<ChosenStage> stage_of(const TrainingRow& row, i64 stage, i64 budget,
+                                      Needs& needs) const {
     TrainedStage of = state_of(row.way, stage);
     std::optional<plan::ChosenWays> best;
     StageWays of_best;
     i64 least = std::numeric_limits<i64>::max();
     double least_us = std::numeric_limits<double>::infinity();
-    plan::PipelineStage fastest;
+    std::vector<plan::PipelineStage> fastest(static_cast<size_t>(row.way.virtual_stages));
     for (const i64 passing : passing_of(stage)) {
       StageWays ways = ways_of(row, stage, passing);
-      if (std::ranges::any_of(ways.layers, [](const auto& layer) { return layer.empty(); }))
-        continue;
-      least = std::min(least, of.total + passing + ways.bytes);
+      if (!ways.are_possible()) continue;
+      least = std::min(least, of.total + passing + plan::smallest_ways(ways.moments).bytes);
       if (ways.us < least_us) fastest = ways.fastest;
       least_us = std::min(least_us, ways.us);
-      auto chosen = plan::fastest_ways(ways.layers, budget - of.total - passing);
+      auto chosen = plan::fitting_ways(ways.moments, budget - of.total - passing);
       if (!chosen || (best && best->us <= chosen->us)) continue;
       best = std::move(chosen);
       best->bytes += passing;
       of_best = std::move(ways);
     }
-    fastest.after += of.parts.optimizer;
-    needs.stages.push_back(fastest);
+    fastest.front().after += of.parts.optimizer;
+    put_on(stage, fastest, needs.stages);
     if (!best) {
       if (needs.refusal.empty())
         needs.refusal = fmt::format("a device of stage {} needs {} and has {}", stage,
                                     format_bytes(least), format_bytes(budget));
       return std::nullopt;
     }
-    plan::PipelineStage passes;
+    std::vector<plan::PipelineStage> passes(static_cast<size_t>(row.way.virtual_stages));
     const std::vector<size_t>& layers = replica_.layers(stage);
     for (size_t i = 0; i < layers.size(); ++i) {
       const size_t layer = layers[i];
       const plan::Recompute recompute = of_best.recomputes[i][best->ways[i]];
       of.parts += plan::layer_step(forward_[layer], replicas_[layer], recompute, zero_of(row),
                                    row.micro_batches);
-      add_to(passes, passes_of(row, layer, recompute));
+      passes[replica_.virtual_stage(layer)] += passes_of(row, layer, recompute);
       if (replica_.keeps_activations(layer)) ++of.layers[static_cast<size_t>(recompute)];
     }
-    passes.after += of.parts.optimizer;
+    passes.front().after += of.parts.optimizer;
     of.activations = best->bytes;
     plan::add_bytes(of.total, best->bytes);
-    return std::pair(std::move(of), passes);
+    return ChosenStage{std::move(of), std::move(passes)};
   }
 
   static int zero_of(const TrainingRow& row) { return static_cast<int>(row.way.zero_stage); }
@@ -293,7 +316,9 @@ class ReplicaTraining {
 
   /// Time of a layer in a pipeline whose stages are all alike.
   double us_of(const plan::PipelineStage& passes, const TrainingRow& row) const {
-    const auto times = static_cast<double>(row.micro_batches + replica_.stages() - 1);
+    const double idle =
+        static_cast<double>(replica_.stages() - 1) / static_cast<double>(replica_.virtual_stages());
+    const double times = static_cast<double>(row.micro_batches) + idle;
     return times * (passes.ahead + passes.back) + passes.after;
   }
 
@@ -314,26 +339,45 @@ class ReplicaTraining {
 
   /// Returns the ways in which no layer that computes all again has more than `passing` bytes.
   StageWays ways_of(const TrainingRow& row, i64 stage, i64 passing) const {
-    const i64 under_way = std::min(row.micro_batches, replica_.stages() - stage);
+    const i64 virtual_stages = row.way.virtual_stages;
     StageWays of;
+    of.fastest.resize(static_cast<size_t>(virtual_stages));
     for (const size_t layer : replica_.layers(stage)) {
       std::vector<plan::Recompute>& recomputes = of.recomputes.emplace_back(recomputes_of(layer));
       if (again_[layer] > passing) std::erase(recomputes, plan::Recompute::kFull);
-      std::vector<plan::LayerWay>& ways = of.layers.emplace_back();
-      for (const plan::Recompute recompute : recomputes) {
-        const double bytes =
-            replica_.keeps_activations(layer) ? activations_.at(recompute)[layer] : 0;
-        ways.push_back({std::llround(bytes * static_cast<double>(under_way)),
-                        us_of(passes_of(row, layer, recompute), row)});
-      }
-      if (ways.empty()) continue;
+    }
+    if (!of.are_possible()) return of;
+    for (const std::vector<i64>& under_way :
+         plan::most_under_way(replica_.stages(), stage, row.micro_batches, virtual_stages))
+      of.moments.push_back(layers_at(row, stage, of.recomputes, under_way));
+    for (size_t i = 0; i < of.recomputes.size(); ++i) {
+      const std::vector<plan::LayerWay>& ways = of.moments.front()[i];
       const auto fastest = std::ranges::min_element(ways, {}, &plan::LayerWay::us);
       of.us += fastest->us;
-      add_to(of.fastest,
-             passes_of(row, layer, recomputes[static_cast<size_t>(fastest - ways.begin())]));
-      plan::add_bytes(of.bytes, std::ranges::min(ways, {}, &plan::LayerWay::bytes).bytes);
+      const size_t layer = replica_.layers(stage)[i];
+      of.fastest[replica_.virtual_stage(layer)] +=
+          passes_of(row, layer, of.recomputes[i][static_cast<size_t>(fastest - ways.begin())]);
     }
     return of;
+  }
+
+  /// Returns the ways of a stage's layers with so many micro-batches under way, by virtual stage.
+  std::vector<std::vector<plan::LayerWay>> layers_at(
+      const TrainingRow& row, i64 stage,
+      const std::vector<std::vector<plan::Recompute>>& recomputes,
+      const std::vector<i64>& under_way) const {
+    std::vector<std::vector<plan::LayerWay>> layers;
+    for (size_t i = 0; i < recomputes.size(); ++i) {
+      const size_t layer = replica_.layers(stage)[i];
+      const auto times = static_cast<double>(under_way[replica_.virtual_stage(layer)]);
+      std::vector<plan::LayerWay>& ways = layers.emplace_back();
+      for (const plan::Recompute recompute : recomputes[i]) {
+        const double bytes =
+            replica_.keeps_activations(layer) ? activations_.at(recompute)[layer] : 0;
+        ways.push_back({std::llround(bytes * times), us_of(passes_of(row, layer, recompute), row)});
+      }
+    }
+    return layers;
   }
 
   /// Returns what a layer may recompute: nothing if it keeps no activations.
@@ -389,18 +433,19 @@ class ReplicaTraining {
 };
 
 /// Prices the layouts of one replica.
-Found found_with(const TrainSearchOptions& options, const ServedModel& model,
-                 const std::vector<ServingLayout>& layouts) {
+Found found_with(const TrainSearchOptions& options, const DealtReplica& of) {
+  const std::vector<ServingLayout>& layouts = of.layouts;
   Found found;
   found.under.resize(options.smaller_budgets.size());
   try {
-    const TrainedReplica replica(model, layouts.front());
+    const TrainedReplica replica(of.model.served(), layouts.front(), of.virtual_stages);
     ReplicaTraining(options, replica, found).run(layouts);
   } catch (const Error& error) {
     const char* const constraint = constraint_of(error);
     if (constraint == nullptr) throw;
     for (const ServingLayout& layout : layouts)
-      found.report.refused.push_back({{layout}, constraint, error.what()});
+      found.report.refused.push_back(
+          {{layout, 0, 1, false, of.virtual_stages}, constraint, error.what()});
   }
   return found;
 }
@@ -421,16 +466,15 @@ double ideal_tokens(const TrainSearchOptions& options, const ServedModel& model,
 
 TrainSearchReport search_training(const TrainSearchOptions& options) {
   check(options);
-  SearchOptions serving;
-  serving.plan = options.plan;
-  serving.pinned = options.pinned;
-  const ServedModel model({options.plan.sources.front()}, serving);
+  const std::vector<std::unique_ptr<DealtModel>> models = dealt_models(options);
+  const ServedModel& model = models.front()->served();
   const auto replicas = replicas_of(layouts_of_search(options.devices, model.limits()));
-  std::vector<Found> parts(replicas.size());
+  const auto dealt = dealt_replicas(replicas, models);
+  std::vector<Found> parts(dealt.size());
   std::atomic<size_t> next = 0;
-  exec::run_workers(search_threads(replicas.size()), [&](const std::atomic<bool>& stop) {
-    for (size_t i = next++; i < replicas.size() && !stop; i = next++)
-      parts[i] = found_with(options, model, replicas[i]);
+  exec::run_workers(search_threads(dealt.size()), [&](const std::atomic<bool>& stop) {
+    for (size_t i = next++; i < dealt.size() && !stop; i = next++)
+      parts[i] = found_with(options, dealt[i]);
   });
   Found found;
   found.under.resize(options.smaller_budgets.size());

@@ -19,6 +19,7 @@ struct TrainSearchOptions {
   i64 batch = 0;                      ///< sequences of one step, on all devices together
   std::vector<i64> micro_batches{1};  ///< TrainingWay::micro_batch, to choose from
   std::vector<i64> zero_stages{0, 1, 2, 3};
+  std::vector<i64> virtual_stages{1};  ///< TrainingWay::virtual_stages of pipelines, to choose from
   std::vector<plan::Recompute> recomputes{plan::Recompute::kNone, plan::Recompute::kSelective,
                                           plan::Recompute::kFull};
   plan::TrainingState state = plan::kAdam;
@@ -33,11 +34,12 @@ struct TrainingWay {
   i64 zero_stage = 0;
   i64 micro_batch = 1;  ///< sequences that a replica, or each of its ep groups, computes at once
   bool sequence_parallel = false;
+  i64 virtual_stages = 1;  ///< of every rank of the pipeline
 
   bool operator==(const TrainingWay&) const = default;
 };
-/// "dp=8 pp=2 tp=4 zero=1"; with " micro-batch=2" and " sequence-parallel" if they are not 1 and
-/// false.
+/// "dp=8 pp=2 tp=4 zero=1"; with " virtual-stages=2", " micro-batch=2" and " sequence-parallel" if
+/// they are not 1 and false.
 std::string to_string(const TrainingWay& way);
 
 /// All parts of a step's time, in the order of reports.
@@ -50,7 +52,8 @@ inline constexpr TimePart<plan::StepParts> kStepParts[] = {
     {"idle_ms", "idle stages", &plan::StepParts::idle},
     {"optimizer_ms", "the optimizer", &plan::StepParts::optimizer}};
 
-/// A pipeline stage: the memory of its fullest device, and what its layers recompute.
+/// A rank of the pipeline, with all of its virtual stages: the memory of its fullest device, and
+/// what its layers recompute.
 struct TrainedStage {
   std::array<i64, 3> layers{};  ///< numbers of layers, by plan::Recompute
   i64 state = 0;                ///< bytes of weights, gradients and optimizer
@@ -119,7 +122,10 @@ TrainSearchReport with_named_rows(const TrainSearchReport& report, size_t most);
 ///
 /// A step takes plan::pipeline_us of the stages, in which hand-overs delay the next stage. The
 /// layers of a stage recompute what takes least time in a pipeline of stages like it. A stage with
-/// layers of an encoder and of a decoder does both in one pass.
+/// layers of an encoder and of a decoder does both in one pass. With virtual stages the schedule
+/// is interleaved 1F1B, and the layers that the mapping calls "layers" are dealt to the ranks so
+/// (deal_layers), which needs a multiple of pp micro-batches. What layers recompute then fits at
+/// every moment, and need not be the fastest choice (plan::fitting_ways).
 /// Throws the errors of opening a checkpoint; kUsage for more than one source, for an impossible
 /// batch, for hardware that is not set, and for a model without a price.
 TrainSearchReport search_training(const TrainSearchOptions& options);
