@@ -9,7 +9,9 @@
 #include "kernels/field/field.h"
 #include "lib/base/error.h"
 #include "lib/engine/run/crew.h"
+#include "lib/exec/files/data_file.h"
 #include "tests/comm/refused_threads.h"
+#include "tests/support/allocated_bytes.h"
 
 namespace shardtool::engine {
 namespace {
@@ -41,9 +43,10 @@ std::function<std::optional<ReadRequest>()> requests(const Source& source, std::
 }
 
 TEST_CASE("chunks come in the order of the requests, and never more than the budget is held") {
+  constexpr i64 kMost = 3000;
   CHECK(rc::check("stream", [] {
-    const auto sizes = *rc::gen::container<std::vector<i64>>(rc::gen::inRange<i64>(0, 300));
-    const i64 budget = *rc::gen::inRange<i64>(300, 1000);
+    const auto sizes = *rc::gen::container<std::vector<i64>>(rc::gen::inRange<i64>(0, kMost));
+    const i64 budget = *rc::gen::inRange<i64>(kMost, 60'000);
     const int threads = *rc::gen::inRange(1, 4);
     const Source source;
     ChunkStream stream(requests(source, sizes), budget, threads);
@@ -58,8 +61,42 @@ TEST_CASE("chunks come in the order of the requests, and never more than the bud
     }
     RC_ASSERT(stream.bytes_taken() == total);
     // The last request that begins below the budget may exceed it, and one request is taken.
-    RC_ASSERT(source.most <= budget + 2 * 300);
+    RC_ASSERT(source.most <= budget + 2 * kMost);
   }));
+}
+
+TEST_CASE("of small requests, the memory of their whole pages is within the budget") {
+  CHECK(rc::check("small requests", [] {
+    const auto sizes = std::vector<i64>(200, 1);  // so that the source counts requests
+    const i64 budget = *rc::gen::inRange<i64>(4 << 10, 128 << 10);
+    const int threads = *rc::gen::inRange(1, 4);
+    const Source source;
+    ChunkStream stream(requests(source, sizes), budget, threads);
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      stream.take();
+      --source.held;
+    }
+    // A byte needs a page, and two for its edges.
+    constexpr i64 kRoom = 3 * exec::kPageBytes;
+    RC_ASSERT(source.most * kRoom <= budget + 2 * kRoom);
+  }));
+}
+
+TEST_CASE("buffers of large requests are not kept for many small ones") {
+  if (!test::can_count_allocations()) return;
+  constexpr i64 kLarge = 1 << 20;
+  constexpr i64 kBudget = 4 * kLarge;
+  std::vector<i64> sizes;
+  for (int i = 0; i < 600; ++i) sizes.push_back(i % 10 == 0 ? kLarge : 1);
+  const i64 before = test::allocated_bytes();
+  const Source source;
+  ChunkStream stream(requests(source, sizes), kBudget, 2);
+  i64 most = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    stream.take();
+    most = std::max(most, test::allocated_bytes() - before);
+  }
+  CHECK(most <= kBudget + 2 * kLarge);
 }
 
 TEST_CASE("what fails while reading ahead is thrown where it would have been taken") {

@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "lib/base/tensor_spec.h"
-#include "tests/support/name_patterns.h"
+#include "tests/presets/name_patterns.h"
 #include "tests/support/numpy_random.h"
 #include "tests/support/safetensors_text.h"
 #include "tests/support/temp_folder.h"

@@ -7,7 +7,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "tests/support/name_patterns.h"
+#include "tests/presets/name_patterns.h"
 
 namespace shardtool::mapping {
 namespace {

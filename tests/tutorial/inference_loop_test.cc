@@ -1,9 +1,7 @@
 #include <doctest/doctest.h>
-#include <malloc.h>
-
-#include <iostream>
 
 #include "lib/tutorial/catalogue.h"
+#include "tests/support/allocated_bytes.h"
 #include "tests/support/throws.h"
 #include "tests/tutorial/on_devices.h"
 #include "tests/tutorial/processes.h"
@@ -96,23 +94,8 @@ TEST_CASE("no more inputs are taken ahead of the outputs than there are devices"
   }
 }
 
-#ifdef __SANITIZE_ADDRESS__
-constexpr bool kCountsBytes = false;
-#else
-constexpr bool kCountsBytes = true;
-#endif
-
-/// Bytes that the program has allocated and not freed, if the allocator counts them.
-size_t allocated_bytes() {
-  const struct mallinfo2 info = mallinfo2();
-  return info.uordblks + info.hblkhd;
-}
-
 TEST_CASE("a long stream needs no more memory than a short one") {
-  if (!kCountsBytes) {
-    std::cout << "SKIPPED: the sanitizer's allocator does not count bytes in use\n";
-    return;
-  }
+  if (!test::can_count_allocations()) return;
   const DemoSizes sizes{32, 48, 32, 64, 1};
   constexpr int kInputs = 300;
   // A leaked input on one device would be 64 x 32 numbers of 8 bytes: 16 KiB each time.
@@ -133,8 +116,8 @@ TEST_CASE("a long stream needs no more memory than a short one") {
           },
           [&](const Matrix<double>&) {
             ++n_outputs;
-            if (n_outputs == 30) early = static_cast<double>(allocated_bytes());
-            if (n_outputs == kInputs - 10) late = static_cast<double>(allocated_bytes());
+            if (n_outputs == 30) early = static_cast<double>(test::allocated_bytes());
+            if (n_outputs == kInputs - 10) late = static_cast<double>(test::allocated_bytes());
           });
       return 0;
     });

@@ -9,17 +9,10 @@ namespace {
 
 /// Slack for page alignment of a request.
 constexpr i64 kEdges = 2 * exec::kPageBytes;
+/// A room is used again for requests that need at least 1/2 of it.
+constexpr i64 kMostExcess = 2;
 
 }  // namespace
-
-std::byte* ChunkStream::Room::at_least(i64 wanted) {
-  if (wanted > bytes) {
-    pages.reset();
-    pages.emplace(wanted);
-    bytes = wanted;
-  }
-  return pages->data();
-}
 
 ChunkStream::ChunkStream(std::function<std::optional<ReadRequest>()> next, i64 budget_bytes,
                          int threads)
@@ -42,6 +35,24 @@ void ChunkStream::work(const std::stop_token& stop) {
   }
 }
 
+/// Returns a room for a request of `bytes`: a spare one of nearly that size, else a new one, for
+/// which spare rooms are freed if they would go over the budget.
+ChunkStream::Room ChunkStream::room_for(i64 bytes) {
+  const i64 wanted = round_up(bytes + kEdges, exec::kPageBytes);
+  const auto found = spare_.lower_bound(wanted);
+  if (found != spare_.end() && found->first <= kMostExcess * wanted) {
+    Room room = std::move(spare_.extract(found).mapped());
+    unused_ -= room.bytes;
+    return room;
+  }
+  while (!spare_.empty() && held_ + unused_ + wanted > budget_) {
+    const auto largest = std::prev(spare_.end());
+    unused_ -= largest->first;
+    spare_.erase(largest);
+  }
+  return {wanted, std::nullopt};
+}
+
 void ChunkStream::read_next(std::unique_lock<std::mutex>& lock) {
   Slot* mine = nullptr;
   std::exception_ptr failure;
@@ -50,14 +61,12 @@ void ChunkStream::read_next(std::unique_lock<std::mutex>& lock) {
     if (request) {
       mine = slots_.emplace_back(std::make_unique<Slot>()).get();
       mine->request = *request;
-      held_ += request->bytes;
-      if (!spare_.empty()) {
-        mine->room = std::move(spare_.back());
-        spare_.pop_back();
-      }
+      mine->room = room_for(request->bytes);
+      Room& room = mine->room;
+      held_ += room.bytes;
       lock.unlock();
-      mine->bytes = request->source->read_pages(request->rows, request->bytes,
-                                                mine->room.at_least(request->bytes + kEdges));
+      if (!room.pages) room.pages.emplace(room.bytes);
+      mine->bytes = request->source->read_pages(request->rows, request->bytes, room.pages->data());
     }
   } catch (...) {
     failure = std::current_exception();
@@ -76,8 +85,10 @@ void ChunkStream::read_next(std::unique_lock<std::mutex>& lock) {
 std::span<const std::byte> ChunkStream::take() {
   std::unique_lock lock(mutex_);
   if (current_) {
-    held_ -= current_->request.bytes;
-    spare_.push_back(std::move(current_->room));
+    const i64 bytes = current_->room.bytes;
+    held_ -= bytes;
+    unused_ += bytes;
+    spare_.emplace(bytes, std::move(current_->room));
     current_.reset();
     changed_.notify_all();
   }

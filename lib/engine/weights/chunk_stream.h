@@ -5,6 +5,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,7 +26,8 @@ struct ReadRequest {
 };
 
 /// Read-ahead for a computation. Threads fill buffers in request order, which does not depend on
-/// computed values. The buffers never exceed the budget, except for a single larger request.
+/// computed values. The memory of all buffers, whole pages and those that wait to be used again,
+/// stays within the budget, except for the buffer that goes over it, and the one that is taken.
 class ChunkStream {
  public:
   /// `next` returns the next request; it is called from one thread at a time. If the system refuses
@@ -44,10 +46,8 @@ class ChunkStream {
  private:
   /// Reusable memory of a request.
   struct Room {
-    std::optional<exec::PageBuffer> pages;
     i64 bytes = 0;
-
-    std::byte* at_least(i64 wanted);
+    std::optional<exec::PageBuffer> pages;  ///< allocated by the thread that fills it
   };
   struct Slot {
     ReadRequest request;
@@ -61,15 +61,17 @@ class ChunkStream {
   /// Reads the next request, or notes that there is none. The lock must be held; it is released
   /// while bytes are read.
   void read_next(std::unique_lock<std::mutex>& lock);
+  Room room_for(i64 bytes);
 
   std::function<std::optional<ReadRequest>()> next_;
   i64 budget_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<std::unique_ptr<Slot>> slots_;  ///< in order; the first is taken next
-  std::vector<Room> spare_;
+  std::multimap<i64, Room> spare_;           ///< by bytes
   std::unique_ptr<Slot> current_;
-  i64 held_ = 0;
+  i64 held_ = 0;    ///< bytes of rooms in use
+  i64 unused_ = 0;  ///< bytes of spare rooms
   i64 taken_ = 0;
   bool at_end_ = false;
   std::exception_ptr failure_;         ///< of the request after those in slots_
