@@ -49,7 +49,7 @@ class Workbench {
     }
     if (numbers.there_ == nullptr) {
       numbers.there_ = memory_->take(numbers.size() * sizeof(T));
-      copy_there(std::as_bytes(std::span(numbers.here_)), numbers.there_);
+      copy_there(std::as_bytes(std::span(numbers.values())), numbers.there_);
     }
     return address<T>(numbers.there_);
   }
@@ -139,7 +139,7 @@ class Workbench {
   static T* only_there(Array<T>& numbers) {
     // An array without numbers has no memory there.
     numbers.is_here_ = numbers.there_ == nullptr;
-    numbers.here_.clear();
+    numbers.here_.reset();
     return address<T>(numbers.there_);
   }
   void copy_there(std::span<const std::byte> values, const std::shared_ptr<Block>& block);

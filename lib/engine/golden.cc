@@ -16,7 +16,7 @@ namespace shardtool::engine {
 namespace {
 
 void multiply(const MatrixProduct& product, const Side& side, Run<float>& run) {
-  run.begin(product);
+  run.begin(product, product);
   std::vector<std::byte> bytes;
   for (const auto rows : row_chunks(product.rows.local_size(), product.row_bytes())) {
     bytes.resize(static_cast<size_t>(rows.size() * product.row_bytes()));

@@ -19,6 +19,22 @@ std::uint64_t digest_of(const Part<Field>& whole, size_t layer) {
   return digest;
 }
 
+/// Returns the last step that reads or makes a value, by its name; not of values that the layer
+/// passes on.
+std::map<std::string, size_t> last_uses(const LayerPair& layer) {
+  std::map<std::string, size_t> last;
+  for (size_t step = 0; step < layer.shards.flow.steps.size(); ++step) {
+    const ops::Step& one = layer.shards.flow.steps[step];
+    const ops::Op& op = *one.op->op;
+    for (const ops::ValueMove& input : one.before) last[input.value] = step;
+    for (const std::string& name : op.in) last[name] = step;
+    for (const std::string& name : op.out) last[name] = step;
+  }
+  std::erase_if(last, [&](const auto& use) { return layer.is_result(use.first); });
+  for (const ops::ValueMove& handoff : layer.shards.handoffs) last.erase(handoff.value);
+  return last;
+}
+
 }  // namespace
 
 template <class N>
@@ -77,6 +93,7 @@ void Tier<N>::begin_layer(const LayerPair& layer, size_t index) {
   for (auto& [name, made] : whole_results_) carried_[name] = std::move(made);
   whole_results_.clear();
   shards_results_.clear();
+  last_uses_ = last_uses(layer);
   const SideLayer& shards = layer.shards;
   Wholes<N> values;
   for (const auto& [name, value] : shards.entry) values[name] = layer_input(name, value.width);
@@ -143,8 +160,8 @@ void Tier<N>::begin_step(size_t step) {
 }
 
 template <class N>
-void Tier<N>::begin(bool of_shards, const MatrixProduct& product) {
-  of_shards ? shards_run_.begin(product) : reference_.begin(product);
+void Tier<N>::begin(bool of_shards, const MatrixProduct& product, const MatrixProduct& first) {
+  of_shards ? shards_run_.begin(product, first) : reference_.begin(product);
 }
 
 template <class N>
@@ -175,6 +192,19 @@ void Tier<N>::end_step(size_t step) {
   }
   shards_run_.end_step(shards);
   for (size_t i = 0; i < shards.op->op->out.size(); ++i) compare_output(step, i);
+  forget_values(step);
+}
+
+/// Frees the values that no later step reads. Those on an accelerator stay, because comparisons may
+/// not be done.
+template <class N>
+void Tier<N>::forget_values(size_t step) {
+  if (computes_there()) return;
+  for (const auto& [name, last] : last_uses_) {
+    if (last != step) continue;
+    shards_run_.forget(name);
+    if (fabric_.is_first_process()) reference_.forget(name);
+  }
 }
 
 /// May reduce `parts` in place; they stay as they were compared. Values on the accelerator are

@@ -38,7 +38,11 @@ class Tier {
   void begin_layer(const LayerPair& layer, size_t index);
   void begin_step(size_t step);
   /// As begin, multiply, multiply_there and end of Run, on the shards or on the reference.
-  void begin(bool of_shards, const MatrixProduct& product);
+  void begin(bool of_shards, const MatrixProduct& product, const MatrixProduct& first);
+  /// Returns true if a product needs multiply().
+  bool computes_here(bool of_shards, const MatrixProduct& product) const {
+    return !computes_there() && !(of_shards && shards_run_.repeats(product));
+  }
   void multiply(bool of_shards, const MatrixProduct& product, const MatrixBlock& block);
   /// Returns true if multiply_there replaces multiply.
   bool computes_there() const { return bench_.is_parallel(); }
@@ -88,6 +92,7 @@ class Tier {
   void compare_output(size_t step, size_t output);
   void compare_with(const Placed<N>& expected, Placed<N>& parts, Event& event);
   void fetch_events();
+  void forget_values(size_t step);
   void add_fault(const Event& first, i64 mismatches);
   ValueDifference result() const;
   void add_handoff_fault(const LayerPair& before, const std::string& value,
@@ -104,7 +109,8 @@ class Tier {
   const LayerPair* layer_ = nullptr;
   size_t layer_index_ = 0;
   std::vector<Event> events_;
-  Wholes<N> carried_;           ///< the reference's results from earlier layers
+  std::map<std::string, size_t> last_uses_;  ///< steps by the names of the layer's values
+  Wholes<N> carried_;                        ///< the reference's results from earlier layers
   bool hands_on_made_ = false;  ///< the last layer's results on this process' shards are correct
   Wholes<N> whole_results_;
   PlacedValues<N> shards_results_;

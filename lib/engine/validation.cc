@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <ranges>
 #include <set>
 #include <thread>
 #include <tuple>
@@ -183,7 +184,7 @@ class Validation {
   void multiply(const SharedProduct& shared, bool of_shards, Censuses& censuses);
   kernels::FloatCensus multiply_rows(const MatrixProduct& product, bool of_shards,
                                      index::Interval rows, std::span<const std::byte> bytes,
-                                     bool is_new);
+                                     bool is_new, bool is_counted);
   /// Returns the ring of the accelerator that computes the product; null: the CPU does.
   kernels::UploadRing* ring_of(const MatrixProduct& product, bool of_shards);
   void multiply_there(const MatrixProduct& product, bool of_shards, index::Interval rows,
@@ -243,15 +244,18 @@ void Validation::multiply(const SharedProduct& shared, bool of_shards, Censuses&
         is_new ? &censuses.emplace(product.rank, std::pair(product.tensor, kernels::FloatCensus()))
                       ->second.second
                : nullptr);
-    each_tier([&](auto& tier) { tier.begin(of_shards, product); });
+    each_tier([&](auto& tier) { tier.begin(of_shards, product, shared.front()); });
   }
+  const bool is_any_new =
+      std::ranges::any_of(counts, [](const auto* one) { return one != nullptr; });
   i64 row = 0;
   while (const auto rows = order_.rows_from(shared.front(), row)) {
     const std::span<const std::byte> bytes = stream_->take();
+    kernels::FloatCensus census;  // one for all, because the bytes are the same
     for (size_t i = 0; i < shared.size(); ++i) {
       check_interrupted();
       const bool is_new = counts[i] != nullptr;
-      const auto census = multiply_rows(shared[i], of_shards, *rows, bytes, is_new);
+      census += multiply_rows(shared[i], of_shards, *rows, bytes, is_new, i == 0 && is_any_new);
       if (is_new) *counts[i] += census;
     }
     row = rows->end;
@@ -260,26 +264,29 @@ void Validation::multiply(const SharedProduct& shared, bool of_shards, Censuses&
                                       fmt::format("step {} of {}", layer_ + 1, layers_.size())});
     }
   }
-  for (const MatrixProduct& product : shared) {
+  // The first one last, because others may repeat it.
+  for (const MatrixProduct& product : std::views::reverse(shared)) {
     each_tier([&](auto& tier) { tier.end(of_shards, product); });
   }
 }
 
 /// Multiplies a chunk in every number system, with all threads. If the chunk `is_new`, also adds
 /// its bytes to the comparisons with the other side and the manifest. Returns the NaN and infinite
-/// numbers in it.
+/// numbers in it if it `is_counted`.
 kernels::FloatCensus Validation::multiply_rows(const MatrixProduct& product, bool of_shards,
                                                index::Interval rows,
-                                               std::span<const std::byte> bytes, bool is_new) {
+                                               std::span<const std::byte> bytes, bool is_new,
+                                               bool is_counted) {
   const i64 parts = crew_.size() * kPartsPerThread;
   kernels::UploadRing* const ring = ring_of(product, of_shards);
   std::byte* const room = ring != nullptr ? ring->begin(bytes.size()) : nullptr;
   i64 tiers = 0;
-  each_tier([&](const auto&) { ++tiers; });
+  each_tier([&](const auto& tier) { tiers += tier.computes_here(of_shards, product) ? 1 : 0; });
+  const i64 reads = is_counted || room != nullptr ? 1 : 0;  // by the jobs of the first tier
   std::vector<kernels::FloatCensus> found(static_cast<size_t>(parts));
   const i64 equalities = is_new && equality_ ? 1 : 0;
   const i64 digests = equalities + (is_new && recorded_ ? 1 : 0);
-  crew_.run(digests + tiers * parts, [&](i64 job) {
+  crew_.run(digests + std::max(tiers, reads) * parts, [&](i64 job) {
     // Digests of a whole chunk take longest, so they begin first.
     if (job < equalities) {
       return equality_->add(of_shards, product, rows.begin, rows.end, bytes);
@@ -289,7 +296,7 @@ kernels::FloatCensus Validation::multiply_rows(const MatrixProduct& product, boo
     }
     const i64 i = job - digests;
     const i64 part = i % parts;
-    if (i < parts) {
+    if (i < parts && reads > 0) {
       const i64 first = rows.size() * part / parts * product.row_bytes();
       const i64 last = rows.size() * (part + 1) / parts * product.row_bytes();
       const auto share =
@@ -300,7 +307,9 @@ kernels::FloatCensus Validation::multiply_rows(const MatrixProduct& product, boo
     const MatrixBlock block = share_of_work(product, rows, bytes.data(), part, parts);
     i64 skipped = i / parts;
     each_tier([&](auto& tier) {
-      if (skipped-- == 0 && !tier.computes_there()) tier.multiply(of_shards, product, block);
+      if (tier.computes_here(of_shards, product) && skipped-- == 0) {
+        tier.multiply(of_shards, product, block);
+      }
     });
   });
   if (ring != nullptr) multiply_there(product, of_shards, rows, bytes, *ring);

@@ -244,6 +244,29 @@ TEST_CASE("copies of an array share its memory until one of them is written") {
   CHECK(none.values().empty());
 }
 
+TEST_CASE("copies of an array share the host's memory until one of them is written") {
+  Array<double> x(std::vector<double>{1, 2});
+  Array<double> y = x;
+  CHECK(y.shares_with(x));
+  CHECK(std::as_const(y).data() == std::as_const(x).data());
+  y[0] = 9;
+  CHECK_FALSE(y.shares_with(x));
+  CHECK(x.values() == std::vector<double>{1, 2});
+  CHECK(y.values() == std::vector<double>{9, 2});
+  const double* const alone = std::as_const(x).data();
+  CHECK(x.data() == alone);
+  Workbench host;
+  Array<double> z = x;
+  host.in_out(z)[1] = 5;
+  CHECK(x.values() == std::vector<double>{1, 2});
+  CHECK(z.values() == std::vector<double>{1, 5});
+  const std::vector<double> taken = Array<double>(x).values();
+  CHECK(taken == x.values());
+  const Array<double> none;
+  CHECK(none.values().empty());
+  CHECK_FALSE(none.shares_with(none));
+}
+
 TEST_CASE("an array of one accelerator is moved to another that reads it") {
   EmulatedAccelerator first(Pace::kLate);
   EmulatedAccelerator second(Pace::kEager);

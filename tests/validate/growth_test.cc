@@ -1,12 +1,15 @@
-// The work of validate grows with the ranks, not with their square.
+// The work of validate grows with the ranks, not with their square, and its memory less.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "lib/api/transform.h"
 #include "lib/engine/validation.h"
+#include "tests/support/allocated_bytes.h"
 #include "tests/validate/compared.h"
 #include "tests/validate/mutations/mutations.h"
 
@@ -45,6 +48,46 @@ TEST_CASE("twice the ranks ask at most twice as often for the layout of any bias
     CAPTURE(name);
     CAPTURE(few);
     CHECK(of_many.at(name) <= 2 * few);
+  }
+}
+
+constexpr i64 kTokens = 32;
+
+/// Returns the most memory that a validation of the sample has during GEMMs, in bytes.
+i64 most_memory(const std::string& mesh, const std::map<std::string, std::string>& settings) {
+  const TempFolder folder;
+  api::SplitOptions split;
+  split.source = SHARDTOOL_SOURCE_DIR "/samples/tiny-llama";
+  split.mapping.mesh = mesh::parse_mesh(mesh);
+  for (const auto& [key, value] : settings) split.mapping.settings.emplace_back(key, value);
+  split.write.output = folder / "parts";
+  api::split(split);
+  const Compared compared(split.source, split.write.output);
+  engine::ValidationOptions options;
+  options.length = kTokens;
+  options.resources.threads = 1;
+  options.resources.max_memory = 1 << 20;
+  const i64 before = allocated_bytes();
+  i64 most = 0;
+  options.resources.on_progress = [&](const exec::Progress&) {
+    most = std::max(most, allocated_bytes() - before);
+  };
+  const auto verdict = engine::validate(compared.whole(), compared.shards(), nullptr, options);
+  CHECK(verdict.tiers.front().outcome == engine::Outcome::kPass);
+  return most;
+}
+
+TEST_CASE("ranks that compute the same logits, from replicas or gathered weights, keep them once") {
+  if (!can_count_allocations()) return;
+  constexpr i64 kFew = 4;
+  constexpr i64 kMany = 32;
+  constexpr i64 kLogits = kTokens * 1000 * static_cast<i64>(sizeof(double));
+  const std::map<std::string, std::string> gathered = {{"axes.embed", "fsdp"}};
+  for (const auto& settings : {std::map<std::string, std::string>(), gathered}) {
+    CAPTURE(settings.size());
+    const i64 of_few = most_memory("fsdp=4", settings);
+    const i64 of_many = most_memory("fsdp=32", settings);
+    CHECK((of_many - of_few) / (kMany - kFew) < kLogits * 3 / 5);
   }
 }
 

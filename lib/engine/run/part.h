@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <string>
 
@@ -23,6 +24,14 @@ template <class N>
 using Wholes = std::map<std::string, Part<N>>;
 template <class N>
 using PlacedValues = std::map<std::string, Placed<N>>;
+
+/// Returns true if two parts have the same features, and numbers with the same bits.
+template <class N>
+bool has_same_numbers(const Part<N>& a, const Part<N>& b) {
+  if (!(a.features == b.features) || a.data.size() != b.data.size()) return false;
+  return a.data.shares_with(b.data) || a.data.size() == 0 ||
+         std::memcmp(a.data.data(), b.data.data(), a.data.size() * sizeof(N)) == 0;
+}
 
 /// Copies a device's features into the whole value.
 template <class N>

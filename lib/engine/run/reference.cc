@@ -91,7 +91,7 @@ template <class N>
 void Reference<N>::begin(const MatrixProduct& whole) {
   for (MatrixProduct& part : parts_[{whole.role, whole.expert}]) {
     part.is_looked_up = whole.is_looked_up;
-    run_.begin(part);
+    run_.begin(part, part);
   }
 }
 

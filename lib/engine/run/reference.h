@@ -32,6 +32,7 @@ class Reference {
   void multiply_there(const MatrixProduct& whole, const MatrixBlock& block, const std::byte* there);
   void end(const MatrixProduct& whole);
   void end_step(size_t step);
+  void forget(const std::string& name) { run_.forget(name); }
 
   const Run<N>& run() const { return run_; }
   const Fabric& fabric() const { return fabric_; }

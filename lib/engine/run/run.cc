@@ -14,6 +14,9 @@ namespace {
 using index::AxisMap;
 using Kind = plan::Placement::Kind;
 
+/// Number of different parts of a value that a new one is compared with.
+constexpr size_t kMostDistinct = 64;
+
 kernels::RouterSpec spec_of(const ops::Router& op, const Side& side) {
   const auto number = [&](const ops::Number& n) {
     return mapping::value_of(n, side.model->config);
@@ -63,15 +66,32 @@ const Part<N>& Run<N>::input(size_t i, i64 rank) const {
   return values_.at(step_->op->op->in[i]).at(rank);
 }
 
+/// Keeps a device's part of a value. A part with the bits of another device's shares its memory, so
+/// that the replicas of a value need the memory of one.
 template <class N>
 void Run<N>::make(const std::string& name, i64 rank, Part<N> part) {
-  values_[name][rank] = std::move(part);
+  Placed<N>& made = values_[name];
+  std::vector<i64>& distinct = distinct_[name];
+  const auto is_equal = [&](i64 other) {
+    const auto found = made.find(other);
+    return found != made.end() && has_same_numbers(found->second, part);
+  };
+  if (!benches_.front().is_parallel()) {
+    const auto same = std::ranges::find_if(distinct, is_equal);
+    if (same != distinct.end()) {
+      part.data = made.at(*same).data;
+    } else if (distinct.size() < kMostDistinct) {
+      distinct.push_back(rank);
+    }
+  }
+  made[rank] = std::move(part);
 }
 
 template <class N>
 void Run<N>::begin_layer(const model::Layer& layer, PlacedValues<N> entry,
                          std::span<const i64> devices) {
   values_ = std::move(entry);
+  distinct_.clear();
   choices_.clear();
   layer_ = layer.number;
   all_devices_.assign(devices.begin(), devices.end());

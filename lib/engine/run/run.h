@@ -39,6 +39,7 @@ bool chooses(const ops::Op& op);
 ///         begin, multiply..., end      for every product of the op; on each device in the order of
 ///                                      products_of, on different devices possibly interleaved
 ///       end_step                       the op itself, and exchanges of its results
+///       forget                         values that no later step reads
 ///
 /// With an accelerator the products run there: call multiply_there instead of multiply. Values stay
 /// there, too, between ops that can run there; other ops fetch them, which waits. In the field the
@@ -55,7 +56,14 @@ class Run {
   /// `entry` has the layer's inputs on the devices of this process.
   void begin_layer(const model::Layer& layer, PlacedValues<N> entry, std::span<const i64> devices);
   void begin_step(const ops::Step& step);
-  void begin(const MatrixProduct& product);
+  /// `first` is the product itself, or an open product by the same bytes on another device. If the
+  /// inputs have the same bits too, as those of FSDP ranks have, this product repeats it: its
+  /// output is that of `first`, which must end after it.
+  void begin(const MatrixProduct& product, const MatrixProduct& first);
+  /// Returns true if an open product repeats another one, and needs no blocks.
+  bool repeats(const MatrixProduct& product) const {
+    return open_.at(product.rank).repeated.has_value();
+  }
   /// Multiplies by a block of the product's matrix. The block has all columns, unless is_in_out;
   /// then blocks must come in the order of their rows. Calls for different outputs may run in
   /// parallel.
@@ -66,6 +74,7 @@ class Run {
                       const std::byte* there);
   void end(const MatrixProduct& product);
   void end_step(const ops::Step& step);
+  void forget(const std::string& name) { values_.erase(name); }
 
   bool has(const std::string& name) const { return values_.count(name) > 0; }
   const Placed<N>& value(const std::string& name) const { return values_.at(name); }
@@ -97,6 +106,8 @@ class Run {
   N share_of_bias(const ops::BoundWeight& weight, i64 rank);
   void make(const std::string& name, i64 rank, Part<N> part);
   bool is_look_up(const MatrixProduct& product) const;
+  Part<N> product_input(const MatrixProduct& product);
+  bool has_equal_operands(const MatrixProduct& product, const MatrixProduct& first) const;
   void embed_probe(const MatrixProduct& product, Part<N>& x) const;
   void look_up(const MatrixProduct& product, const MatrixBlock& block);
   i64 row_of_patch(const ops::Patches& patches, const MatrixProduct& product, i64 token) const;
@@ -129,6 +140,7 @@ class Run {
   Fabric& fabric_;
   const Inputs& inputs_;
   PlacedValues<N> values_;
+  std::map<std::string, std::vector<i64>> distinct_;  ///< ranks with different parts of a value
   std::vector<i64> devices_;  ///< devices of this process that run the layer
   std::vector<i64> all_devices_;
   i64 layer_ = -1;
@@ -150,6 +162,8 @@ class Run {
     N* y_there = nullptr;
     kernels::Array<N> scaled;  ///< x times the scales of a row of blocks
     N* scaled_there = nullptr;
+    /// The device of the product that this one repeats; then the rest is empty.
+    std::optional<i64> repeated;
   };
   std::map<i64, Open> open_;  ///< by device
   /// Gate and up of the open experts, by device.

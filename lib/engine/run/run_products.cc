@@ -26,21 +26,43 @@ void Run<N>::embed_probe(const MatrixProduct& product, Part<N>& x) const {
 }
 
 template <class N>
-void Run<N>::begin(const MatrixProduct& product) {
+Part<N> Run<N>::product_input(const MatrixProduct& product) {
+  if (product.expert >= 0) return expert_input(product);
+  if (!std::holds_alternative<ops::Embed>(step_->op->op->kind)) {
+    return aligned(bench_of(product.rank), input(0, product.rank), product.inputs(), inputs_.rows(),
+                   step_->op->op->in.front());
+  }
+  Part<N> x = empty_part<N>(product.rows, inputs_.rows());
+  embed_probe(product, x);
+  return x;
+}
+
+/// Returns true if both open products have the same output, because the bits of their inputs are
+/// the same. Scales and zero points are not compared, nor values on an accelerator.
+template <class N>
+bool Run<N>::has_equal_operands(const MatrixProduct& product, const MatrixProduct& first) const {
+  if (product.rank == first.rank || benches_.front().is_parallel()) return false;
+  const Open& own = open_.at(product.rank);
+  const Open& other = open_.at(first.rank);
+  const bool is_scaled = own.scales || own.zeros || other.scales || other.zeros;
+  return !is_scaled && product.rows == first.rows && product.columns == first.columns &&
+         has_same_numbers(own.x, other.x);
+}
+
+template <class N>
+void Run<N>::begin(const MatrixProduct& product, const MatrixProduct& first) {
   Open& open = open_[product.rank];
   open.scales = BlockScales<N>::of(side_, inputs_.map, product);
-  open.y = empty_part<N>(product.outputs(), inputs_.rows());
-  if (is_look_up(product)) return;
-  open.zeros = BlockZeros<N>::of(side_, inputs_.map, product);
-  if (std::holds_alternative<ops::Embed>(step_->op->op->kind)) {
-    open.x = empty_part<N>(product.rows, inputs_.rows());
-    embed_probe(product, open.x);
-  } else if (product.expert >= 0) {
-    open.x = expert_input(product);
-  } else {
-    open.x = aligned(bench_of(product.rank), input(0, product.rank), product.inputs(),
-                     inputs_.rows(), step_->op->op->in.front());
+  if (!is_look_up(product)) {
+    open.zeros = BlockZeros<N>::of(side_, inputs_.map, product);
+    open.x = product_input(product);
   }
+  if (has_equal_operands(product, first)) {
+    open.x = {};
+    open.repeated = first.rank;
+    return;
+  }
+  open.y = empty_part<N>(product.outputs(), inputs_.rows());
   begin_there(product);
 }
 
@@ -99,14 +121,15 @@ void Run<N>::multiply_group(const MatrixProduct& product, const MatrixBlock& blo
                             i64 first_input) {
   Open& open = open_.at(product.rank);
   if (open.scales) return multiply_scaled(product, block, first_input);
+  const Part<N>& x = open.x;  // read by several threads
   const i64 tokens = inputs_.rows();
   const kernels::StoredMatrix w{product.dtype, block.bytes, block.rows.size(), block.columns.size(),
                                 block.stride};
   if (product.is_in_out) {
-    add_columns<N>(w, inputs_.map, {open.x.data.data() + block.rows.begin, tokens, open.x.width()},
+    add_columns<N>(w, inputs_.map, {x.data.data() + block.rows.begin, tokens, x.width()},
                    {open.y.data.data() + block.columns.begin, tokens, open.y.width()});
   } else {
-    multiply_rows<N>(w, inputs_.map, {open.x.data.data() + first_input, tokens, open.x.width()},
+    multiply_rows<N>(w, inputs_.map, {x.data.data() + first_input, tokens, x.width()},
                      {open.y.data.data() + block.rows.begin, tokens, open.y.width()});
   }
 }
@@ -121,19 +144,21 @@ void Run<N>::multiply_scaled(const MatrixProduct& product, const MatrixBlock& bl
   const i64 tokens = inputs_.rows();
   const i64 columns = block.columns.size();
   const i64 row_bytes = block.stride * bits(product.dtype) / 8;
+  const Part<N>& whole_x = open.x;  // read by several threads
   Part<N> scaled;
+  if (!scales.is_per_row()) scaled = empty_part<N>(whole_x.features, tokens);
   for (i64 r = block.rows.begin; r < block.rows.end;) {
     const i64 count =
         scales.is_per_row() ? block.rows.end - r : scales.run_of_rows(r, block.rows.end);
     if (!scales.is_per_row()) {
-      scaled = open.x;
       const std::vector<N>& factors = scales.of_row(r);
       for (i64 t = 0; t < tokens; ++t) {
+        const N* const from = whole_x.row(t) + first_input;
         N* const row = scaled.row(t) + first_input;
-        for (i64 k = 0; k < columns; ++k) row[k] *= factors[static_cast<size_t>(k)];
+        for (i64 k = 0; k < columns; ++k) row[k] = from[k] * factors[static_cast<size_t>(k)];
       }
     }
-    const Part<N>& x = scales.is_per_row() ? open.x : scaled;
+    const Part<N>& x = scales.is_per_row() ? whole_x : scaled;
     multiply_rows<N>({product.dtype, block.bytes + (r - block.rows.begin) * row_bytes, count,
                       columns, block.stride},
                      inputs_.map, {x.data.data() + first_input, tokens, x.width()},
@@ -149,6 +174,7 @@ template <class N>
 void Run<N>::end(const MatrixProduct& product) {
   end_there(product);
   Open open = std::move(open_.extract(product.rank).mapped());
+  if (open.repeated) open.y = open_.at(*open.repeated).y;
   if (open.zeros) open.zeros->subtract(product, open.x, inputs_.rows(), open.y);
   Part<N> y = std::move(open.y);
   if (product.expert >= 0) return end_expert(product, std::move(y));
@@ -156,7 +182,7 @@ void Run<N>::end(const MatrixProduct& product) {
 }
 
 #define SHARDTOOL_INSTANTIATE(N)                                            \
-  template void Run<N>::begin(const MatrixProduct&);                        \
+  template void Run<N>::begin(const MatrixProduct&, const MatrixProduct&);  \
   template bool Run<N>::is_look_up(const MatrixProduct&) const;             \
   template void Run<N>::look_up(const MatrixProduct&, const MatrixBlock&);  \
   template void Run<N>::multiply(const MatrixProduct&, const MatrixBlock&); \
