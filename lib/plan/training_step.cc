@@ -26,6 +26,12 @@ double StepParts::total() const {
   return compute + recompute + collectives + replicas + launches + idle + optimizer;
 }
 
+void StepParts::fill_with_idle(double step_us) {
+  constexpr double kRounding = 1e-9;  // above that of pipeline_us
+  const double rest = step_us - busy();
+  idle = rest > kRounding * step_us ? rest : 0;
+}
+
 StepParts& StepParts::operator+=(const StepParts& other) {
   compute += other.compute;
   recompute += other.recompute;

@@ -40,6 +40,8 @@ struct StepParts {
   double total() const;
   /// Time in which a stage works: all but idle.
   double busy() const { return total() - idle; }
+  /// Sets idle to the rest of a step of this time. A rest that rounding explains is none.
+  void fill_with_idle(double step_us);
   StepParts& operator+=(const StepParts& other);
 };
 

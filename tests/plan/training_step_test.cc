@@ -54,6 +54,17 @@ TEST_CASE("a stage works for its passes and for what comes after them") {
   }
 }
 
+TEST_CASE("the rest of a step is idle, unless rounding explains it") {
+  StepParts parts{.compute = 70, .launches = 20, .optimizer = 0.1};
+  parts.fill_with_idle(100);
+  CHECK(parts.idle == Approx(9.9));
+  CHECK(parts.total() == Approx(100));
+  for (const double times : {1 - 1e-12, 1.0, 1 + 1e-12}) {
+    parts.fill_with_idle(parts.busy() * times);
+    CHECK(parts.idle == 0);
+  }
+}
+
 TEST_CASE("a full recomputation repeats no hand-over") {
   ForwardTimes forward = kForward;
   forward.handoff = 50;

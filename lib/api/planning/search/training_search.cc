@@ -234,8 +234,7 @@ class ReplicaTraining {
     }
     if (std::ssize(row.stages) < replica_.stages()) return std::nullopt;
     row.step_us = pipeline_step_us(std::move(stages), micro_batches, way.virtual_stages);
-    for (TrainedStage& stage : row.stages)
-      stage.parts.idle = std::max(0.0, row.step_us - stage.parts.busy());
+    for (TrainedStage& stage : row.stages) stage.parts.fill_with_idle(row.step_us);
     row.tokens_per_s = tokens_per_step() / row.step_us * kStepUsPerSecond;
     return row;
   }
