@@ -149,11 +149,11 @@ Command plan_command(PlanArgs& args) {
       .name = "plan",
       .summary = "what a layout costs, and what it takes to get there",
       .description =
-          "Reads headers and says, for every device, what weights, cache and the rest take: does "
-          "it fit, and what would? With --to or --to-mesh also what a reshard moves, beside the "
-          "bound "
-          "that no plan can go below. Byte counts of weights and moves are exact; activations are "
-          "an estimate. No tensor data is read. `plan search` finds the best layout of a server. "
+          "Reads headers, or config.json where there are no weights, and says, for every device, "
+          "what weights, cache and the rest take: does it fit, and what would? With --to or "
+          "--to-mesh also what a reshard moves, beside the bound that no plan can go below. "
+          "Byte counts of weights and moves are exact; activations are an estimate. No tensor data "
+          "is read. `plan search` finds the best layout of a server. "
           "`plan diff A B` exits 0 when the two plans are equal and 1 when they differ; a plan "
           "that does not fit into --budget exits 1, too.",
       .examples =
@@ -166,10 +166,11 @@ Command plan_command(PlanArgs& args) {
            "mpirun -n 4 shardtool plan profile calibrate /data -o cluster.json"},
       .arguments =
           {{.name = "SRC",
-            .help = "a checkpoint, or output folders that together hold every shard; or: "
-                    "diff A B, to compare two plans: files of -o, documents of --json, or pages "
-                    "of --html; profile list, or profile show NAME, for what is known of "
-                    "hardware; profile calibrate [FOLDER], to measure this machine",
+            .help = "a checkpoint, or output folders that together hold every shard, or a folder "
+                    "with config.json alone; or: diff A B, to compare two plans: files of -o, "
+                    "documents of --json, or pages of --html; profile list, or profile show NAME, "
+                    "for what is known of hardware; profile calibrate [FOLDER], to measure this "
+                    "machine",
             .target = &args.sources,
             .required = true}},
       .next_words = {{"",

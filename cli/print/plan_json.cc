@@ -218,6 +218,7 @@ void write_fields(JsonWriter& json, const api::PlanDiff& diff) {
 
 void write_fields(JsonWriter& json, const api::PlanReport& report) {
   json.field("source", report.source);
+  if (report.is_from_config) json.field("from_config", true);
   write_memory(json, report.memory);
   if (report.drawings) {
     write_layers(json, report.memory);

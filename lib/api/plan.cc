@@ -40,6 +40,15 @@ void check(const PlanOptions& options) {
   }
 }
 
+/// Throws kUsage where config.json stands alone and the plan is one of stored weights.
+void require_weights(const LogicalCheckpoint& source, const PlanOptions& options) {
+  if (!source.is_config_alone || !(options.is_reshard() || options.recipe || options.emit)) return;
+  throw impossible("config.json alone has no weights to reshard, or to emit for another program",
+                   "leave out --to, --to-preset, --to-mesh, -o and --emit, or give the folder with "
+                   "the weights")
+      .at({source.parts.front().config_path, 0, 0, ""});
+}
+
 /// Both layouts of a reshard, resolved concurrently.
 struct AppliedEnds {
   std::optional<AppliedMapping> from;
@@ -241,8 +250,12 @@ void DeviceBudget::check() const {
 PlanReport make_plan(const PlanOptions& options) {
   check(options);
   const LogicalCheckpoint source = open_logical(
-      options.sources, {.mapping = reading_choice(options.mapping, options.to.value_or(""))});
+      options.sources, {.mapping = reading_choice(options.mapping, options.to.value_or("")),
+                        .takes_config_alone = true,
+                        .graph = options.graph});
+  require_weights(source, options);
   PlanReport report;
+  report.is_from_config = source.is_config_alone;
   report.source = source.parts.front().path;
   report.warnings = source.warnings();
   ReshardEnds ends;

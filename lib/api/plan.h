@@ -221,6 +221,7 @@ struct PlanReport {
   /// Collectives in a step of training with one micro-batch (planning/plan_forward.h).
   std::vector<model::CommRow> training_comm;
   bool is_timed = false;                 ///< training_comm has times
+  bool is_from_config = false;           ///< no weights were read: sizes are by config.json
   double price_per_hour = 0;             ///< all devices, those of all replicas in training
   std::optional<PlanDrawings> drawings;  ///< with PlanOptions::draws
   std::vector<std::string> warnings;
@@ -236,9 +237,10 @@ struct PlanReport {
 /// closing brace; the seal is a hash of all preceding text.
 std::string sealed(std::string open_document);
 
-/// Computes the cost of a layout and of the reshard to it. Reads headers only. Throws the errors of
-/// opening a checkpoint and choosing a mapping, kUsage for an invalid workload or budget, and with
-/// PlanOptions::emit kUnsupported for a tensor that the program cannot express.
+/// Computes the cost of a layout and of the reshard to it. Reads headers only, or config.json where
+/// it stands alone. Throws the errors of opening a checkpoint and choosing a mapping, kUsage for an
+/// invalid workload or budget and for a reshard of config.json alone, and with PlanOptions::emit
+/// kUnsupported for a tensor that the program cannot express.
 PlanReport make_plan(const PlanOptions& options);
 
 }  // namespace shardtool::api

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <utility>
 
@@ -18,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr i64 kMaxManifestBytes = 1'000'000'000;
+constexpr const char* kConfigName = "config.json";
 
 /// True if manifest.json belongs to shardtool, even when damaged, and not to another tool.
 bool mentions_shardtool(const std::string& text) {
@@ -79,6 +82,16 @@ Location look_at(const TypedLocation& typed) {
   return location;
 }
 
+/// True if a folder has config.json, and no file of weights, no index of them and no manifest.
+bool has_config_alone(const FolderListing& listing) {
+  const auto is_empty = [](const auto* names) { return names->empty(); };
+  const std::array weights = {&listing.weights,       &listing.indices,  &listing.torch_weights,
+                              &listing.torch_indices, &listing.dcp_data, &listing.foreign_weights,
+                              &listing.rank_folders};
+  return has_name(listing.others, kConfigName) && !has_name(listing.others, kManifestName) &&
+         std::ranges::all_of(weights, is_empty);
+}
+
 }  // namespace
 
 std::string text_of(const Warning& warning) {
@@ -119,6 +132,24 @@ Checkpoint open_unpublished(const std::string& folder, std::string manifest,
   return checkpoint;
 }
 
+std::optional<Checkpoint> config_without_weights(const std::string& location) {
+  const TypedLocation typed = parse_location(location);
+  if (!typed.format.empty() || !typed.prefix.empty()) return std::nullopt;
+  Checkpoint checkpoint;
+  const fs::path place(typed.place);
+  if (store::is_folder(typed.place)) {
+    if (!has_config_alone(list_folder(typed.place))) return std::nullopt;
+    checkpoint.path = typed.place;
+  } else {
+    if (place.filename() != kConfigName || !store::is_file(typed.place)) return std::nullopt;
+    checkpoint.path = place.has_parent_path() ? place.parent_path().string() : ".";
+  }
+  checkpoint.format = kConfigName;
+  checkpoint.config_path = checkpoint.path + "/" + kConfigName;
+  checkpoint.side_files = {kConfigName};
+  return checkpoint;
+}
+
 Checkpoint survey_checkpoint(const std::string& location, const ProblemSink& report) {
   Checkpoint checkpoint;
   const TypedLocation typed = parse_location(location);
@@ -131,7 +162,7 @@ Checkpoint survey_checkpoint(const std::string& location, const ProblemSink& rep
   reader.open(checkpoint, found, report);
   warn_of_other_formats(checkpoint, found, reader);
   if (!typed.prefix.empty()) keep_below(checkpoint, typed.prefix);
-  const std::string config = checkpoint.side_path("config.json");
+  const std::string config = checkpoint.side_path(kConfigName);
   if (store::is_file(config)) checkpoint.config_path = config;
   return checkpoint;
 }

@@ -133,6 +133,11 @@ Checkpoint open_checkpoint(const std::string& location);
 Checkpoint open_unpublished(const std::string& folder, std::string manifest,
                             const std::vector<std::string>& others);
 
+/// Returns a checkpoint without files and tensors for a location where config.json stands alone: a
+/// folder or hf://org/name without files of weights, or the file itself, whatever is beside it.
+/// Returns nullopt for other locations. Throws the errors of parse_location and list_folder.
+std::optional<Checkpoint> config_without_weights(const std::string& location);
+
 /// Same as open_checkpoint, but reports problems to `report` and continues with the readable part:
 /// the tensors of the files that can be opened, without K1's tiling and without K2. Throws only if
 /// no part can be read.

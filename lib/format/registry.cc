@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/shell.h"
 #include "lib/base/text.h"
 #include "lib/format/dcp/reader.h"
 #include "lib/format/gguf/model.h"
@@ -102,10 +103,15 @@ std::string advice_on_folder(const std::string& folder) {
 Error no_weights(const Location& location) {
   const auto& found = location.listing.foreign_weights;
   if (found.empty()) {
-    return Error(ErrorCode::kFileMissing, "no weights file in the folder")
-        .at({location.folder, 0, 0, ""})
-        .note("expected", "a .safetensors, .bin, .pt or .pth file")
-        .help(advice_on_folder(location.folder));
+    Error error(ErrorCode::kFileMissing, "no weights file in the folder");
+    error.at({location.folder, 0, 0, ""})
+        .note("expected", "a .safetensors, .bin, .pt or .pth file");
+    if (has_name(location.listing.others, "config.json")) {
+      error.help(
+          fmt::format("config.json is enough for `shardtool plan {}`, and for no other command",
+                      path_argument(location.folder)));
+    }
+    return error.help(advice_on_folder(location.folder));
   }
   Error error(ErrorCode::kUnsupported, "the folder has weights in another format only");
   error.at({location.folder, 0, 0, ""}).note("found", list_for_message(found));

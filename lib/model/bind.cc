@@ -12,9 +12,9 @@
 #include "lib/base/text.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/quantization.h"
-#include "lib/model/graph/requirement.h"
 #include "lib/model/graph/value_order.h"
 #include "lib/model/tensor_finder.h"
+#include "lib/model/variants.h"
 
 namespace shardtool::model {
 namespace {
@@ -27,11 +27,7 @@ std::vector<std::string> texts_of(std::span<const Dim> dims) {
 
 /// True if config.json says that the model makes words with a matrix of its own.
 bool has_own_head(const mapping::ModelConfig& config) {
-  const auto architectures = config.architectures();
-  const auto is_generator = [&](std::string_view end) {
-    return !architectures.empty() && architectures.front().ends_with(end);
-  };
-  if (!is_generator("ForCausalLM") && !is_generator("ForConditionalGeneration")) return false;
+  if (!makes_words(config)) return false;
   const std::string here = mapping::said_at("tie_word_embeddings", config);
   const std::string inside = mapping::said_at("text_config.tie_word_embeddings", config);
   return here != "true" && inside != "true" && (here == "false" || inside == "false");
@@ -55,7 +51,6 @@ class Binder {
   Layer layer(Layer::Part part, const std::string& block,
               const std::vector<Alternatives>& stretches, i64 number);
   Layer layer(const std::vector<Block>& blocks, i64 number);
-  i64 count_of(const ops::Dim& number, std::string_view what) const;
   void add(const Stack& stack);
   /// Returns the tensors that no op reads, and notes what their ops lack.
   std::vector<std::string> unread();
@@ -68,9 +63,7 @@ class Binder {
   };
 
   bool has_required(const Way& way, i64 layer);
-  bool has_inputs(const Way& way) const;
   bool has_required(const std::vector<Alternatives>& stretches, i64 layer);
-  bool is_allowed(const Way& way, i64 layer) const;
   bool has_required(const Op& op, i64 layer);
   bool has_form(const Experts::Form& form, i64 layer);
   bool has_shapes_of(const Experts::Form& form, i64 layer);
@@ -144,19 +137,8 @@ bool Binder::has_required(const Op& op, i64 layer) {
   });
 }
 
-/// Returns true if all inputs of the way are made by an earlier layer or in the way itself.
-bool Binder::has_inputs(const Way& way) const {
-  std::set<std::string> made = made_;
-  for (const Op& op : way.ops) {
-    const auto is_made = [&](const std::string& name) { return made.contains(name); };
-    if (!std::all_of(op.in.begin(), op.in.end(), is_made)) return false;
-    made.insert(op.out.begin(), op.out.end());
-  }
-  return true;
-}
-
 bool Binder::has_required(const Way& way, i64 layer) {
-  if (way.where_made && !has_inputs(way)) return false;
+  if (way.where_made && !has_inputs(way, made_)) return false;
   return std::all_of(way.ops.begin(), way.ops.end(),
                      [&](const Op& op) { return has_required(op, layer); });
 }
@@ -167,18 +149,13 @@ bool Binder::has_required(const std::vector<Alternatives>& stretches, i64 layer)
   });
 }
 
-bool Binder::is_allowed(const Way& way, i64 layer) const {
-  if (first_unmet(way.requires_config, model_.config) != nullptr) return false;
-  return !way.layers || contains(*way.layers, model_.config, layer);
-}
-
 /// Returns the first allowed way whose tensors exist, or that is written for some layers: these
 /// have no other. If there is none: the last allowed one, so that an error names it.
 const Way& Binder::chosen(const Alternatives& ways, i64 layer) {
   const Way* last = &ways.back();
   for (const Way& way : ways) {
-    if (!is_allowed(way, layer)) continue;
-    const bool is_decided = way.layers && (!way.where_made || has_inputs(way));
+    if (!is_allowed(way, model_.config, layer)) continue;
+    const bool is_decided = way.layers && (!way.where_made || has_inputs(way, made_));
     if (is_decided || has_required(way, layer)) return way;
     last = &way;
   }
@@ -215,7 +192,7 @@ void Binder::pass_over(const Alternatives& ways, const Way* used, i64 layer) {
   if (missing_ == nullptr) return;
   for (const Way& way : ways) {
     if (&way == used) return;
-    if (is_allowed(way, layer)) passed_over_.push_back({&way, layer});
+    if (is_allowed(way, model_.config, layer)) passed_over_.push_back({&way, layer});
   }
 }
 
@@ -319,12 +296,13 @@ BoundOp Binder::bound(const Op& op, i64 layer) {
   const auto* experts = std::get_if<Experts>(&op.kind);
   if (experts == nullptr) {
     for (const WeightRef& ref : op.weights) {
-      found.weights.push_back(bound(op, ref, layer, ref.heads ? count_of(*ref.heads, "heads") : 1));
+      found.weights.push_back(
+          bound(op, ref, layer, ref.heads ? count_of(model_, *ref.heads, "heads") : 1));
     }
     return found;
   }
   found.form = &form_of(*experts, layer);
-  const i64 count = found.form->per_expert ? count_of(experts->experts, "experts") : 1;
+  const i64 count = found.form->per_expert ? count_of(model_, experts->experts, "experts") : 1;
   for (const WeightRef& ref : found.form->weights) {
     found.weights.push_back(bound(op, ref, layer, count));
   }
@@ -357,19 +335,6 @@ Layer Binder::layer(const std::vector<Block>& blocks, i64 number) {
   return layer(Layer::Part::kBlock, used.name, used.stretches, number);
 }
 
-/// Returns a number of layers, experts or heads, which has a limit: binding those without tensors
-/// would take time without bound. Throws kConfig.
-i64 Binder::count_of(const ops::Dim& number, std::string_view what) const {
-  constexpr i64 kMost = 1 << 16;
-  const i64 count = model_.size(number);
-  if (count <= kMost) return count;
-  throw Error(ErrorCode::kConfig,
-              fmt::format("a stack of {} {} is more than a graph may have", count, what))
-      .note("found", fmt::format("{} = {}", number.text, count))
-      .note("expected", fmt::format("at most {}", kMost))
-      .help(fmt::format("correct the number of {} in {}", what, model_.config.file()));
-}
-
 void Binder::add(const Stack& stack) {
   const auto has_layer = [&](const Block& block) { return is_begun(block, 0); };
   const bool is_there = has_required(stack.start, -1) ||
@@ -378,7 +343,7 @@ void Binder::add(const Stack& stack) {
   const size_t first = model_.layers.size();
   model_.layers.push_back(
       layer(Layer::Part::kStart, stack.name.empty() ? "start" : stack.name, stack.start, -1));
-  const i64 layers = count_of(stack.layers, "layers");
+  const i64 layers = count_of(model_, stack.layers, "layers");
   for (i64 number = 0; number < layers; ++number) {
     model_.layers.push_back(layer(stack.blocks, number));
   }

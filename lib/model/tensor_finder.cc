@@ -28,6 +28,10 @@ std::optional<size_t> TensorFinder::find(const std::string& glob, i64 layer, i64
   return std::nullopt;
 }
 
+std::string TensorFinder::first_name(const std::string& glob, i64 layer, i64 number) {
+  return spelling(glob).text(0, number_of(layer, number));
+}
+
 std::vector<std::string> TensorFinder::names(const std::string& glob, i64 layer, i64 number) {
   const ops::Spelling& texts = spelling(glob);
   const auto numbers = number_of(layer, number);

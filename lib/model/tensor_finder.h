@@ -27,6 +27,8 @@ class TensorFinder {
   /// the head's.
   std::optional<size_t> find(const ops::WeightRef& ref, i64 layer, i64 number);
   std::optional<size_t> find(const std::string& glob, i64 layer, i64 number);
+  /// Returns the first name for which the glob stands.
+  std::string first_name(const std::string& glob, i64 layer, i64 number);
   /// Returns all names for which the glob stands.
   std::vector<std::string> names(const std::string& glob, i64 layer, i64 number);
   /// Returns the one of them that the checkpoint would use (Spelling::likeliest).

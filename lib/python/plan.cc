@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/api/plan.h"
+#include "lib/api/transfer/sources/open_source.h"
 #include "lib/base/error.h"
 #include "lib/python/bindings.h"
 #include "lib/python/document.h"
@@ -180,10 +181,13 @@ api::PlanOptions plan_options(std::vector<std::string> sources, const Keywords& 
   api::PlanOptions options;
   options.sources = std::move(sources);
   api::MappingChoice choice = mapping_choice(keywords);
-  // The mesh is that of the destination: a whole checkpoint is read from its files.
-  options.to_mesh = std::exchange(choice.mesh, std::nullopt);
-  options.to_preset = std::exchange(choice.preset, {});
-  if (!choice.path.empty()) options.to = std::exchange(choice.path, {});
+  // The mesh is that of the destination: a whole checkpoint is read from its files. Where
+  // config.json stands alone, there are none.
+  if (!api::is_config_alone(options.sources)) {
+    options.to_mesh = std::exchange(choice.mesh, std::nullopt);
+    options.to_preset = std::exchange(choice.preset, {});
+    if (!choice.path.empty()) options.to = std::exchange(choice.path, {});
+  }
   keywords.set("layout", choice.engine_layout);
   options.mapping = std::move(choice);
   keywords.set("budget", options.device.bytes, kSize);

@@ -107,7 +107,7 @@ TEST_CASE("documents spell prefixes, dims and biases out") {
   const Json q = mapping.at("rules").at(2);
   CHECK(q.at("id") == "q");
   CHECK(q.at("match") ==
-        "{language_model.,}{model.,}{language_model.,}layers.<layer>.self_attn.q_proj.weight");
+        "{,language_model.}{model.,}{,language_model.}layers.<layer>.self_attn.q_proj.weight");
   CHECK(q.at("index") == Json{{"layer", "layers"}});
   CHECK(mapping.at("axes").at("heads").at("size") == "config.num_attention_heads");
 

@@ -44,6 +44,31 @@ Error opening_error(const std::string& location) {
 
 }  // namespace
 
+TEST_CASE("config.json stands alone in a folder without weights, and where it is named itself") {
+  const test::TempFolder folder;
+  const std::string config = folder.write("config.json", "{}");
+  folder.write("tokenizer.json", "{}");
+  const auto found = config_without_weights(folder.path());
+  REQUIRE(found.has_value());
+  CHECK(found->config_path == config);
+  CHECK(found->path == folder.path());
+  CHECK(found->files.empty());
+  CHECK_FALSE(config_without_weights(folder / "tokenizer.json").has_value());
+  const Error error = opening_error(folder.path());
+  CHECK(error.code() == ErrorCode::kFileMissing);
+  CHECK(error.help_lines().front().find("shardtool plan") != std::string::npos);
+  for (const char* weights : {"x.safetensors", "x.bin", "model.safetensors.index.json", "x.gguf"}) {
+    CAPTURE(weights);
+    const std::string path = folder.write(weights, "{}");
+    CHECK_FALSE(config_without_weights(folder.path()).has_value());
+    CHECK(config_without_weights(config).has_value());
+    fs::remove(path);
+  }
+  fs::remove(config);
+  CHECK_FALSE(config_without_weights(folder.path()).has_value());
+  CHECK_FALSE(config_without_weights(config).has_value());
+}
+
 TEST_CASE("a single file opens, with the config beside it and no other side files") {
   const test::TempFolder folder;
   const std::string path = folder.write("x.safetensors", bytes_with("ab"));

@@ -31,6 +31,15 @@ def test_a_plan_of_several_outputs_is_that_of_their_split(outputs, tmp_path):
         st.plan([])
 
 
+def test_config_alone_has_the_memory_of_its_weights_and_moves_nothing(tmp_path):
+    (tmp_path / "config.json").write_bytes((SAMPLE / "config.json").read_bytes())
+    p = st.plan(tmp_path, mesh={"tp": 2}, context=64)
+    assert p.from_config and len(p.transfers) == 0
+    assert p.devices == st.plan(SAMPLE, mesh={"tp": 2}, context=64).devices
+    with pytest.raises(st.UsageError):
+        p.to("dtensor")
+
+
 def test_a_plan_that_does_not_fit_is_not_ok(outputs):
     for source in (SAMPLE, outputs({"tp": 2})):
         assert st.plan(source, mesh={"tp": 2}, budget=1 << 30).ok

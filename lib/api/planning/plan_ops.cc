@@ -310,7 +310,9 @@ void check(const OpPlanOptions& options) {
 
 OpPlanReport plan_ops(const OpPlanOptions& options) {
   check(options);
-  const LogicalCheckpoint source = open_logical(options.sources, {.mapping = options.mapping});
+  const LogicalCheckpoint source = open_logical(
+      options.sources,
+      {.mapping = options.mapping, .takes_config_alone = true, .graph = options.graph});
   const MappingChoice choice = base_choice(source, options.mapping);
   const AppliedMapping applied = apply_mapping(choice, source);
   const auto config = model_config(choice, source);

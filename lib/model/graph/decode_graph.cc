@@ -79,6 +79,7 @@ class Decoder {
 
   std::vector<Op> part(const JsonValue& name);
   std::vector<Op> ops_of(const std::vector<JsonValue>& parts);
+  Expected expected(const JsonValue& value) const;
   Way way(const JsonValue& value);
   Alternatives alternatives(const JsonValue& value);
   std::vector<Alternatives> stretches(const JsonValue& value);
@@ -172,8 +173,29 @@ LayerNumber Decoder::layer_number(const JsonValue& value) const {
   return number;
 }
 
-/// Decodes a part, or {"layers", "requires", "where_made", "parts"}. An empty list of parts means
-/// no ops.
+/// Decodes {"layers", "requires", "unequal"}; "layers" is a set of layers, or several that all have
+/// the layer.
+Expected Decoder::expected(const JsonValue& value) const {
+  Expected found;
+  const auto add = [&](const JsonValue& set) {
+    found.layers.push_back(decode_layer_set(set, context_.layer_sets, context_.numbers));
+  };
+  value.object(
+      {{"layers",
+        [&](const JsonValue& v) {
+          if (!v.is_array()) return add(v);
+          for (const JsonValue& set : v.elements(2)) add(set);
+        }},
+       {"requires", [&](const JsonValue& v) { found.requires_config = decode_requirements(v); }},
+       {"unequal", [&](const JsonValue& v) {
+          found.unequal = ops::decode_dims(v);
+          if (found.unequal.size() != 2) v.refuse("two sizes");
+        }}});
+  return found;
+}
+
+/// Decodes a part, or {"layers", "requires", "where_made", "expected", "parts"}. An empty list of
+/// parts means no ops.
 Way Decoder::way(const JsonValue& value) {
   Way way;
   if (!value.has("parts")) {
@@ -187,6 +209,7 @@ Way Decoder::way(const JsonValue& value) {
         }},
        {"requires", [&](const JsonValue& v) { way.requires_config = decode_requirements(v); }},
        {"where_made", [&](const JsonValue& v) { way.where_made = v.boolean(); }},
+       {"expected", [&](const JsonValue& v) { way.expected = expected(v); }},
        {"parts", [&](const JsonValue& v) { way.ops = ops_of(v.elements()); }, true}});
   return way;
 }
@@ -209,6 +232,7 @@ std::vector<Block> Decoder::blocks(const JsonValue& value) {
   for (const JsonValue& one : value.elements(1)) {
     Block& block = blocks.emplace_back();
     one.object({text("name", block.name),
+                {"expected", [&](const JsonValue& v) { block.expected = expected(v); }},
                 {"ops", [&](const JsonValue& v) { block.stretches = stretches(v); }, true}});
   }
   return blocks;

@@ -36,6 +36,15 @@ using ops::Word;
 /// mapping::allowed_number. null or the word "absent" allows a config without the path.
 using Requirements = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
+/// Models and layers that are expected to have the weights of a variant or a block: the layers in
+/// all of the sets, if config.json meets the requirements and the two sizes differ. Read only where
+/// config.json stands alone (config_tensors.h); with a checkpoint at hand its tensors decide.
+struct Expected {
+  std::vector<LayerSet> layers;
+  Requirements requires_config;
+  std::vector<Dim> unequal;  ///< two or none
+};
+
 /// One variant of a stretch; a stretch is a part of a layer.
 struct Way {
   std::optional<LayerSet> layers;  ///< unset: in all layers
@@ -43,6 +52,7 @@ struct Way {
   /// Only if its inputs exist: the checkpoint has the vision encoder that makes them.
   bool where_made = false;
   std::vector<Op> ops;
+  std::optional<Expected> expected = {};
 };
 /// Variants of a stretch. The first one is used that the layer and config.json allow and whose
 /// required tensors exist; a layer that is in the `layers` of one uses it whatever exists.
@@ -51,6 +61,7 @@ using Alternatives = std::vector<Way>;
 struct Block {
   std::string name;
   std::vector<Alternatives> stretches;  ///< in order
+  std::optional<Expected> expected = {};
 };
 
 /// A second number of a layer, for names of tensors that several layers share: the number of layers

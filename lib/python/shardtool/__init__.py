@@ -326,7 +326,8 @@ def plan(source: Union[Path, Iterable[Path]], *, mesh: Optional[Mesh] = None, ma
          model_config: Optional[Path] = None, settings: Optional[Mapping[str, Any]] = None, budget: Optional[int] = None,
          context: Optional[int] = None, batch: Optional[int] = None) -> Plan:
     """Computes the memory of every rank and what has to move to get there: from the files of a whole checkpoint, or from
-    the ranks of an output. layout="vllm" plans the cuts and the padding of that engine."""
+    the ranks of an output. A folder with config.json alone has the memory, and nothing that moves. layout="vllm" plans
+    the cuts and the padding of that engine."""
     sources, keywords = _paths("source", source), _keywords(locals())
     document, rows = _core.plan(sources, keywords)
     result = _parse(document, Plan)

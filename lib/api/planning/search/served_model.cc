@@ -43,8 +43,10 @@ mesh::Mesh mesh_of(const ServingLayout& layout) {
 }
 
 /// Opens a checkpoint, and shows its tensors as `split --dtype` writes them.
-LogicalCheckpoint opened(const SearchedModel& searched, const MappingChoice& choice) {
-  LogicalCheckpoint source = open_logical({searched.source}, {.mapping = choice});
+LogicalCheckpoint opened(const SearchedModel& searched, const PlanOptions& plan) {
+  const MappingChoice& choice = plan.mapping;
+  LogicalCheckpoint source = open_logical(
+      {searched.source}, {.mapping = choice, .takes_config_alone = true, .graph = plan.graph});
   if (!searched.dtype) return source;
   const auto config = model_config(choice, source);
   if (config && mapping::quantization_tag(*config))
@@ -73,7 +75,7 @@ Error no_price(const std::string& source, const std::string& why) {
 ServedModel::ServedModel(const SearchedModel& searched, const SearchOptions& options)
     : options_(options),
       searched_(searched),
-      source_(opened(searched, options.plan.mapping)),
+      source_(opened(searched, options.plan)),
       choice_(base_choice(source_, options.plan.mapping)),
       config_(config_of(choice_, source_, searched.dtype)),
       specs_(source_.specs()),

@@ -62,6 +62,7 @@ struct LogicalCheckpoint {
   std::vector<LogicalTensor> tensors;
   std::vector<LogicalConstant> constants;  ///< no part of the checkpoint's content
   bool is_dequantized = false;             ///< config() shows no quantisation
+  bool is_config_alone = false;            ///< no tensor is stored (open_config_alone)
   std::vector<LogicalTensor> stored;       ///< tensors behind those that are computed
   std::vector<std::string> left_out;       ///< names of tensors that are not shown
   /// Names of tensors of the split that only ranks hold whose folders are not among the parts.

@@ -8,6 +8,7 @@
 #include "lib/api/mapping/full_places.h"
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/mapping/recorded_mapping.h"
+#include "lib/api/transfer/sources/config_source.h"
 #include "lib/api/transfer/sources/unfused_source.h"
 #include "lib/api/transfer/sources/whole_model.h"
 #include "lib/base/error.h"
@@ -78,9 +79,18 @@ LogicalCheckpoint open_logical(const std::vector<std::string>& locations, const 
   if (const auto source = named_layout(locations, opening.mapping.config)) {
     return open_model_in_layout(*source);
   }
+  if (opening.takes_config_alone && locations.size() == 1) {
+    auto described = open_config_alone(locations.front(), opening.mapping.config, opening.graph);
+    if (described) return read_as_chosen(*std::move(described), opening.mapping);
+  }
   LogicalCheckpoint opened = open_by_files(locations);
   if (!opening.takes_files_of_ranks) refuse_files_of_ranks(opened);
   return read_as_chosen(std::move(opened), opening.mapping);
+}
+
+bool is_config_alone(const std::vector<std::string>& locations) {
+  return locations.size() == 1 && !named_layout(locations, "") &&
+         format::config_without_weights(locations.front()).has_value();
 }
 
 LogicalCheckpoint read_by(const mapping::Mapping& mapping, const MappingChoice& choice,
