@@ -1,4 +1,4 @@
-// What a killed run left beside an output: the next run deletes it or takes it up.
+// Leftovers of a killed run beside an output: the next run deletes them or takes them up.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
