@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "cli/print/html/each_page.h"
-#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

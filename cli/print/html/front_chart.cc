@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <string>
 #include <vector>
@@ -77,16 +76,11 @@ class FrontChart {
   double y_of(double tokens) const { return bottom_ - (bottom_ - kPlotTop) * tokens / most_.y; }
 
   void text(std::string_view text, Point p, std::string_view anchor) {
-    html_.element("text", text,
-                  {{"x", coordinate(p.x)}, {"y", coordinate(p.y)}, {"text-anchor", anchor}});
+    draw_text(html_, text, p.x, p.y, anchor);
   }
 
   void line(std::string_view kind, Point from, Point to) {
-    html_.empty("line", {{"class", kind},
-                         {"x1", coordinate(from.x)},
-                         {"y1", coordinate(from.y)},
-                         {"x2", coordinate(to.x)},
-                         {"y2", coordinate(to.y)}});
+    draw_line(html_, kind, from.x, from.y, to.x, to.y);
   }
 
   void write_axes() {

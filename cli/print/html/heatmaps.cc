@@ -95,11 +95,7 @@ class PairMap {
   }
 
   void line(double x1, double y1, double x2, double y2) {
-    html_.empty("line", {{"class", "frame"},
-                         {"x1", coordinate(x1)},
-                         {"y1", coordinate(y1)},
-                         {"x2", coordinate(x2)},
-                         {"y2", coordinate(y2)}});
+    draw_line(html_, "frame", x1, y1, x2, y2);
   }
 
   void write_borders() {
@@ -115,22 +111,17 @@ class PairMap {
     borders(senders_, [&](double d) { line(kLeft, kTop + cell_ * d, right, kTop + cell_ * d); });
   }
 
-  void label(std::string_view text, double x, double y, std::string_view anchor) {
-    html_.element("text", text,
-                  {{"x", coordinate(x)}, {"y", coordinate(y)}, {"text-anchor", anchor}});
-  }
-
   void write_labels() {
     constexpr double kGap = 6, kBaseline = 4, kLineHeight = 14, kRoom = 22;
     const i64 step = static_cast<i64>(std::ceil(kRoom / cell_));
-    label("to rank", kLeft, kTop - kLineHeight - kGap, "start");
+    draw_text(html_, "to rank", kLeft, kTop - kLineHeight - kGap, "start");
     for (i64 d = 0; d < receivers_; d += step)
-      label(fmt::format("{}", d), kLeft + cell_ * (static_cast<double>(d) + 0.5), kTop - kGap,
-            "middle");
+      draw_text(html_, fmt::format("{}", d), kLeft + cell_ * (static_cast<double>(d) + 0.5),
+                kTop - kGap, "middle");
     const bool from_storage = !pairs_[size_t{0}].has("from");
     for (i64 d = 0; d < senders_; d += step) {
-      label(from_storage ? "from storage" : fmt::format("from rank {}", d), kLeft - kGap,
-            kTop + cell_ * (static_cast<double>(d) + 0.5) + kBaseline, "end");
+      draw_text(html_, from_storage ? "from storage" : fmt::format("from rank {}", d), kLeft - kGap,
+                kTop + cell_ * (static_cast<double>(d) + 0.5) + kBaseline, "end");
     }
   }
 

@@ -107,6 +107,20 @@ HtmlWriter& open_svg(HtmlWriter& html, double width, double height, std::string_
 
 }  // namespace
 
+void draw_text(HtmlWriter& html, std::string_view text, double x, double y,
+               std::string_view anchor) {
+  html.element("text", text, {{"x", coordinate(x)}, {"y", coordinate(y)}, {"text-anchor", anchor}});
+}
+
+void draw_line(HtmlWriter& html, std::string_view look, double x1, double y1, double x2,
+               double y2) {
+  html.empty("line", {{"class", look},
+                      {"x1", coordinate(x1)},
+                      {"y1", coordinate(y1)},
+                      {"x2", coordinate(x2)},
+                      {"y2", coordinate(y2)}});
+}
+
 HtmlWriter& open_picture(HtmlWriter& html, double width, double height, std::string_view words) {
   return open_svg(html.line_break().open("figure"), width, height, words, "");
 }

@@ -41,6 +41,12 @@ std::string escape_html(std::string_view text);
 /// A coordinate with at most two decimals, "12", "0.5".
 std::string coordinate(double number);
 
+/// Writes a text of a picture whose start, middle or end, by `anchor`, is at a point.
+void draw_text(HtmlWriter& html, std::string_view text, double x, double y,
+               std::string_view anchor);
+/// Writes a straight line of a picture, of a class.
+void draw_line(HtmlWriter& html, std::string_view look, double x1, double y1, double x2, double y2);
+
 /// Opens a figure with a picture of this size in pixels and these words for those who do not see
 /// it. Both are left open.
 HtmlWriter& open_picture(HtmlWriter& html, double width, double height, std::string_view words);

@@ -8,7 +8,6 @@
 
 #include "cli/print/html/held_parts.h"
 #include "cli/print/html/tensor_grid.h"
-#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {

@@ -49,16 +49,11 @@ class LineDrawing {
   double y_of(double y) const { return kLinesBottom - kLinesHeight * y / most_y_; }
 
   void text(std::string_view text, double x, double y, std::string_view anchor) {
-    html_.element("text", text,
-                  {{"x", coordinate(x)}, {"y", coordinate(y)}, {"text-anchor", anchor}});
+    draw_text(html_, text, x, y, anchor);
   }
 
   void line(std::string_view kind, double x1, double y1, double x2, double y2) {
-    html_.empty("line", {{"class", kind},
-                         {"x1", coordinate(x1)},
-                         {"y1", coordinate(y1)},
-                         {"x2", coordinate(x2)},
-                         {"y2", coordinate(y2)}});
+    draw_line(html_, kind, x1, y1, x2, y2);
   }
 
   void write_axes() {

@@ -22,11 +22,6 @@ std::string owning_ranks(const JsonView& owners) {
   return rank_list(ranks);
 }
 
-void write_owners_text(HtmlWriter& html, std::string_view text, double x, double y) {
-  html.element("text", text,
-               {{"x", coordinate(x)}, {"y", coordinate(y)}, {"text-anchor", "middle"}});
-}
-
 void write_owners_strip(Page& page, const JsonView& rule) {
   HtmlWriter& html = page.html();
   const double width = kOwnersLeft + kOwnersWidth + kOwnersBorder;
@@ -51,15 +46,15 @@ void write_owners_strip(Page& page, const JsonView& rule) {
     html.element("title", fmt::format("{} on {}", plural(tensors.count(), "tensor"), ranks))
         .close();
     if (length > kOwnersCharacter * static_cast<double>(ranks.size() + 1)) {
-      write_owners_text(html, ranks, begin + length / 2, kOwnersTop + kOwnersBaseline);
+      draw_text(html, ranks, begin + length / 2, kOwnersTop + kOwnersBaseline, "middle");
     } else {
       lacks_labels = true;
     }
     begin += length;
   }
   constexpr double kOwnersGap = 6;
-  write_owners_text(html, "tensors: " + format_count(rule["tensors"].count()),
-                    kOwnersLeft + kOwnersWidth / 2, kOwnersTop - kOwnersGap);
+  draw_text(html, "tensors: " + format_count(rule["tensors"].count()),
+            kOwnersLeft + kOwnersWidth / 2, kOwnersTop - kOwnersGap, "middle");
   html.close();
   if (lacks_labels) html.element("figcaption", "Too narrow for names: the table has them.");
   html.close();

@@ -82,8 +82,7 @@ class Bars {
   }
 
   void text(std::string_view text, double x, double y, std::string_view anchor) {
-    html_.element("text", text,
-                  {{"x", coordinate(x)}, {"y", coordinate(y)}, {"text-anchor", anchor}});
+    draw_text(html_, text, x, y, anchor);
   }
 
   void write_bar(const StackedBar& bar, size_t row) {
@@ -142,11 +141,7 @@ class Bars {
   }
 
   void limit_line(double limit, double from, double to) {
-    html_.empty("line", {{"class", "rule"},
-                         {"x1", coordinate(x_of(limit))},
-                         {"y1", coordinate(from)},
-                         {"x2", coordinate(x_of(limit))},
-                         {"y2", coordinate(to)}});
+    draw_line(html_, "rule", x_of(limit), from, x_of(limit), to);
   }
 
   void write_limit() {

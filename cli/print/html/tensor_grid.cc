@@ -131,8 +131,7 @@ class Drawing {
   }
 
   void label(std::string_view text, Point at, std::string_view anchor) {
-    html_.element("text", text,
-                  {{"x", coordinate(at.x)}, {"y", coordinate(at.y)}, {"text-anchor", anchor}});
+    draw_text(html_, text, at.x, at.y, anchor);
   }
 
   /// Writes a label that is read from below.
