@@ -187,15 +187,6 @@ void write_rules(JsonWriter& json, const std::vector<api::DrawnRule>& rules) {
   json.end_array();
 }
 
-void write_mesh(JsonWriter& json, const mesh::Mesh& mesh) {
-  json.key("mesh").begin_array();
-  for (const auto& axis : mesh.axes()) {
-    json.begin_object().field("axis", axis.name).field("size", axis.size).end_object();
-  }
-  json.end_array();
-  if (!mesh.device_order().empty()) json.list("device_order", mesh.device_order());
-}
-
 void write_fields(JsonWriter& json, const api::TransformReport& report) {
   write_plan(json, report.plan);
   if (report.moved) {

@@ -6,10 +6,6 @@
 #include "lib/base/error.h"
 #include "lib/base/json_writer.h"
 
-namespace shardtool::mesh {
-class Mesh;
-}
-
 namespace shardtool::model {
 struct GraphHead;
 }
@@ -35,7 +31,5 @@ void write_fields(JsonWriter& json, const api::BenchIoReport& report);
 
 /// Writes "rules": what a picture shows of every rule.
 void write_rules(JsonWriter& json, const std::vector<api::DrawnRule>& rules);
-/// Writes "mesh", its axes from the slowest to the fastest.
-void write_mesh(JsonWriter& json, const mesh::Mesh& mesh);
 
 }  // namespace shardtool::cli

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "lib/base/error.h"
+#include "lib/base/json_writer.h"
 #include "lib/base/text.h"
 
 namespace shardtool::mesh {
@@ -51,12 +52,8 @@ i64 parse_device(std::string_view text) {
 template <class Value>
 std::vector<Value> parse_list(std::string_view text, Value (*parse)(std::string_view)) {
   std::vector<Value> values;
-  while (true) {
-    const size_t comma = text.find(',');
-    values.push_back(parse(text.substr(0, comma)));
-    if (comma == text.npos) return values;
-    text.remove_prefix(comma + 1);
-  }
+  for (const std::string_view part : split_at(text, ",")) values.push_back(parse(part));
+  return values;
 }
 
 /// Returns the inverse of a list of ranks. Throws kMesh if they are no permutation of 0 to size
@@ -161,6 +158,15 @@ std::string to_string(const Mesh& mesh) {
   }
   if (!mesh.device_order().empty()) text += fmt::format(":{}", fmt::join(mesh.device_order(), ","));
   return text.empty() ? "one device" : text;
+}
+
+void write_mesh(JsonWriter& json, const Mesh& mesh) {
+  json.key("mesh").begin_array();
+  for (const MeshAxis& axis : mesh.axes()) {
+    json.begin_object().field("axis", axis.name).field("size", axis.size).end_object();
+  }
+  json.end_array();
+  if (!mesh.device_order().empty()) json.list("device_order", mesh.device_order());
 }
 
 Mesh parse_mesh(std::string_view text) {

@@ -7,6 +7,10 @@
 
 #include "lib/base/checked.h"
 
+namespace shardtool {
+class JsonWriter;
+}
+
 namespace shardtool::mesh {
 
 /// One named axis of a mesh; size >= 1.
@@ -74,6 +78,8 @@ class Mesh {
 /// Formats as "tp=4", "ep=2,tp=4" or "tp=4:0,2,1,3", with the ranks of its cells; "one device"
 /// without axes.
 std::string to_string(const Mesh& mesh);
+/// Writes the keys "mesh" and, if its cells are listed, "device_order" of an open object.
+void write_mesh(JsonWriter& json, const Mesh& mesh);
 /// Inverse of to_string for command lines. Throws kUsage, and kMesh as the constructor does.
 Mesh parse_mesh(std::string_view text);
 

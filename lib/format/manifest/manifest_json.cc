@@ -28,15 +28,6 @@ void write_files(JsonWriter& json, std::string_view key, const std::vector<FileR
   json.end_array();
 }
 
-void write_mesh(JsonWriter& json, const mesh::Mesh& mesh) {
-  json.key("mesh").begin_array();
-  for (const mesh::MeshAxis& axis : mesh.axes()) {
-    json.begin_object().field("axis", axis.name).field("size", axis.size).end_object();
-  }
-  json.end_array();
-  if (!mesh.device_order().empty()) json.list("device_order", mesh.device_order());
-}
-
 void write_rank(JsonWriter& json, const RankRecord& rank) {
   json.begin_object().field("rank", rank.rank).key("coordinate").begin_object();
   for (const auto& [axis, index] : rank.coordinate) json.field(axis, index);
