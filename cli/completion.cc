@@ -7,6 +7,8 @@
 #include <iterator>
 #include <set>
 
+#include "lib/base/text.h"
+
 namespace shardtool::cli {
 namespace {
 
@@ -278,11 +280,8 @@ std::string fish_next_words(const std::string& inside, const Command& command) {
   for (const NextWords& next : command.next_words) {
     if (next.after.empty()) continue;
     std::string condition = inside;
-    for (size_t begin = 0; begin < next.after.size();) {
-      const size_t end = std::min(next.after.find(' ', begin), next.after.size());
-      condition += "; and __fish_seen_subcommand_from " + next.after.substr(begin, end - begin);
-      begin = end + 1;
-    }
+    for (const std::string_view word : split_at(next.after, " "))
+      condition += fmt::format("; and __fish_seen_subcommand_from {}", word);
     out += fmt::format("complete -c shardtool -f -n {} -a {}\n", fish_quoted(condition),
                        fish_quoted(fmt::format("{}", fmt::join(next.words(), " "))));
   }

@@ -8,6 +8,7 @@
 #include "cli/format_page.h"
 #include "cli/session.h"
 #include "cli/size_argument.h"
+#include "lib/base/text.h"
 
 namespace shardtool::cli {
 namespace {
@@ -19,14 +20,11 @@ constexpr size_t kShortExamples = 2;
 std::string wrapped(std::string_view text) {
   std::string out;
   size_t column = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    const auto end = std::min(text.find(' ', begin), text.size());
-    const auto word = text.substr(begin, end - begin);
+  for (const std::string_view word : split_at(text, " ")) {
     const bool fits = column + 1 + word.size() <= kTextWidth;
     if (column > 0) out += fits ? ' ' : '\n';
     column = (column > 0 && fits ? column + 1 : 0) + word.size();
     out += word;
-    begin = end + 1;
   }
   return out + "\n";
 }

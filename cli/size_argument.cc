@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <numeric>
@@ -134,14 +133,12 @@ i64 parse_count(std::string_view flag, std::string_view text, i64 least, i64 mos
 
 std::vector<i64> parse_ranks(std::string_view flag, std::string_view text) {
   std::vector<i64> ranks;
-  for (size_t begin = 0; begin <= text.size();) {
-    const auto end = std::min(text.find(',', begin), text.size());
-    const auto range = parse_range(flag, text, text.substr(begin, end - begin));
+  for (const std::string_view part : split_at(text, ",")) {
+    const auto range = parse_range(flag, text, part);
     if (range.last - range.first >= kMaxRanks - static_cast<i64>(ranks.size())) {
       throw refusal(flag, text, fmt::format("a list of at most {} ranks", kMaxRanks));
     }
     for (i64 rank = range.first; rank <= range.last; ++rank) ranks.push_back(rank);
-    begin = end + 1;
   }
   std::sort(ranks.begin(), ranks.end());
   const auto twice = std::adjacent_find(ranks.begin(), ranks.end());

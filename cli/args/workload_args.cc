@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -43,11 +42,8 @@ std::string filled(const char* flag, std::string word) {
 
 std::vector<std::string> words_of_list(const char* flag, const std::string& text) {
   std::vector<std::string> words;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    words.push_back(filled(flag, text.substr(begin, end - begin)));
-    begin = end + 1;
-  }
+  for (const std::string_view word : split_at(text, ","))
+    words.push_back(filled(flag, std::string(word)));
   return words;
 }
 

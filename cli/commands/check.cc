@@ -141,10 +141,8 @@ void allow_new_baseline(api::CheckOptions& options, const Session& session) {
 std::vector<std::string> split_ids(const std::vector<std::string>& typed) {
   std::vector<std::string> ids;
   for (const std::string& text : typed) {
-    for (size_t begin = 0; begin <= text.size();) {
-      const auto end = std::min(text.find(',', begin), text.size());
-      if (end > begin) ids.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
+    for (const std::string_view id : split_at(text, ",")) {
+      if (!id.empty()) ids.emplace_back(id);
     }
   }
   return ids;

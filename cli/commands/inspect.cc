@@ -17,16 +17,12 @@ namespace {
 template <class Take>
 void each_name(std::string_view flag, std::string_view text, const std::vector<std::string>& known,
                Take take) {
-  for (size_t begin = 0; begin <= text.size();) {
-    const auto end = std::min(text.find(',', begin), text.size());
-    const auto name = text.substr(begin, end - begin);
-    if (!take(name)) {
-      Error error(ErrorCode::kUsage,
-                  fmt::format("{} does not know '{}'", flag, quote_for_message(name)));
-      if (const auto hint = did_you_mean(name, known); !hint.empty()) error.help(hint);
-      throw std::move(error).help(fmt::format("known are: {}", fmt::join(known, ", ")));
-    }
-    begin = end + 1;
+  for (const std::string_view name : split_at(text, ",")) {
+    if (take(name)) continue;
+    Error error(ErrorCode::kUsage,
+                fmt::format("{} does not know '{}'", flag, quote_for_message(name)));
+    if (const auto hint = did_you_mean(name, known); !hint.empty()) error.help(hint);
+    throw std::move(error).help(fmt::format("known are: {}", fmt::join(known, ", ")));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "cli/print/error.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -26,14 +27,9 @@ std::string escaped(std::string_view text) {
 
 /// Escapes each line of a text and joins the lines with `indent`.
 std::string escaped_lines(std::string_view text, std::string_view indent) {
-  std::string out;
-  for (size_t begin = 0; begin <= text.size();) {
-    const auto end = std::min(text.find('\n', begin), text.size());
-    if (begin > 0) out += fmt::format("\n{}", indent);
-    out += escaped(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return out;
+  std::vector<std::string> lines;
+  for (const std::string_view line : split_at(text, "\n")) lines.push_back(escaped(line));
+  return fmt::format("{}", fmt::join(lines, fmt::format("\n{}", indent)));
 }
 
 /// Opens the JSON text of a safetensors file, which stands between its length and the data. In a

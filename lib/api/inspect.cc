@@ -18,6 +18,7 @@
 #include "lib/base/name_map.h"
 #include "lib/format/gguf/model.h"
 #include "lib/mapping/document/glob.h"
+#include "lib/mapping/document/name_form.h"
 #include "lib/mapping/presets.h"
 #include "lib/model/packed_format.h"
 
@@ -26,21 +27,7 @@ namespace {
 
 /// Module of a tensor name, with every number replaced by *: model.layers.*.mlp.
 std::string module_of(std::string_view name) {
-  const size_t leaf = name.rfind('.');
-  if (leaf != name.npos) name = name.substr(0, leaf);
-  std::string module;
-  size_t begin = 0;
-  while (begin <= name.size()) {
-    const size_t end = std::min(name.find('.', begin), name.size());
-    const std::string_view part = name.substr(begin, end - begin);
-    const bool is_number = !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
-      return c >= '0' && c <= '9';
-    });
-    if (!module.empty()) module += '.';
-    module += is_number ? "*" : part;
-    begin = end + 1;
-  }
-  return module;
+  return mapping::name_form(name.substr(0, name.rfind('.')));
 }
 
 /// Sums per group, in order of first appearance; then sorted by size.

@@ -17,6 +17,9 @@ std::string to_hex(std::string_view bytes);
 std::string format_bytes(i64 bytes);
 /// Formats a count as "8,030,261,248".
 std::string format_count(i64 count);
+/// Returns the texts between separators, in order; empty ones, too, and at least one. They view
+/// `text`.
+std::vector<std::string_view> split_at(std::string_view text, std::string_view separator);
 /// Formats a count with its noun: "1 tensor", "1,200 tensors".
 std::string plural(i64 count, std::string_view noun);
 /// Byte length of the UTF-8 sequence at the front of `text`, or 0 if it is invalid (Unicode 15,

@@ -1,5 +1,7 @@
 #include "lib/family/name_pattern.h"
 
+#include "lib/base/text.h"
+
 namespace shardtool::family {
 
 std::vector<std::string> alternatives(std::string_view pattern) {
@@ -7,14 +9,10 @@ std::vector<std::string> alternatives(std::string_view pattern) {
   const size_t open = close == pattern.npos ? close : pattern.rfind('{', close);
   if (open == pattern.npos) return {std::string(pattern)};
   std::vector<std::string> names;
-  const std::string_view before = pattern.substr(0, open);
-  std::string_view choices = pattern.substr(open + 1, close - open - 1);
-  for (size_t comma = 0; comma != choices.npos;) {
-    comma = choices.find(',');
-    const std::string one = std::string(before) + std::string(choices.substr(0, comma)) +
+  for (const std::string_view choice : split_at(pattern.substr(open + 1, close - open - 1), ",")) {
+    const std::string one = std::string(pattern.substr(0, open)) + std::string(choice) +
                             std::string(pattern.substr(close + 1));
     for (std::string& name : alternatives(one)) names.push_back(std::move(name));
-    if (comma != choices.npos) choices.remove_prefix(comma + 1);
   }
   return names;
 }

@@ -51,12 +51,7 @@ bool is_plain_file_name(std::string_view name) {
 }
 
 bool is_inside_path(std::string_view path) {
-  for (size_t begin = 0; begin <= path.size();) {
-    const size_t end = std::min(path.find('/', begin), path.size());
-    if (!is_plain_file_name(path.substr(begin, end - begin))) return false;
-    begin = end + 1;
-  }
-  return true;
+  return std::ranges::all_of(split_at(path, "/"), is_plain_file_name);
 }
 
 bool is_safetensors_name(std::string_view name) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/strict_json.h"
+#include "lib/base/text.h"
 #include "lib/mapping/embedded.h"
 #include "lib/mapping/match/compiled_patterns.h"
 #include "lib/mapping/presets.h"
@@ -36,16 +37,13 @@ std::string name_of(const std::string& written, const std::string& from) {
   if (written.starts_with(kPresetPrefix)) return written;
   if (from.starts_with(kPresetPrefix))
     throw bad_extends(fmt::format("preset '{}' extends a file", from));
-  for (size_t begin = 0; begin <= written.size();) {
-    const size_t end = std::min(written.find('/', begin), written.size());
-    const std::string part = written.substr(begin, end - begin);
+  for (const std::string_view part : split_at(written, "/")) {
     if (part.empty() || part == "." || part == "..") {
       throw bad_extends(fmt::format("\"extends\" names '{}'", written))
           .help(
               "write a path below the mapping's own folder, without \".\", \"..\" or a leading "
               "slash");
     }
-    begin = end + 1;
   }
   return folder_of(from) + written;
 }

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <set>
 
 #include "lib/base/error.h"
+#include "lib/mapping/document/name_form.h"
 #include "lib/model/causal.h"
 #include "lib/ops/mesh_cuts.h"
 #include "lib/ops/op_table.h"
@@ -302,14 +302,13 @@ void refuse_stages(const Model& model, const LayoutOf& layouts, const mesh::Mesh
 }  // namespace
 
 std::string name_in_layer(const std::string& tensor) {
-  for (size_t dot = tensor.find('.'); dot != std::string::npos; dot = tensor.find('.', dot + 1)) {
-    const size_t next = tensor.find('.', dot + 1);
-    if (next == std::string::npos) return tensor;
-    const bool is_number =
-        next > dot + 1 && std::all_of(tensor.begin() + static_cast<i64>(dot) + 1,
-                                      tensor.begin() + static_cast<i64>(next),
-                                      [](char c) { return c >= '0' && c <= '9'; });
-    if (is_number) return tensor.substr(next + 1);
+  size_t end = tensor.find('.');
+  while (end != tensor.npos) {
+    const size_t begin = end + 1;
+    end = tensor.find('.', begin);
+    const bool is_inside = end != tensor.npos;
+    if (is_inside && mapping::is_number(std::string_view(tensor).substr(begin, end - begin)))
+      return tensor.substr(end + 1);
   }
   return tensor;
 }

@@ -1,6 +1,9 @@
 #include "lib/base/text.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <rapidcheck.h>
 
 #include <limits>
 
@@ -45,6 +48,20 @@ TEST_CASE("text for a message has no control characters") {
   CHECK(quote_for_message("\xf7\xbf\xc3") == "\\xf7\\xbf\\xc3");
   CHECK(quote_for_message("\xe2\x80\xa8\xe2\x80\xa9") == "\\u2028\\u2029");  // ends of lines
   CHECK(quote_for_message("\xf0\x9f\x98\x80") == "\xf0\x9f\x98\x80");
+}
+
+TEST_CASE("joined again, the parts of a text are the text, and none has the separator") {
+  for (const std::string_view separator : {",", " + "}) {
+    CHECK(rc::check("split_at", [separator] {
+      const auto text =
+          *rc::gen::container<std::string>(rc::gen::elementOf(std::string("a,+ "))).as("text");
+      const auto parts = split_at(text, separator);
+      RC_ASSERT(fmt::format("{}", fmt::join(parts, separator)) == text);
+      for (const std::string_view part : parts) RC_ASSERT(part.find(separator) == part.npos);
+    }));
+  }
+  CHECK(split_at("", ",") == std::vector<std::string_view>{""});
+  CHECK(split_at(",a,", ",") == std::vector<std::string_view>{"", "a", ""});
 }
 
 TEST_CASE("a count has its noun in the right number") {

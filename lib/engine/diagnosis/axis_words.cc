@@ -6,18 +6,10 @@
 #include <string_view>
 #include <variant>
 
+#include "lib/base/text.h"
+
 namespace shardtool::engine {
 namespace {
-
-std::vector<std::string> split_at(std::string_view text, std::string_view separator) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0;;) {
-    const size_t end = text.find(separator, begin);
-    parts.emplace_back(text.substr(begin, end - begin));
-    if (end == std::string_view::npos) return parts;
-    begin = end + separator.size();
-  }
-}
 
 /// "kv_heads" -> "kv head"; empty for a name that is no plural and so names no unit.
 std::string singular(std::string name) {
@@ -27,17 +19,17 @@ std::string singular(std::string name) {
   return name;
 }
 
-std::optional<i64> size_of(const std::string& factor, const Side& side) {
+std::optional<i64> size_of(std::string_view factor, const Side& side) {
   i64 literal = 0;
   const char* end = factor.data() + factor.size();
   if (std::from_chars(factor.data(), end, literal).ptr == end && literal > 0) return literal;
-  const auto found = side.model->sizes.find(factor);
+  const auto found = side.model->sizes.find(std::string(factor));
   if (found == side.model->sizes.end()) return std::nullopt;
   return found->second;
 }
 
 /// Indices per unit of "heads*head_dim": the product of the factors after the first.
-std::optional<i64> unit_by_name(const std::vector<std::string>& factors, const Side& side) {
+std::optional<i64> unit_by_name(const std::vector<std::string_view>& factors, const Side& side) {
   i64 unit = 1;
   for (size_t i = 1; i < factors.size(); ++i) {
     const auto size = size_of(factors[i], side);
@@ -58,11 +50,11 @@ std::vector<layout::AxisExpr> sections_of(const layout::AxisExpr& expr) {
   return concat->sections;
 }
 
-AxisSection section(const Side& side, const layout::AxisExpr& expr, const std::string& term,
+AxisSection section(const Side& side, const layout::AxisExpr& expr, std::string_view term,
                     i64 begin, const std::string& index) {
   AxisSection section{{begin, begin + expr.size()}, "", index, 1};
-  const std::vector<std::string> factors = split_at(term, "*");
-  const std::string name = singular(factors.front());
+  const std::vector<std::string_view> factors = split_at(term, "*");
+  const std::string name = singular(std::string(factors.front()));
   const i64 unit = unit_by_name(factors, side).value_or(unit_by_expression(expr));
   if (unit < 1 || expr.size() % unit != 0) return section;
   if (!name.empty()) section.unit_name = name;

@@ -1,44 +1,32 @@
 #include "lib/engine/diagnosis/other_tensor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
+#include "lib/base/text.h"
 #include "lib/engine/weights/block_grid.h"
 #include "lib/engine/weights/row_chunks.h"
+#include "lib/mapping/document/name_form.h"
 
 namespace shardtool::engine {
 namespace {
 
-std::vector<std::string> words_of(const std::string& name) {
-  std::vector<std::string> words;
-  for (size_t begin = 0;;) {
-    const size_t end = name.find('.', begin);
-    words.push_back(name.substr(begin, end - begin));
-    if (end == std::string::npos) return words;
-    begin = end + 1;
-  }
-}
-
-bool is_number(const std::string& word) {
-  return !word.empty() &&
-         std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-std::string joined(const std::vector<std::string>& words, size_t begin, size_t end) {
-  std::string text;
-  for (size_t i = begin; i < end; ++i) text += (i == begin ? "" : ".") + words[i];
-  return text;
+std::string joined(std::span<const std::string_view> words) {
+  return fmt::format("{}", fmt::join(words, "."));
 }
 
 /// Name of a layer's tensor in another layer; empty if the name has no layer number.
 std::string name_in(const std::string& name, const model::Layer& layer, i64 other) {
-  auto words = words_of(name);
+  auto words = split_at(name, ".");
   const auto own = std::find(words.begin(), words.end(), std::to_string(layer.number));
   if (own == words.end()) return {};
-  *own = std::to_string(other);
-  return joined(words, 0, words.size());
+  const std::string number = std::to_string(other);
+  *own = number;
+  return joined(words);
 }
 
 /// Numbers of the other layers; empty for a layer without a number.
@@ -61,11 +49,31 @@ std::optional<size_t> alike(const Side& whole, const std::string& name, size_t t
   return found->second;
 }
 
+/// Difference between two tensor names: the text between their common prefix and suffix, extended
+/// to whole words between dots.
+struct NamePair {
+  std::string own, other;
+  std::string before;  ///< preceding word, or empty
+};
+
+NamePair differing_words(const std::string& own, const std::string& other) {
+  const auto a = split_at(own, ".");
+  const auto b = split_at(other, ".");
+  const size_t least = std::min(a.size(), b.size());
+  size_t first = 0;
+  while (first + 1 < least && a[first] == b[first]) ++first;
+  size_t last = 0;
+  while (last + first + 1 < least && a[a.size() - 1 - last] == b[b.size() - 1 - last]) ++last;
+  return {joined(std::span(a).subspan(first, a.size() - last - first)),
+          joined(std::span(b).subspan(first, b.size() - last - first)),
+          std::string(first > 0 ? a[first - 1] : "")};
+}
+
 /// True if two names differ in one word that is not a number, such as encoder and decoder.
 bool differ_in_one_word(const std::string& one, const std::string& other) {
   if (std::ranges::count(one, '.') != std::ranges::count(other, '.')) return false;
   const NamePair pair = differing_words(one, other);
-  return pair.own.find('.') == std::string::npos && !is_number(pair.own);
+  return pair.own.find('.') == std::string::npos && !mapping::is_number(pair.own);
 }
 
 /// Tensors of the whole model that could have been stored there by mistake, most likely first.
@@ -132,7 +140,7 @@ bool holds_layer(const Side& whole, const Side& shards, const model::Layer& laye
 }
 
 std::string text_of(const NamePair& names) {
-  if (!is_number(names.own) || !is_number(names.other)) {
+  if (!mapping::is_number(names.own) || !mapping::is_number(names.other)) {
     return fmt::format("{} holds {}", names.own, names.other);
   }
   std::string what = names.before == "experts" ? "expert" : "layer";
@@ -147,18 +155,6 @@ std::optional<i64> other_layer(const Side& whole, const Side& shards, const mode
     if (holds_layer(whole, shards, layer, rank, other)) return other;
   }
   return std::nullopt;
-}
-
-NamePair differing_words(const std::string& own, const std::string& other) {
-  const auto a = words_of(own);
-  const auto b = words_of(other);
-  const size_t least = std::min(a.size(), b.size());
-  size_t first = 0;
-  while (first + 1 < least && a[first] == b[first]) ++first;
-  size_t last = 0;
-  while (last + first + 1 < least && a[a.size() - 1 - last] == b[b.size() - 1 - last]) ++last;
-  return {joined(a, first, a.size() - last), joined(b, first, b.size() - last),
-          first > 0 ? a[first - 1] : ""};
 }
 
 std::optional<std::string> describe_other_tensor(const Side& whole, const Side& shards,

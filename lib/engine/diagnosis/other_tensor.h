@@ -19,12 +19,4 @@ std::optional<std::string> describe_other_tensor(const Side& whole, const Side& 
 std::optional<i64> other_layer(const Side& whole, const Side& shards, const model::Layer& layer,
                                i64 rank);
 
-/// Difference between two tensor names: the text between their common prefix and suffix, extended
-/// to whole words between dots.
-struct NamePair {
-  std::string own, other;
-  std::string before;  ///< preceding word, or empty
-};
-NamePair differing_words(const std::string& own, const std::string& other);
-
 }  // namespace shardtool::engine

@@ -1,9 +1,14 @@
 #include "lib/mapping/document/form_pattern.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <vector>
+
+#include "lib/base/text.h"
 
 namespace shardtool::mapping {
 namespace {
@@ -14,23 +19,14 @@ bool is_plain(std::string_view part) {
 }
 
 bool is_glob(std::string_view form) {
-  while (true) {
-    const std::string_view part = form.substr(0, form.find('.'));
-    if (!is_plain(part)) return false;
-    if (part.size() == form.size()) return true;
-    form.remove_prefix(part.size() + 1);
-  }
+  return std::ranges::all_of(split_at(form, "."), is_plain);
 }
 
 std::string regex_of(std::string_view form) {
-  std::string regex = "^";
-  while (true) {
-    const std::string_view part = form.substr(0, form.find('.'));
-    regex += part == "*" ? "[^.]*" : RE2::QuoteMeta({part.data(), part.size()});
-    if (part.size() == form.size()) return regex + "$";
-    regex += "\\.";
-    form.remove_prefix(part.size() + 1);
-  }
+  std::vector<std::string> parts;
+  for (const std::string_view part : split_at(form, "."))
+    parts.push_back(part == "*" ? "[^.]*" : RE2::QuoteMeta({part.data(), part.size()}));
+  return fmt::format("^{}$", fmt::join(parts, "\\."));
 }
 
 }  // namespace

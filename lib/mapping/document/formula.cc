@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "lib/base/text.h"
+
 namespace shardtool::mapping {
 namespace {
 
@@ -41,12 +43,9 @@ FormulaProduct split_product(std::string_view text, std::span<const std::string_
 std::vector<FormulaProduct> split_formula(std::string_view text,
                                           std::span<const std::string_view> ops) {
   std::vector<FormulaProduct> sum;
-  while (true) {
-    const size_t plus = text.find('+');
-    sum.push_back(split_product(text.substr(0, plus), ops));
-    if (plus == text.npos) return sum;
-    text.remove_prefix(plus + 1);
-  }
+  for (const std::string_view product : split_at(text, "+"))
+    sum.push_back(split_product(product, ops));
+  return sum;
 }
 
 std::optional<i64> positive_integer(std::string_view operand) {

@@ -27,12 +27,8 @@ GlobToken parse_choice(std::string_view glob, std::string_view inside) {
     refuse_glob(glob, "has a wildcard or a brace inside braces");
   }
   GlobToken token{GlobToken::Kind::kChoice, {}, {}};
-  while (true) {
-    const size_t comma = inside.find(',');
-    token.choices.emplace_back(inside.substr(0, comma));
-    if (comma == inside.npos) return token;
-    inside.remove_prefix(comma + 1);
-  }
+  for (const std::string_view choice : split_at(inside, ",")) token.choices.emplace_back(choice);
+  return token;
 }
 
 GlobToken parse_number(std::string_view glob, std::string_view name) {

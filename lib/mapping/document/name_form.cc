@@ -8,12 +8,12 @@ namespace {
 constexpr std::string_view kAnyNumber = "000";
 constexpr size_t kMostDigits = 18;
 
+}  // namespace
+
 bool is_number(std::string_view part) {
   return !part.empty() &&
          std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
-
-}  // namespace
 
 std::string name_form(std::string_view name) {
   std::string form;

@@ -12,6 +12,8 @@ namespace shardtool::mapping {
 /// Returns the name with every dotted part that is a number replaced by *. The result is a glob
 /// that matches all tensors of the same kind.
 std::string name_form(std::string_view name);
+/// Returns true for a dotted part of digits alone.
+bool is_number(std::string_view part);
 /// Returns true if some dotted part is a number.
 bool has_number(std::string_view name);
 

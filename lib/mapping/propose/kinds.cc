@@ -8,6 +8,7 @@
 #include <cctype>
 #include <utility>
 
+#include "lib/base/text.h"
 #include "lib/mapping/document/name_form.h"
 
 namespace shardtool::mapping {
@@ -151,16 +152,6 @@ bool take_suffix(std::vector<std::string>& path) {
   return false;
 }
 
-std::vector<std::string> parts_of(std::string_view form) {
-  std::vector<std::string> parts;
-  while (true) {
-    const std::string_view part = form.substr(0, form.find('.'));
-    parts.emplace_back(part);
-    if (part.size() == form.size()) return parts;
-    form.remove_prefix(part.size() + 1);
-  }
-}
-
 bool name_mentions(std::string_view text, std::string_view word) {
   return lower(text).find(word) != std::string::npos;
 }
@@ -189,7 +180,7 @@ Role role_of(const TensorKind& kind) {
 TensorKind kind_of(const std::string& form) {
   TensorKind kind;
   kind.form = form;
-  kind.path = parts_of(form);
+  for (const std::string_view part : split_at(form, ".")) kind.path.emplace_back(part);
   kind.is_bias = take_suffix(kind.path);
   const auto last_number = std::find(kind.path.rbegin(), kind.path.rend(), "*");
   const auto inner = last_number.base();  // after the last number
