@@ -1,7 +1,5 @@
 #include "cli/args/write_args.h"
 
-#include <fmt/format.h>
-
 #include "cli/args/mapping_args.h"
 #include "cli/args/share_args.h"
 #include "cli/launch.h"

@@ -1,7 +1,5 @@
 #include "cli/print/table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "cli/print/report/markdown.h"

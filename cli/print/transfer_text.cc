@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "cli/print/text.h"
 #include "lib/api/finish.h"
 #include "lib/api/transform.h"

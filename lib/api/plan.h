@@ -78,7 +78,7 @@ struct OwnClass {
 struct PlanOptions {
   std::vector<std::string> sources;
   MappingChoice mapping;          ///< the layout; default: the manifest's, or the preset's
-  bool mapping_is_given = false;  ///< for a whole checkpoint: the reshard starts at this layout
+  bool mapping_is_given = false;  ///< the reshard of an unsharded checkpoint starts at this layout
   std::shared_ptr<const model::Graph> graph;  ///< user's graph; null: the model family's
   std::optional<std::string> from;            ///< a mapping file or an entry of "layouts"
   std::optional<std::string> to;

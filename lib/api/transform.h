@@ -26,8 +26,8 @@ struct MappingChoice {
   std::string preset;              ///< a preset's name, or empty
   std::optional<mesh::Mesh> mesh;  ///< replaces the mapping's mesh
   std::string layout;              ///< an entry of the mapping's "layouts", or empty
-  std::string
-      axis_mapping;    ///< a file with mesh axes of logical axes (with_axis_mapping), or empty
+  /// A file with mesh axes of logical axes (with_axis_mapping), or empty.
+  std::string axis_mapping;
   std::string config;  ///< path of the model's config.json; empty: the one in the weights' folder
   /// Engine's layout, "vllm@0.32" or "vllm", or "plain"; empty: that of the manifest's mapping.
   std::string engine_layout;
@@ -56,8 +56,8 @@ inline constexpr int kMostShares = 1 << 16;
 /// Options for writing outputs; the same for split, merge and reshard.
 struct WriteOptions {
   std::string output;
-  std::string layout{
-      kPlainLayout};  ///< of the files: "plain", or an engine's, "vllm@0.32" or "vllm"
+  /// Layout of the files: "plain", or an engine's, "vllm@0.32" or "vllm".
+  std::string layout{kPlainLayout};
   i64 max_file_size = 50'000'000'000;
   exec::Resources resources;
   exec::IoMode io = exec::IoMode::kAuto;
@@ -115,7 +115,7 @@ struct ReshardOptions {
   std::string to_layout = {};
 };
 
-/// An axis that did not divide, with the sizes of the devices' parts.
+/// An axis that did not divide, with the sizes of the ranks' shards along it.
 struct UnevenAxis {
   std::string axis;
   std::vector<i64> sizes;
@@ -253,17 +253,17 @@ struct TransformReport {
   std::vector<std::string> warnings;
 };
 
-/// Splits a whole checkpoint into one part per device. Throws mapping, input, output and resource
-/// errors; the output is published complete or not at all. With `dtype`, floats are cast first, by
-/// this and the next two: see kernels/cast.h for the rounding, transfer/cast_values.h for the
-/// tensors. With `dequantize`, quantised weights are unpacked, see dequantize/dequantize.h.
+/// Splits an unsharded checkpoint into the shards of every rank. Throws mapping, input, output and
+/// resource errors; the output is published complete or not at all. With `dtype`, floats are cast
+/// first, by this and the next two: see kernels/cast.h for the rounding, transfer/cast_values.h for
+/// the tensors. With `dequantize`, quantised weights are unpacked, see dequantize/dequantize.h.
 TransformReport split(const SplitOptions& options);
 /// Merges shards into one checkpoint: merge(split(x)) = x, tensor by tensor, byte for byte, but for
 /// tensors that the mapping dropped.
 TransformReport merge(const MergeOptions& options);
 /// Converts shards of one layout to another, directly from file to file: reshard(split(x, A), B) =
-/// split(x, B), byte for byte. A whole checkpoint is a layout, too. With a plan, executes exactly
-/// that plan or throws kPlanInvalid or kInputChanged.
+/// split(x, B), byte for byte. An unsharded checkpoint is a layout, too. With a plan, executes
+/// exactly that plan or throws kPlanInvalid or kInputChanged.
 TransformReport reshard(const ReshardOptions& options);
 
 }  // namespace shardtool::api

@@ -26,13 +26,14 @@ inline constexpr i64 kMostTokens = 4096;
 struct ValidateOptions {
   /// An output with a manifest, or files numbered by rank with a mapping and a reference.
   std::vector<std::string> sources;
-  std::string reference;                      ///< the whole model; empty: the merged shards
+  std::string reference;                      ///< the unsharded model; empty: the merged shards
   MappingChoice mapping;                      ///< default: the manifest's
   std::shared_ptr<const model::Graph> graph;  ///< user's graph; null: the model family's
   bool quick = false;                         ///< headers and the field only
-  bool ordered = false;  ///< also in f32 and bf16, the whole model summed like the shards: a report
-  bool native = false;   ///< also in the weights' dtype, as engines compute: a report
-  std::string golden;    ///< file with results of another implementation, or empty
+  /// Also in f32 and bf16, the unsharded model summed like the shards: a report.
+  bool ordered = false;
+  bool native = false;  ///< also in the weights' dtype, as engines compute: a report
+  std::string golden;   ///< file with results of another implementation, or empty
   std::uint64_t seed = 1;
   i64 tokens = 8;               ///< of the runs in floats
   double require_coverage = 0;  ///< percent of the tensors that some result must depend on
@@ -59,7 +60,7 @@ struct ValidateTier {
   i64 checked = 0;
   i64 mismatches = 0;
   double worst = 0;
-  double rounding = 0;                      ///< for V4: the whole model's relative error
+  double rounding = 0;                      ///< for V4: the unsharded model's relative error
   i64 reordered = 0;                        ///< reordered values inside layers with equal results
   std::optional<engine::Fault> first = {};  ///< for V3: first result with differing bits
 
@@ -97,7 +98,7 @@ struct ValidateReport {
   /// model was not run, and for shards with neither. Rank -1: a tensor whose shards match their
   /// records but differ as a whole from the split tensor.
   std::optional<engine::ComparedBytes> bytes;
-  i64 parts = 0;                        ///< (tensor, device) parts, compared or not
+  i64 parts = 0;                        ///< shards of all tensors and ranks, compared or not
   i64 undecidable_tokens = 0;           ///< expert choices that rounding could have changed
   std::vector<std::string> untested;    ///< tensors that no result depends on
   double coverage = 0;                  ///< percentage of the shards' tensors
@@ -110,7 +111,7 @@ struct ValidateReport {
   bool passes() const { return outcome == engine::Outcome::kPass; }
 };
 
-/// Runs the model on the shards and as a whole, and compares. Throws the errors of opening, kConfig
+/// Runs the model on the shards and unsharded, and compares. Throws the errors of opening, kConfig
 /// without a config.json, kUnsupported for a family without a graph or for shards that no rule of
 /// tensor parallelism covers, kPeerLost if a process is lost, kEngineMissing if a GPU is missing,
 /// kDeviceFailed if one fails, kInterrupted. Every process of a launch calls it and gets the same

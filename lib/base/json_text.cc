@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -70,16 +69,12 @@ std::string json_quote(std::string_view text) {
   return out;
 }
 
-void append_json_integer(std::string& out, i64 number) {
-  const fmt::format_int digits(number);
-  out.append(digits.data(), digits.size());
-}
-
 void append_json_integers(std::string& out, std::span<const i64> numbers) {
   out += '[';
   for (const i64& number : numbers) {
     if (&number != numbers.data()) out += ',';
-    append_json_integer(out, number);
+    const fmt::format_int digits(number);
+    out.append(digits.data(), digits.size());
   }
   out += ']';
 }

@@ -14,8 +14,6 @@ std::string json_quote(std::string_view text);
 void append_json_quoted(std::string& out, std::string_view text);
 /// Appends text as part of a JSON string, without quotes.
 void append_json_escaped(std::string& out, std::string_view text);
-/// Appends a number in decimal.
-void append_json_integer(std::string& out, i64 number);
 /// Appends "[1,2,3]".
 void append_json_integers(std::string& out, std::span<const i64> numbers);
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/base/text.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/quantization.h"
 #include "lib/model/graph/value_order.h"
@@ -65,7 +64,7 @@ class Binder {
   bool has_required(const Way& way, i64 layer);
   bool has_required(const std::vector<Alternatives>& stretches, i64 layer);
   bool has_required(const Op& op, i64 layer);
-  bool has_form(const Experts::Form& form, i64 layer);
+  bool has_tensors(const std::vector<WeightRef>& weights, i64 layer);
   bool has_shapes_of(const Experts::Form& form, i64 layer);
   const Experts::Form& form_of(const Experts& experts, i64 layer);
   Shape shape_of(const WeightRef& ref) const;
@@ -95,8 +94,8 @@ class Binder {
   std::vector<PassedOver> passed_over_;  ///< only with missing_
 };
 
-bool Binder::has_form(const Experts::Form& form, i64 layer) {
-  return std::all_of(form.weights.begin(), form.weights.end(), [&](const WeightRef& ref) {
+bool Binder::has_tensors(const std::vector<WeightRef>& weights, i64 layer) {
+  return std::ranges::all_of(weights, [&](const WeightRef& ref) {
     return ref.optional || finder_.find(ref, layer, 0).has_value();
   });
 }
@@ -114,7 +113,7 @@ bool Binder::has_shapes_of(const Experts::Form& form, i64 layer) {
 const Experts::Form& Binder::form_of(const Experts& experts, i64 layer) {
   const Experts::Form* named = &experts.forms.back();
   for (const Experts::Form& form : experts.forms) {
-    if (!has_form(form, layer)) continue;
+    if (!has_tensors(form.weights, layer)) continue;
     if (has_shapes_of(form, layer)) return form;
     named = &form;
   }
@@ -130,11 +129,9 @@ Shape Binder::shape_of(const WeightRef& ref) const {
 bool Binder::has_required(const Op& op, i64 layer) {
   if (const auto* experts = std::get_if<Experts>(&op.kind)) {
     return std::any_of(experts->forms.begin(), experts->forms.end(),
-                       [&](const Experts::Form& form) { return has_form(form, layer); });
+                       [&](const Experts::Form& form) { return has_tensors(form.weights, layer); });
   }
-  return std::all_of(op.weights.begin(), op.weights.end(), [&](const WeightRef& ref) {
-    return ref.optional || finder_.find(ref, layer, 0).has_value();
-  });
+  return has_tensors(op.weights, layer);
 }
 
 bool Binder::has_required(const Way& way, i64 layer) {

@@ -8,18 +8,11 @@
 namespace shardtool::plan {
 namespace {
 
-i64 local_elements(const index::HolderSet& set, int holder) {
+/// Product over the axes of a size of the holder's maps.
+i64 elements_of(const index::HolderSet& set, int holder, i64 (index::AxisMap::*size)() const) {
   i64 elements = 1;
   for (int axis = 0; axis < set.rank(); ++axis) {
-    elements *= set.maps(axis)[static_cast<size_t>(set.pick(holder)[axis])].local_size();
-  }
-  return elements;
-}
-
-i64 image_elements(const index::HolderSet& set, int holder) {
-  i64 elements = 1;
-  for (int axis = 0; axis < set.rank(); ++axis) {
-    elements *= set.maps(axis)[static_cast<size_t>(set.pick(holder)[axis])].image_size();
+    elements *= (set.maps(axis)[static_cast<size_t>(set.pick(holder)[axis])].*size)();
   }
   return elements;
 }
@@ -56,8 +49,11 @@ std::vector<DeviceWeights> device_weights(i64 n_devices, int n_classes,
     for (int h = 0; h < group.held.set->size(); ++h) {
       DeviceWeights& device =
           devices[static_cast<size_t>(group.held.ranks[static_cast<size_t>(h)])];
-      const i64 bytes = bytes_of(local_elements(*group.held.set, h), group.bits, group.tensors);
-      const i64 image = bytes_of(image_elements(*group.held.set, h), group.bits, group.tensors);
+      const auto bytes_by = [&](i64 (index::AxisMap::*size)() const) {
+        return bytes_of(elements_of(*group.held.set, h, size), group.bits, group.tensors);
+      };
+      const i64 bytes = bytes_by(&index::AxisMap::local_size);
+      const i64 image = bytes_by(&index::AxisMap::image_size);
       add_bytes(device.bytes, bytes);
       add_bytes(device.by_class[static_cast<size_t>(group.tensor_class)], bytes);
       add_bytes(device.padding_bytes, bytes - image);

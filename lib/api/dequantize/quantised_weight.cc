@@ -226,6 +226,14 @@ void require_one_group(const mapping::ModelConfig& config) {
   }
 }
 
+/// Tags of quantisations whose weights are known (mapping::quantization_tag).
+std::vector<std::string> known_quantisations() {
+  std::set<std::string> tags;
+  for (const ScaledTag& scaled : kScaledTags) tags.emplace(scaled.tag);
+  for (const model::PackedFormat& format : model::packed_formats()) tags.emplace(format.tag);
+  return {tags.begin(), tags.end()};
+}
+
 std::string require_tag(const mapping::ModelConfig& config) {
   const auto tag = mapping::quantization_tag(config);
   if (!tag) {
@@ -242,13 +250,6 @@ std::string require_tag(const mapping::ModelConfig& config) {
 }
 
 }  // namespace
-
-std::vector<std::string> known_quantisations() {
-  std::set<std::string> tags;
-  for (const ScaledTag& scaled : kScaledTags) tags.emplace(scaled.tag);
-  for (const model::PackedFormat& format : model::packed_formats()) tags.emplace(format.tag);
-  return {tags.begin(), tags.end()};
-}
 
 std::vector<QuantisedWeight> quantised_weights(const LogicalCheckpoint& checkpoint,
                                                const mapping::ModelConfig& config) {

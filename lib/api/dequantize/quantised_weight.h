@@ -47,9 +47,6 @@ struct QuantisedWeight {
   const StoredMember& scales() const { return members[1]; }
 };
 
-/// Returns the tags of quantisations whose weights are known (mapping::quantization_tag).
-std::vector<std::string> known_quantisations();
-
 /// Returns the weights of a checkpoint that are stored as codes, in the order of their codes.
 /// Throws kUnsupported for a tag that is not known, and with the tensor for codes without scales,
 /// scales of another form, codes of another type and groups of layers with other parameters;

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "lib/api/transfer/sources/foreign_source.h"
 #include "lib/base/error.h"

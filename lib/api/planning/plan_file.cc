@@ -116,8 +116,7 @@ std::string placement_text(const layout::Layout& layout) {
   return text;
 }
 
-}  // namespace
-
+/// Returns the XXH3-128 of the names, dtypes and regions of all tensors on all ranks.
 std::string layout_hash(const LogicalCheckpoint& source, const AppliedMapping& applied) {
   std::map<const layout::Layout*, std::string> hashes;
   kernels::Xxh3 all;
@@ -132,6 +131,8 @@ std::string layout_hash(const LogicalCheckpoint& source, const AppliedMapping& a
   return all.hex();
 }
 
+/// Returns the XXH3-128 of the names and digests of all tensors that have a digest in the manifest;
+/// empty if none has. Headers of shards are the same for every model of these shapes.
 std::string values_hash(const LogicalCheckpoint& source) {
   kernels::Xxh3 all;
   bool has_digests = false;
@@ -143,6 +144,37 @@ std::string values_hash(const LogicalCheckpoint& source) {
   }
   return has_digests ? all.hex() : std::string();
 }
+
+/// Throws kInputChanged with the file if the opened files differ from the plan's, and if the
+/// manifest has digests of other values than the plan's input.
+void check_same_input(const PlanRecipe& recipe, const LogicalCheckpoint& source,
+                      const std::string& plan_path) {
+  const auto changed = [&](const std::string& file, const char* how) {
+    return std::move(
+        Error(ErrorCode::kInputChanged, fmt::format("'{}' {}", quote_for_message(file), how))
+            .note("plan", plan_path)
+            .help("plan again: a plan is applied to the input that it was made for"));
+  };
+  const auto found = records_of(source);
+  for (size_t i = 0; i < std::max(found.size(), recipe.files.size()); ++i) {
+    if (i >= found.size()) throw changed(recipe.files[i].name, "is gone since the plan was made");
+    if (i >= recipe.files.size() || found[i].name != recipe.files[i].name)
+      throw changed(found[i].name, "is not the file that the plan was made for");
+    if (found[i].bytes != recipe.files[i].bytes)
+      throw changed(found[i].name, "has another size than when the plan was made");
+    if (found[i].header_xxh3 != recipe.files[i].header_xxh3)
+      throw changed(found[i].name, "has another header than when the plan was made");
+  }
+  if (recipe.values_xxh3.empty() || recipe.values_xxh3 == values_hash(source)) return;
+  throw Error(ErrorCode::kInputChanged,
+              fmt::format("'{}' has tensors of the same shapes, but of other values than the input "
+                          "that the plan was made for",
+                          quote_for_message(source.parts.front().path)))
+      .note("plan", plan_path)
+      .help("plan again: a plan is applied to the input that it was made for");
+}
+
+}  // namespace
 
 PlanRecipe make_recipe(const std::vector<std::string>& typed, const LogicalCheckpoint& source,
                        const AppliedMapping& to, const MappingChoice& choice, i64 node_size,
@@ -208,33 +240,6 @@ PlanRecipe parse_plan(const std::string& text, const std::string& path) {
 
 PlanRecipe read_plan(const std::string& path) {
   return parse_plan(store::read_text(path, kMaxPlanBytes), path);
-}
-
-void check_same_input(const PlanRecipe& recipe, const LogicalCheckpoint& source,
-                      const std::string& plan_path) {
-  const auto changed = [&](const std::string& file, const char* how) {
-    return std::move(
-        Error(ErrorCode::kInputChanged, fmt::format("'{}' {}", quote_for_message(file), how))
-            .note("plan", plan_path)
-            .help("plan again: a plan is applied to the input that it was made for"));
-  };
-  const auto found = records_of(source);
-  for (size_t i = 0; i < std::max(found.size(), recipe.files.size()); ++i) {
-    if (i >= found.size()) throw changed(recipe.files[i].name, "is gone since the plan was made");
-    if (i >= recipe.files.size() || found[i].name != recipe.files[i].name)
-      throw changed(found[i].name, "is not the file that the plan was made for");
-    if (found[i].bytes != recipe.files[i].bytes)
-      throw changed(found[i].name, "has another size than when the plan was made");
-    if (found[i].header_xxh3 != recipe.files[i].header_xxh3)
-      throw changed(found[i].name, "has another header than when the plan was made");
-  }
-  if (recipe.values_xxh3.empty() || recipe.values_xxh3 == values_hash(source)) return;
-  throw Error(ErrorCode::kInputChanged,
-              fmt::format("'{}' has tensors of the same shapes, but of other values than the input "
-                          "that the plan was made for",
-                          quote_for_message(source.parts.front().path)))
-      .note("plan", plan_path)
-      .help("plan again: a plan is applied to the input that it was made for");
 }
 
 LogicalCheckpoint open_planned(const PlanRecipe& recipe, const std::vector<std::string>& sources,

@@ -17,13 +17,13 @@ struct PlanRecipe {
   std::vector<std::string> sources;       ///< as typed
   std::string config;                     ///< path of config.json as typed; empty: the sources' own
   std::vector<format::FileRecord> files;  ///< names, sizes and header hashes, over all sources
-  std::string values_xxh3;                ///< values_hash; empty in plans of earlier versions, too
+  std::string values_xxh3;                ///< of the names and digests of tensors; empty: not known
   std::string mapping;                    ///< documents, as a manifest stores them
   std::string mesh;                       ///< mesh of the destination, "tp=8"
   std::string layout;                     ///< an entry of "layouts"; empty: none
   bool require_even = false;
   bool allow_empty_shards = false;
-  std::string target_xxh3;  ///< layout_hash of the destination
+  std::string target_xxh3;  ///< of the regions of all tensors on all ranks
   i64 node_size = 1;        ///< devices per node: senders on the same node come first
   i64 bytes_moved = 0;
   i64 bytes_kept = 0;
@@ -34,13 +34,6 @@ struct PlanRecipe {
 PlanRecipe make_recipe(const std::vector<std::string>& typed, const LogicalCheckpoint& source,
                        const AppliedMapping& to, const MappingChoice& choice, i64 node_size,
                        const plan::ReshardPlan& plan);
-
-/// Returns the XXH3-128 of the names, dtypes and regions of all tensors on all ranks.
-std::string layout_hash(const LogicalCheckpoint& source, const AppliedMapping& applied);
-
-/// Returns the XXH3-128 of the names and digests of all tensors that have a digest in the manifest;
-/// empty if none has. Headers of shards are the same for every model of these shapes.
-std::string values_hash(const LogicalCheckpoint& source);
 
 /// Writes the recipe as a JSON object.
 std::string to_json(const PlanRecipe& recipe);
@@ -53,18 +46,14 @@ inline constexpr int kMaxPlanDepth = 64;
 /// Reads the recipe of a file. Also throws what store::read_text throws.
 PlanRecipe read_plan(const std::string& path);
 
-/// Throws kInputChanged with the file if the opened files differ from the plan's, and if the
-/// manifest has digests of other values than the plan's input.
-void check_same_input(const PlanRecipe& recipe, const LogicalCheckpoint& source,
-                      const std::string& plan_path);
-
 /// Opens the plan's sources, or others with the same files, as the plan's mapping reads them.
-/// Throws the errors of open_finished and of check_same_input.
+/// Throws the errors of open_finished, and kInputChanged with the file if the files differ from
+/// those of the plan, or their manifest has digests of other values.
 LogicalCheckpoint open_planned(const PlanRecipe& recipe, const std::vector<std::string>& sources,
                                const std::string& plan_path);
 
-/// Returns the destination of a plan. The source must have passed check_same_input. Throws
-/// kPlanInvalid if any region differs from the plan.
+/// Returns the destination of a plan. The source must be from open_planned. Throws kPlanInvalid if
+/// any region differs from the plan.
 AppliedMapping apply_recipe(const PlanRecipe& recipe, const LogicalCheckpoint& source,
                             const std::string& plan_path);
 

@@ -79,6 +79,17 @@ void set_layers(const std::vector<model::PackedWeight>& packed, size_t stored,
   });
 }
 
+/// Returns the model's dtype as named in config.json; nullopt if it has none.
+std::optional<std::string> dtype_name(const mapping::ModelConfig& config,
+                                      const model::Model* bound) {
+  for (const char* key : {"dtype", "torch_dtype"}) {
+    if (auto name = config.text(key)) return name;
+    if (bound == nullptr) continue;
+    if (auto name = bound->config.text(key)) return name;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 PlannedModel planned_model(const mapping::ModelConfig* config,
@@ -123,16 +134,6 @@ std::vector<TensorSpec> trained_specs(const PlannedModel& model) {
   std::vector<TensorSpec> specs = model.placed.specs;
   for (TensorSpec& spec : specs) spec.dtype = Dtype::kBF16;
   return specs;
-}
-
-std::optional<std::string> dtype_name(const mapping::ModelConfig& config,
-                                      const model::Model* bound) {
-  for (const char* key : {"dtype", "torch_dtype"}) {
-    if (auto name = config.text(key)) return name;
-    if (bound == nullptr) continue;
-    if (auto name = bound->config.text(key)) return name;
-  }
-  return std::nullopt;
 }
 
 Dtype dtype_of_floats(const model::Model& bound, const std::vector<TensorSpec>& specs) {

@@ -42,10 +42,6 @@ PlannedModel planned_model(const mapping::ModelConfig* config,
 /// Returns the model's tensors with the 16 bits that training keeps of a weight or a gradient.
 std::vector<TensorSpec> trained_specs(const PlannedModel& model);
 
-/// Returns the model's dtype as named in config.json; nullopt if it has none.
-std::optional<std::string> dtype_name(const mapping::ModelConfig& config,
-                                      const model::Model* bound);
-
 /// Returns the type of the first F32, F16 or BF16 weights that a model reads; BF16 if it has none.
 Dtype dtype_of_floats(const model::Model& bound, const std::vector<TensorSpec>& specs);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <set>
 
 #include "lib/api/planning/trained_parameters.h"
 #include "lib/api/planning/virtual_stages.h"

@@ -60,15 +60,12 @@ std::string engine_name(const ValidateOptions& options) {
                                          : comm::name_of(options.engine.chosen()));
 }
 
-bool computes_on_gpus(const ValidateOptions& options) {
-  return options.gpu_virtual || options.engine.chosen() == comm::Engine::kNccl;
-}
-
 ValidateEngine open_engine(const ValidateOptions& options) {
   ValidateEngine engine;
   engine.comm = connect(options);
   engine.used = options.accelerators;
-  if (!computes_on_gpus(options) && engine.used.empty()) return engine;
+  const bool needs_gpu = options.gpu_virtual || options.engine.chosen() == comm::Engine::kNccl;
+  if (!needs_gpu && engine.used.empty()) return engine;
   comm::tell_interruption(*engine.comm, [&] { open_accelerators(options, engine); });
   return engine;
 }

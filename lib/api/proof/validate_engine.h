@@ -25,9 +25,6 @@ struct ValidateEngine {
 /// Returns the requested engine's name, or the launch's default.
 std::string engine_name(const ValidateOptions& options);
 
-/// True if the engine computes on GPUs.
-bool computes_on_gpus(const ValidateOptions& options);
-
 /// Connects the processes that share the devices, or returns a single process; each opens its GPU
 /// if the engine computes on GPUs, the single process of gpu-virtual all that it sees. All
 /// processes of a launch call it. Throws the errors of comm::connect, kUsage for a single-process

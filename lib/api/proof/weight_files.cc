@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
-#include <numeric>
 
 #include "kernels/cast/cast.h"
 #include "lib/api/dequantize/unpacked_tensor.h"

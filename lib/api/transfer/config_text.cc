@@ -1,7 +1,5 @@
 #include "lib/api/transfer/config_text.h"
 
-#include <fmt/format.h>
-
 #include <vector>
 
 #include "lib/base/json_reader.h"
@@ -27,6 +25,12 @@ std::string edited(const std::string& text, const std::vector<Edit>& edits) {
     next = edit.begin + edit.bytes;
   }
   return result.append(text, next);
+}
+
+/// Name of a float type in a config.json: "bfloat16", "float16" or "float32".
+std::string config_name(Dtype dtype) {
+  if (dtype == Dtype::kBF16) return "bfloat16";
+  return dtype == Dtype::kF16 ? "float16" : "float32";
 }
 
 /// Collects the edits that name a type, in the order of the text.
@@ -102,11 +106,6 @@ std::vector<Edit> removals(const std::string& text, std::string_view name,
 }
 
 }  // namespace
-
-std::string config_name(Dtype dtype) {
-  if (dtype == Dtype::kBF16) return "bfloat16";
-  return dtype == Dtype::kF16 ? "float16" : "float32";
-}
 
 std::string with_dtype(const std::string& text, Dtype dtype, const std::string& file) {
   return edited(text, DtypeEdits(text, dtype, file).collect());

@@ -7,12 +7,9 @@
 
 namespace shardtool::api {
 
-/// Name of a float type in a config.json: "bfloat16", "float16" or "float32".
-std::string config_name(Dtype dtype);
-
-/// Text of a config.json whose "torch_dtype" or "dtype" names this type, also inside objects whose
-/// keys end in "_config"; everything else stays as it is, byte for byte. Adds "torch_dtype" if the
-/// config itself has neither. `file` is for messages. Throws kConfig for invalid JSON.
+/// Text of a config.json whose "torch_dtype" or "dtype" names this float type, also inside objects
+/// whose keys end in "_config"; everything else stays as it is, byte for byte. Adds "torch_dtype"
+/// if the config itself has neither. `file` is for messages. Throws kConfig for invalid JSON.
 std::string with_dtype(const std::string& text, Dtype dtype, const std::string& file);
 
 /// Text of a config.json without its "quantization_config"; everything else stays as it is, byte

@@ -70,15 +70,9 @@ std::string head_of(const store::Reader& file) {
   return head;
 }
 
-}  // namespace
-
-bool begins_like_torch(std::string_view head) {
-  return head.starts_with(kZip) ||
-         (head.size() > 1 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5);
-}
-
-Archive read_zip_archive(const store::Reader& file, i64 begin, i64 size) {
-  const ZipDirectory directory = read_zip_directory(file, begin, size);
+/// Reads the zip form (torch 1.6 and later).
+Archive read_zip_archive(const store::Reader& file, i64 size) {
+  const ZipDirectory directory = read_zip_directory(file, 0, size);
   const std::string folder = top_folder(file, directory);
   Archive archive;
   kernels::Xxh3 hash;
@@ -106,6 +100,8 @@ Archive read_zip_archive(const store::Reader& file, i64 begin, i64 size) {
   return archive;
 }
 
+}  // namespace
+
 std::vector<ZipRecord> checksummed_records(const store::Reader& file) {
   if (!head_of(file).starts_with(kZip)) return {};
   auto records = read_zip_directory(file, 0, store::identity(file).size).records;
@@ -116,8 +112,9 @@ std::vector<ZipRecord> checksummed_records(const store::Reader& file) {
 Archive read_archive(const store::Reader& file) {
   const i64 size = store::identity(file).size;
   const std::string head = head_of(file);
-  if (head.starts_with(kZip)) return read_zip_archive(file, 0, size);
-  if (begins_like_torch(head)) return read_legacy_archive(file, size);
+  if (head.starts_with(kZip)) return read_zip_archive(file, size);
+  const bool is_pickle = head.size() > 1 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
+  if (is_pickle) return read_legacy_archive(file, size);
   safetensors::refuse_foreign_format(head, file.path());
   throw unsupported(file, "the file is not one of torch.save")
       .note("expected", "a zip archive, or pickles of protocol 2 to 5")

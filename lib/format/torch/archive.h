@@ -17,22 +17,14 @@ struct StoragePlace {
   i64 bytes = 0;
 };
 
-/// A file of torch.save, or such a file inside of another file: the saved object as a tree, and
-/// where its storages are. No data of a storage is read.
+/// A file of torch.save: the saved object as a tree, and where its storages are. No data of a
+/// storage is read.
 struct Archive {
   PickleTree tree;
   std::map<std::string, StoragePlace, std::less<>> storages;  ///< by key
   i64 header_bytes = 0;     ///< bytes that were read to find the storages
   std::string header_xxh3;  ///< XXH3-128 of them, lowercase hex
 };
-
-/// True if the first bytes of a file begin like the zip form or the legacy form.
-bool begins_like_torch(std::string_view head);
-
-/// Reads the zip form (torch 1.6 and later) in bytes [begin, begin + size) of a file. Throws
-/// kUnsupported for TorchScript archives, big-endian data and zip archives of another origin,
-/// and the errors of read_zip_directory and unpickle.
-Archive read_zip_archive(const store::Reader& file, i64 begin, i64 size);
 
 /// Reads the legacy form (before torch 1.6, and with _use_new_zipfile_serialization=False): a whole
 /// file. Throws kUnsupported for other pickles, kMalformed for contradictions, and the errors of
@@ -43,7 +35,9 @@ Archive read_legacy_archive(const store::Reader& file, i64 size);
 /// none for a file of another form. Throws the errors of read_zip_directory.
 std::vector<ZipRecord> checksummed_records(const store::Reader& file);
 
-/// Reads a whole file in either form. Throws kUnsupported if it has neither.
+/// Reads a whole file in the legacy form or the zip form (torch 1.6 and later). Throws kUnsupported
+/// for files of neither form, TorchScript archives, big-endian data and zip archives of another
+/// origin, and the errors of read_legacy_archive, read_zip_directory and unpickle.
 Archive read_archive(const store::Reader& file);
 
 }  // namespace shardtool::format::torch

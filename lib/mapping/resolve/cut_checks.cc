@@ -64,12 +64,8 @@ bool is_byte_aligned(const index::Region& region, int element_bits) {
                                on_bytes(axis.local_size() % 8 * stride, element_bits)));
 }
 
-}  // namespace
-
-std::vector<i64> part_sizes(const UnitCut& cut, const mesh::Mesh& mesh) {
-  return extents_by_part(cut.units, mesh);
-}
-
+/// Throws kEmptyShard if a device would hold an empty region of the tensor, or if a part of an
+/// index axis would have no index.
 void refuse_empty_shards(const layout::Layout& layout) {
   for (const layout::IndexAxis& axis : layout.index_axes()) {
     const auto sizes = extents_by_part(axis.expr, layout.mesh());
@@ -91,6 +87,7 @@ void refuse_empty_shards(const layout::Layout& layout) {
   throw e;
 }
 
+/// Throws kSubByteCut if a contiguous run on some device does not begin and end at a byte.
 void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype) {
   if (bits(dtype) % 8 == 0) return;
   for (const i64 rank : layout.ranks()) {
@@ -105,6 +102,29 @@ void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype) {
     }
     throw e.help("choose a mesh size whose cuts fall on whole bytes, or replicate the tensor");
   }
+}
+
+bool pads(std::span<const AxisMap> maps) {
+  return std::any_of(maps.begin(), maps.end(),
+                     [](const AxisMap& map) { return map.image_size() != map.local_size(); });
+}
+
+/// Returns true if devices that hold the same stored index have different parts of its block.
+bool shares(std::span<const AxisMap> maps, i64 extent) {
+  std::vector<AxisMap> distinct;
+  for (const AxisMap& map : maps) {
+    if (std::find(distinct.begin(), distinct.end(), map) == distinct.end()) distinct.push_back(map);
+  }
+  const i64 held =
+      std::accumulate(distinct.begin(), distinct.end(), i64{0},
+                      [](i64 sum, const AxisMap& map) { return sum + map.image_size(); });
+  return held > extent;
+}
+
+}  // namespace
+
+std::vector<i64> part_sizes(const UnitCut& cut, const mesh::Mesh& mesh) {
+  return extents_by_part(cut.units, mesh);
 }
 
 i64 most_parts(const layout::AxisExpr& expr) {
@@ -172,27 +192,6 @@ std::string even_counts(UnitRuns runs, i64 parts) {
                      runs.together == 1 ? "" : fmt::format(" in runs of {}", runs.together),
                      fmt::join(nearest, " or "), nearest.back() == 1 ? "device" : "devices");
 }
-
-namespace {
-
-bool pads(std::span<const AxisMap> maps) {
-  return std::any_of(maps.begin(), maps.end(),
-                     [](const AxisMap& map) { return map.image_size() != map.local_size(); });
-}
-
-/// Returns true if devices that hold the same stored index have different parts of its block.
-bool shares(std::span<const AxisMap> maps, i64 extent) {
-  std::vector<AxisMap> distinct;
-  for (const AxisMap& map : maps) {
-    if (std::find(distinct.begin(), distinct.end(), map) == distinct.end()) distinct.push_back(map);
-  }
-  const i64 held =
-      std::accumulate(distinct.begin(), distinct.end(), i64{0},
-                      [](i64 sum, const AxisMap& map) { return sum + map.image_size(); });
-  return held > extent;
-}
-
-}  // namespace
 
 std::shared_ptr<const layout::Layout> checked(layout::Layout layout, Dtype dtype,
                                               bool allow_empty_shards) {

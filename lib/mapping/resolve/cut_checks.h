@@ -14,19 +14,13 @@ namespace shardtool::mapping {
 /// Returns the number of units of each part, padding included.
 std::vector<i64> part_sizes(const UnitCut& cut, const mesh::Mesh& mesh);
 
-/// Throws kEmptyShard if a device would hold an empty region of the tensor, or if a part of an
-/// index axis would have no index.
-void refuse_empty_shards(const layout::Layout& layout);
-
-/// Throws kSubByteCut if a contiguous run on some device does not begin and end at a byte.
-void refuse_sub_byte_cuts(const layout::Layout& layout, Dtype dtype);
-
 /// Returns the largest number of parts none of which is empty: the units that a cut distributes, or
 /// the parts that have owned units.
 i64 most_parts(const layout::AxisExpr& expr);
 
-/// Returns the layout after both checks, and throws what they throw. If empty shards are allowed,
-/// the first check is skipped.
+/// Returns the layout. Throws kSubByteCut if a contiguous run on some device does not begin and end
+/// at a byte, and unless empty shards are allowed, kEmptyShard if a device would hold an empty
+/// region of the tensor, or a part of an index axis would have no index.
 std::shared_ptr<const layout::Layout> checked(layout::Layout layout, Dtype dtype,
                                               bool allow_empty_shards);
 

@@ -43,18 +43,6 @@ i64 extent(const Shape& operand, int axis, int rank) {
   return own < 0 ? 1 : operand[static_cast<size_t>(own)];
 }
 
-std::vector<OpRow> elementwise_rows(const Shape& a, const Shape& b) {
-  const int rank = std::max(rank_of(a), rank_of(b));
-  std::vector<OpRow> rows = whole_row(2);
-  for (int axis = 0; axis < rank; ++axis) {
-    const i64 left = extent(a, axis, rank);
-    const i64 right = extent(b, axis, rank);
-    if (left != right && left != 1 && right != 1) throw unfit(a, b, "an elementwise op");
-    rows.push_back({{aligned(a, axis, rank), aligned(b, axis, rank)}, cut(axis)});
-  }
-  return rows;
-}
-
 }  // namespace
 
 std::string to_string(const OpRow& row) {
@@ -95,11 +83,19 @@ std::vector<OpRow> linear_rows(const Shape& x) {
 }
 
 std::vector<OpRow> mul_rows(const Shape& a, const Shape& b) {
-  return elementwise_rows(a, b);
+  const int rank = std::max(rank_of(a), rank_of(b));
+  std::vector<OpRow> rows = whole_row(2);
+  for (int axis = 0; axis < rank; ++axis) {
+    const i64 left = extent(a, axis, rank);
+    const i64 right = extent(b, axis, rank);
+    if (left != right && left != 1 && right != 1) throw unfit(a, b, "an elementwise op");
+    rows.push_back({{aligned(a, axis, rank), aligned(b, axis, rank)}, cut(axis)});
+  }
+  return rows;
 }
 
 std::vector<OpRow> add_rows(const Shape& a, const Shape& b) {
-  std::vector<OpRow> rows = elementwise_rows(a, b);
+  std::vector<OpRow> rows = mul_rows(a, b);
   rows.push_back({{kP, kP}, kP});
   return rows;
 }

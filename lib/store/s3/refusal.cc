@@ -87,6 +87,21 @@ bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
+/// Action that the policy of a bucket must allow for a request, such as s3:PutObject
+/// (docs.aws.amazon.com/AmazonS3/latest/userguide/using-with-s3-policy-actions.html).
+std::string_view needed_action(const RequestName& request) {
+  const auto asks = [&](std::string_view key) {
+    return std::ranges::find(request.query, key, &Query::value_type::first) != request.query.end();
+  };
+  const bool is_read = request.method == "GET" || request.method == "HEAD";
+  const bool deletes = request.method == "DELETE";
+  if (asks("uploads") && is_read) return "s3:ListBucketMultipartUploads";
+  if (asks("uploadId") && is_read) return "s3:ListMultipartUploadParts";
+  if (asks("uploadId") && deletes) return "s3:AbortMultipartUpload";
+  if (is_read) return request.url.key.empty() ? "s3:ListBucket" : "s3:GetObject";
+  return deletes ? "s3:DeleteObject" : "s3:PutObject";
+}
+
 Error by_code(const HttpAnswer& answer, const RequestName& request, const Settings& settings) {
   const XmlElement document = error_document(answer);
   std::string code = document.value("Code");
@@ -130,19 +145,6 @@ bool has_failed_late(const HttpAnswer& answer) {
   const std::string code = document.value("Code");
   return document.name == "Error" &&
          (code == "InternalError" || code == "SlowDown" || code == "ServiceUnavailable");
-}
-
-std::string_view needed_action(const RequestName& request) {
-  const auto asks = [&](std::string_view key) {
-    return std::ranges::find(request.query, key, &Query::value_type::first) != request.query.end();
-  };
-  const bool is_read = request.method == "GET" || request.method == "HEAD";
-  const bool deletes = request.method == "DELETE";
-  if (asks("uploads") && is_read) return "s3:ListBucketMultipartUploads";
-  if (asks("uploadId") && is_read) return "s3:ListMultipartUploadParts";
-  if (asks("uploadId") && deletes) return "s3:AbortMultipartUpload";
-  if (is_read) return request.url.key.empty() ? "s3:ListBucket" : "s3:GetObject";
-  return deletes ? "s3:DeleteObject" : "s3:PutObject";
 }
 
 Error refusal(const HttpAnswer& answer, const RequestName& request, const Settings& settings) {

@@ -25,10 +25,6 @@ struct RequestName {
   const Url& url;
 };
 
-/// Action that the policy of a bucket must allow for a request, such as s3:PutObject
-/// (docs.aws.amazon.com/AmazonS3/latest/userguide/using-with-s3-policy-actions.html).
-std::string_view needed_action(const RequestName& request);
-
 /// Error for a failed request, by the code of the service's answer: wrong keys, an ended token, a
 /// clock that is off, another region, a redirect, no such bucket, no answer
 /// (docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html).

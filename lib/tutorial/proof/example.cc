@@ -80,6 +80,18 @@ double sum_of_magnitudes(const Parameters<T>& direction, const Parameters<T>& gr
   return sum;
 }
 
+/// A direction of change for x (as "dx") and every parameter.
+template <Number T>
+Parameters<T> random_direction(const Example<T>& example, std::uint64_t seed) {
+  Draw draw(seed);
+  Parameters<T> direction;
+  direction[std::string(kInputGradient)] = draw.matrix<T>(example.x.rows(), example.x.columns());
+  for (const auto& [name, array] : example.parameters) {
+    direction[name] = draw.matrix<T>(array.rows(), array.columns());
+  }
+  return direction;
+}
+
 }  // namespace
 
 template <Number T>
@@ -124,17 +136,6 @@ Yardstick<T> yardstick(const Example<T>& example) {
     result.gradients = system.backward(example.g);
     return result;
   });
-}
-
-template <Number T>
-Parameters<T> random_direction(const Example<T>& example, std::uint64_t seed) {
-  Draw draw(seed);
-  Parameters<T> direction;
-  direction[std::string(kInputGradient)] = draw.matrix<T>(example.x.rows(), example.x.columns());
-  for (const auto& [name, array] : example.parameters) {
-    direction[name] = draw.matrix<T>(array.rows(), array.columns());
-  }
-  return direction;
 }
 
 template <Number T>
@@ -192,7 +193,6 @@ template Example<Field> random_layers(const std::vector<i64>&, i64, std::uint64_
 template Example<Field> random_experts(const TwoLayers&, i64, i64, std::uint64_t);
 template Example<Field> without_biases(Example<Field>);
 template Yardstick<Field> yardstick(const Example<Field>&);
-template Parameters<Field> random_direction(const Example<Field>&, std::uint64_t);
 template Matrix<Field> push_forward(const Example<Field>&, const Parameters<Field>&);
 template Tangent<Field> tangent(const Example<Field>&, std::uint64_t);
 template double adjoint_gap(const Tangent<Field>&, const Parameters<Field>&);
@@ -201,7 +201,6 @@ template Example<double> random_layers(const std::vector<i64>&, i64, std::uint64
 template Example<double> random_experts(const TwoLayers&, i64, i64, std::uint64_t);
 template Example<double> without_biases(Example<double>);
 template Yardstick<double> yardstick(const Example<double>&);
-template Parameters<double> random_direction(const Example<double>&, std::uint64_t);
 template Matrix<double> push_forward(const Example<double>&, const Parameters<double>&);
 template Tangent<double> tangent(const Example<double>&, std::uint64_t);
 template double adjoint_gap(const Tangent<double>&, const Parameters<double>&);
@@ -210,7 +209,6 @@ template Example<float> random_layers(const std::vector<i64>&, i64, std::uint64_
 template Example<float> random_experts(const TwoLayers&, i64, i64, std::uint64_t);
 template Example<float> without_biases(Example<float>);
 template Yardstick<float> yardstick(const Example<float>&);
-template Parameters<float> random_direction(const Example<float>&, std::uint64_t);
 template Matrix<float> push_forward(const Example<float>&, const Parameters<float>&);
 template Tangent<float> tangent(const Example<float>&, std::uint64_t);
 template double adjoint_gap(const Tangent<float>&, const Parameters<float>&);

@@ -37,15 +37,12 @@ struct Yardstick {
 template <Number T>
 Yardstick<T> yardstick(const Example<T>& example);
 
-/// A direction of change for x (as "dx") and every parameter.
-template <Number T>
-Parameters<T> random_direction(const Example<T>& example, std::uint64_t seed);
-
 /// J v: the change of y along a direction v.
 template <Number T>
 Matrix<T> push_forward(const Example<T>& example, const Parameters<T>& direction);
 
-/// A random direction v, and what it does to the loss: <Jv, g>.
+/// A random direction v of change for x (as "dx") and every parameter, and what it does to the
+/// loss: <Jv, g>.
 template <Number T>
 struct Tangent {
   Parameters<T> direction;

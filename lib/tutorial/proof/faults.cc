@@ -1,7 +1,5 @@
 #include "lib/tutorial/proof/faults.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace shardtool::tutorial {
@@ -27,15 +25,8 @@ Parameters<T> unchanged(const Parameters<T>& whole) {
   return whole;
 }
 
-}  // namespace
-
-template <Number T>
-Matrix<T> FaultyDevice<T>::all_reduce(const Matrix<T>& summand) {
-  if (n_calls_++ != nth_) return Device<T>::all_reduce(summand);
-  if (fault_ == Fault::kLeftOut) return summand;
-  return Device<T>::all_reduce(Device<T>::all_reduce(summand));
-}
-
+/// Exchanges rows of layer 1's weights between the shards of devices 0 and 1 in column->row, as
+/// many as both have. For two-layer parameters; requires two devices.
 template <Number T>
 Parameters<T> with_exchanged_shards(Parameters<T> whole, int devices) {
   Matrix<T>& weights = whole.at(weights_name(1));
@@ -48,6 +39,8 @@ Parameters<T> with_exchanged_shards(Parameters<T> whole, int devices) {
   return whole;
 }
 
+/// Drops the hidden units beyond the last multiple of `devices`, like `hidden // devices` does. For
+/// two-layer parameters.
 template <Number T>
 Parameters<T> without_tail(const Parameters<T>& whole, int devices) {
   const Interval kept{0, two_layers(whole).hidden / devices * devices};
@@ -58,6 +51,15 @@ Parameters<T> without_tail(const Parameters<T>& whole, int devices) {
     result[bias_name(0)] = slice(*bias, Axis::kColumns, kept);
   }
   return result;
+}
+
+}  // namespace
+
+template <Number T>
+Matrix<T> FaultyDevice<T>::all_reduce(const Matrix<T>& summand) {
+  if (n_calls_++ != nth_) return Device<T>::all_reduce(summand);
+  if (fault_ == Fault::kLeftOut) return summand;
+  return Device<T>::all_reduce(Device<T>::all_reduce(summand));
 }
 
 template <Number T>
@@ -107,22 +109,16 @@ CaseReport plant(comm::Communicator& comm, const PlantedFault<T>& fault, const S
 }
 
 template class FaultyDevice<Field>;
-template Parameters<Field> with_exchanged_shards(Parameters<Field>, int);
-template Parameters<Field> without_tail(const Parameters<Field>&, int);
 template Parameters<Field> with_exchanged_experts(const Parameters<Field>&);
 template std::vector<PlantedFault<Field>> all_faults(i64, int);
 template CaseReport plant(comm::Communicator&, const PlantedFault<Field>&, const SystemCase<Field>&,
                           const Product<Field>&);
 template class FaultyDevice<double>;
-template Parameters<double> with_exchanged_shards(Parameters<double>, int);
-template Parameters<double> without_tail(const Parameters<double>&, int);
 template Parameters<double> with_exchanged_experts(const Parameters<double>&);
 template std::vector<PlantedFault<double>> all_faults(i64, int);
 template CaseReport plant(comm::Communicator&, const PlantedFault<double>&,
                           const SystemCase<double>&, const Product<double>&);
 template class FaultyDevice<float>;
-template Parameters<float> with_exchanged_shards(Parameters<float>, int);
-template Parameters<float> without_tail(const Parameters<float>&, int);
 template Parameters<float> with_exchanged_experts(const Parameters<float>&);
 template std::vector<PlantedFault<float>> all_faults(i64, int);
 template CaseReport plant(comm::Communicator&, const PlantedFault<float>&, const SystemCase<float>&,

@@ -28,16 +28,6 @@ class FaultyDevice final : public Device<T> {
   i64 n_calls_ = 0;
 };
 
-/// Exchanges rows of layer 1's weights between the shards of devices 0 and 1 in column->row, as
-/// many as both have. For two-layer parameters; requires two devices.
-template <Number T>
-Parameters<T> with_exchanged_shards(Parameters<T> whole, int devices);
-
-/// Drops the hidden units beyond the last multiple of `devices`, like `hidden // devices` does. For
-/// two-layer parameters.
-template <Number T>
-Parameters<T> without_tail(const Parameters<T>& whole, int devices);
-
 /// Exchanges the parameters of experts 0 and 1. Requires two experts.
 template <Number T>
 Parameters<T> with_exchanged_experts(const Parameters<T>& whole);

@@ -6,9 +6,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <utility>
-
-#include "lib/base/text.h"
 
 namespace shardtool::api {
 namespace {

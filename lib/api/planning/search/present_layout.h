@@ -16,7 +16,7 @@ class PresentLayout {
  public:
   /// Opens an output folder, or a file of `plan -o` and the input that it was made for. Throws
   /// kUsage for a folder without shards, and the errors of opening, of read_plan, of
-  /// check_same_input and of apply_recipe.
+  /// open_planned and of apply_recipe.
   explicit PresentLayout(const std::string& path);
   PresentLayout(const PresentLayout&) = delete;
   PresentLayout& operator=(const PresentLayout&) = delete;
