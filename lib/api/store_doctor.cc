@@ -53,7 +53,7 @@ DoctorCheck uploads_check(const std::string& place) {
 
 std::vector<DoctorCheck> store_checks(const std::string& place) {
   try {
-    store::look_again(place);
+    store::forget_listing(place);
     std::vector<DoctorCheck> checks{place_check(place)};
     try {
       checks.push_back(uploads_check(place));

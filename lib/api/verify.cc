@@ -94,7 +94,7 @@ i64 verify_output(const WriteRun& run, const std::string& folder, const Expected
 
 void look_for_extra_files(const std::string& output, const std::set<std::string>& own, bool verify,
                           std::vector<std::string>& warnings) {
-  store::look_again(output);
+  store::forget_listing(output);
   // list_folder would refuse a prefix with the mark of a run.
   const format::FolderListing listing = store::is_remote(output)
                                             ? format::sort_by_purpose(store::names_below(output))

@@ -84,7 +84,7 @@ bool is_of_store(const Error& error) {
          error.code() == ErrorCode::kInterrupted;
 }
 
-void look_again(const std::string& path) {
+void forget_listing(const std::string& path) {
   if (is_remote(path)) s3::forget(path);
 }
 

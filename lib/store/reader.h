@@ -68,7 +68,7 @@ bool is_of_store(const Error& error);
 // kInterrupted. A local path that cannot be looked at counts as absent.
 
 /// Drops what was remembered of a place on an object store; a run sees one state of it.
-void look_again(const std::string& path);
+void forget_listing(const std::string& path);
 /// True for a folder, or a prefix below which there are objects.
 bool is_folder(const std::string& path);
 /// Names of the folders directly in a folder or below a prefix, in no order; none if it cannot be

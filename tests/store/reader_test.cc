@@ -15,7 +15,7 @@ ServedStore& store_with(const std::map<std::string, std::string>& objects) {
   ServedStore& store = ServedStore::instance();
   store.clear();
   for (const auto& [key, bytes] : objects) store.put(key, bytes);
-  store::look_again("s3://bucket");
+  store::forget_listing("s3://bucket");
   return store;
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("a place that is looked at again shows what was written meanwhile") {
   CHECK_FALSE(store::is_folder("s3://bucket/pp"));
   store.put("p/b", "2");
   store.put("pp/c", "3");
-  store::look_again("s3://bucket/p");
+  store::forget_listing("s3://bucket/p");
   CHECK(store::is_file("s3://bucket/p/b"));
   CHECK_FALSE(store::is_folder("s3://bucket/pp"));
 }

@@ -138,7 +138,7 @@ VerdictRecord parse_record(const std::string& text, const std::string& path, con
 
 std::vector<std::string> names_in(const std::string& folder) {
   if (store::is_remote(folder)) {
-    store::look_again(folder);
+    store::forget_listing(folder);
     return store::names_below(folder);
   }
   std::vector<std::string> names;
@@ -195,7 +195,7 @@ std::vector<Share> VerdictFolder::ended() const {
 
 VerdictRecord VerdictFolder::read(const Share& share) const {
   const std::string path = path_of(share);
-  store::look_again(path);
+  store::forget_listing(path);
   return parse_record(store::read_source_text(path, std::numeric_limits<i64>::max()), path, share);
 }
 

@@ -123,7 +123,7 @@ TEST_CASE("a dry run and a plan count the requests of a run that the store copie
     return split(options).plan.requests;
   };
   SplitOptions options = model.options();
-  options.write.copy_side_files = false;
+  options.write.copy_other_files = false;
   Traffic headers;
   options.write.dry_run = true;
   const auto planned = requests_of(options, headers);

@@ -115,7 +115,7 @@ TEST_CASE("a check whose requests an interruption cuts off has no findings of th
   options.mapping.emplace().path = model.remote() + "/mapping.json";
   for (int at = 1;; ++at) {
     CAPTURE(at);
-    shardtool::store::look_again(model.remote());
+    shardtool::store::forget_listing(model.remote());
     const auto flag = interrupt_at(model.store(), at);
     const Interruptible scope(flag.get());
     const auto error = testing::error_of([&] { return api::check(options); });

@@ -64,7 +64,7 @@ TEST_CASE("a dry run counts the requests that the run then sends") {
   options.source = model.remote();
   options.mapping.path = model.local() + "/mapping.json";
   options.write.output = model.next_output();
-  options.write.copy_side_files = false;
+  options.write.copy_other_files = false;
   for (const std::vector<i64>& ranks : {std::vector<i64>{}, {0}, {2}, {0, 2}}) {
     options.ranks = ranks;
     options.write.dry_run = true;

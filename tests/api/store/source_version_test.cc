@@ -33,7 +33,7 @@ void tell(ServedStore& store, std::optional<int> second) {
       answer.body.replace(at, answer.body.find(kEnd, at) + kEnd.size() - at, element);
     }
   });
-  shardtool::store::look_again(kVersioned);
+  shardtool::store::forget_listing(kVersioned);
 }
 
 /// Splits until some tensors are finished; returns the error.

@@ -117,14 +117,14 @@ TEST_CASE("a cache that the system refuses to look into is unreadable, not missi
   CHECK_ERROR(kUnreadable, resolve_hf_location("hf://org/tiny"));
 }
 
-TEST_CASE("a snapshot opens through two levels of links, side files included") {
+TEST_CASE("a snapshot opens through two levels of links, config and tokenizer files included") {
   const test::TempFolder hub;
   write_cache(hub);
   const ScopedEnvironment environment("HF_HUB_CACHE", hub.path());
   const Checkpoint checkpoint = open_checkpoint("hf://org/tiny");
   REQUIRE(checkpoint.tensors.size() == 1);
   CHECK(checkpoint.files[0].path == fs::canonical(hub / "shared/blob").string());
-  CHECK(checkpoint.side_files == std::vector<std::string>{"config.json"});
+  CHECK(checkpoint.other_files == std::vector<std::string>{"config.json"});
   CHECK(checkpoint.warnings.empty());
   CHECK_FALSE(checkpoint.config_path.empty());
 }
@@ -142,7 +142,7 @@ TEST_CASE("what is missing is said, with what is there and how to download") {
   CHECK(note(no_revision, "snapshots there") == kCommit);
 }
 
-TEST_CASE("a side file whose blob is not there is a warning") {
+TEST_CASE("a config or tokenizer file whose blob is not there is a warning") {
   const test::TempFolder hub;
   write_cache(hub);
   const ScopedEnvironment environment("HF_HUB_CACHE", hub.path());

@@ -57,7 +57,7 @@ void add_runs(const std::string& prefix, InterruptedRuns& found) {
 }  // namespace
 
 InterruptedRuns runs_on_store(const std::string& folder) {
-  store::look_again(folder);
+  store::forget_listing(folder);
   if (!store::is_folder(folder)) {
     throw Error(ErrorCode::kFileMissing, "there is neither a folder nor an interrupted run of it")
         .at({folder, 0, 0, {}})

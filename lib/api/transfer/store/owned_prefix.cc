@@ -137,7 +137,7 @@ void OwnedPrefix::clear(const std::vector<std::string>& names) {
   remove_listed({objects.begin(), first.begin()});
   remove_listed({first.begin(), objects.end()});
   change_mark(Former::kNothing);
-  store::look_again(place_.prefix());
+  store::forget_listing(place_.prefix());
 }
 
 void OwnedPrefix::change_mark(Former former) {
@@ -190,7 +190,7 @@ void OwnedPrefix::unmark() const {
   const auto next = status / 100 == kSuccess ? std::nullopt : owner_of(place_);
   if (next && next != owner_) throw lost();
   if (next) store::s3::remove_object(client_, mark);
-  store::look_again(place_.prefix());
+  store::forget_listing(place_.prefix());
 }
 
 void OwnedPrefix::publish(const std::optional<std::string>& id) const {

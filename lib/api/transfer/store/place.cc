@@ -73,7 +73,7 @@ std::vector<Share> StorePlace::ended_shares(const std::string& id) const {
 }
 
 StorePlace::Found StorePlace::look() const {
-  store::look_again(prefix_);
+  store::forget_listing(prefix_);
   Found found;
   found.names = store::names_below(prefix_);
   if (std::erase(found.names, store::kUnfinishedName) > 0) {

@@ -159,7 +159,7 @@ void SentTensors::gather() {
 
 void SentTensors::complete() {
   output_->complete();
-  store::look_again(place_.prefix());
+  store::forget_listing(place_.prefix());
   for (size_t t = 0; t < copied_.size(); ++t) {
     for (const int h : copied_[t].unhashed) {
       const auto number = static_cast<size_t>(h);
