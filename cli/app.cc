@@ -115,12 +115,12 @@ void decline(const Command& command) {
     auto meeting = command.meeting();
     if (!meeting) return;
     meeting->meeting_time = kTime;
-    before_meeting(meeting, [&command] {
-      throw Error(
-          ErrorCode::kUsage,
-          fmt::format("a process was asked for its help or version, and does not {}", command.name))
-          .help("give every process the same command line");
-    });
+    Error error(
+        ErrorCode::kUsage,
+        fmt::format("a process was asked for its help or version, and does not {}", command.name));
+    error.help("give every process the same command line");
+    if (!follows()) error.leaderless();  // it reports nothing but the text
+    before_meeting(meeting, [&error] { throw error; });
   } catch (const Error&) {
     // It has printed what it was asked for.
   }

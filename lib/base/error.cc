@@ -96,8 +96,8 @@ constexpr auto kErrors = std::to_array<ErrorInfo>({
     {kUnsupported, "E0307", 4, "this is not supported",
      "The message names what this version does not do: a file format, a layout of an engine, a "
      "quantisation, or a model whose computation it does not know. Of torch's files (.bin, .pt, "
-     ".pth) the pickle is read as data and never executed, so that only tensors in dicts and lists "
-     "are found."},
+     ".pth, .ckpt) the pickle is read as data and never executed, so that only tensors in dicts "
+     "and lists are found."},
     {kManifestInvalid, "E0308", 4, "the manifest is invalid",
      "manifest.json is damaged, was edited, or was written by a newer version. Where several "
      "outputs are given together, they are not all of one split: their meshes, types or sources "

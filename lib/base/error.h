@@ -120,8 +120,8 @@ class Error : public std::exception {
 
   /// Marks the work so far as kept: the same command with --resume continues it.
   Error& resumable() &;
-  /// Marks the loss of the process that reports errors for the whole launch: every process that
-  /// catches this error reports it itself.
+  /// Marks that the process that reports errors for the whole launch is lost, or takes no part in
+  /// the run: every process that catches this error reports it itself.
   Error& leaderless() &;
   Error&& leaderless() && { return std::move(leaderless()); }
 

@@ -22,6 +22,7 @@ Error unpacked(const std::string& packed) {
   place.column = std::stoi(fields.next());
   place.pointer = fields.next();
   if (!place.file.empty()) error.at(std::move(place));
+  if (!fields.next().empty()) error.leaderless();
   for (size_t notes = std::stoul(fields.next()); notes > 0; --notes) {
     const std::string label = fields.next();
     error.note(label, fields.next());
@@ -38,6 +39,7 @@ std::string pack(const Error& error) {
   const Place place = error.place().value_or(Place{});
   packer.add(place.file).add(std::to_string(place.line)).add(std::to_string(place.column));
   packer.add(place.pointer);
+  packer.add(error.is_leaderless() ? "leaderless" : "");
   packer.add(std::to_string(error.notes().size()));
   for (const auto& [label, text] : error.notes()) packer.add(label).add(text);
   for (const std::string& line : error.help_lines()) packer.add(line);

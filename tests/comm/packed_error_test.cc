@@ -17,16 +17,17 @@ Error told_in(ErrorCode code, unsigned parts) {
   if (is_in(2)) error.tensor("layers.0");
   if (is_in(3)) error.note("label", "3 fields").note("empty", "");
   if (is_in(4)) error.help("delete something").help("or buy a disk");
+  if (is_in(5)) error.leaderless();
   return error;
 }
 
 bool are_equal(const Error& a, const Error& b) {
   return a.code() == b.code() && a.message() == b.message() && a.place() == b.place() &&
          a.tensor_name() == b.tensor_name() && a.notes() == b.notes() &&
-         a.help_lines() == b.help_lines();
+         a.help_lines() == b.help_lines() && a.is_leaderless() == b.is_leaderless();
 }
 
-constexpr unsigned kParts = 5;
+constexpr unsigned kParts = 6;
 
 TEST_CASE("an error of any code arrives as it was sent, whatever it says") {
   for (const ErrorInfo& info : error_table()) {

@@ -101,6 +101,10 @@ done
 for word in --help -h --version; do
   before=([1]="$(with "$word")")
   tells 1 2 'does not validate' "${validate[@]}"
+  before=([0]="$(with "$word")")
+  play 2 "$shardtool" "${validate[@]}"
+  [[ $statuses == ' 0 2' && -s out.0 && ! -s err.0 ]] && grep -q 'does not validate' err.1 ||
+    fail "the first process is asked for $word, and the other says nothing:$statuses"
   before=()
   start=$SECONDS
   play 3 "$shardtool" "${validate[@]}" "$word"

@@ -29,7 +29,7 @@ struct Credentials {
 /// stranger who connects receives no data that depends on the secret.
 inline constexpr size_t kNonceBytes = 32;
 inline constexpr size_t kRankBytes = 8;
-inline constexpr std::string_view kGreeting = "shardtool meeting 3\n";
+inline constexpr std::string_view kGreeting = "shardtool meeting 4\n";
 inline constexpr size_t kChallengeBytes = kGreeting.size() + kNonceBytes;
 inline constexpr size_t kAnswerBytes = kNonceBytes + kRankBytes + kSha256Bytes;
 inline constexpr size_t kWelcomeBytes = kSha256Bytes;
