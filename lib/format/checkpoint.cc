@@ -9,6 +9,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/shell.h"
+#include "lib/format/missing_place.h"
 #include "lib/format/reader.h"
 #include "lib/format/subset.h"
 #include "lib/format/typed_location.h"
@@ -27,11 +28,11 @@ bool mentions_shardtool(const std::string& text) {
   return text.find("\"shardtool\"") != std::string::npos;
 }
 
-/// Another tool's manifest.json in a folder is a side file.
-void add_side_files(Checkpoint& checkpoint, const Location& location) {
+/// Another tool's manifest.json in a folder is a config or tokenizer file.
+void add_other_files(Checkpoint& checkpoint, const Location& location) {
   for (const std::string& name : location.listing.others) {
     const bool may_be_ours = !location.file.empty() || location.manifest.has_value();
-    if (name != kManifestName || !may_be_ours) checkpoint.side_files.push_back(name);
+    if (name != kManifestName || !may_be_ours) checkpoint.other_files.push_back(name);
   }
   for (const std::string& name : location.listing.outside_links) {
     const bool has_target = store::exists(location.folder + "/" + name);
@@ -57,6 +58,19 @@ void require_finished(const std::string& folder) {
                         path_argument(run->place.path())));
 }
 
+/// Throws the error of opening a file that cannot be opened; of a path that does not exist, with
+/// advice.
+void require_file(const std::string& path) {
+  try {
+    store::open_reader(path);
+  } catch (Error& error) {
+    const bool needs_advice = error.code() == ErrorCode::kFileMissing && error.help_lines().empty();
+    const std::string advice = needs_advice ? advice_on_missing(path) : "";
+    if (!advice.empty()) error.help(advice);
+    throw;
+  }
+}
+
 /// A folder, or a file that stands for its folder, is listed; its manifest is read if it decides.
 Location look_at(const TypedLocation& typed) {
   const std::string& path = typed.place;
@@ -72,7 +86,7 @@ Location look_at(const TypedLocation& typed) {
   location.file = fs::path(path).filename().string();
   const fs::path parent = fs::path(path).parent_path();
   location.folder = parent.empty() ? "." : parent.string();
-  store::open_reader(path);
+  require_file(path);
   require_finished(location.folder);
   if (!is_entry_of_folder(location.file)) return location;
   location.listing = list_folder(location.folder);
@@ -104,8 +118,8 @@ std::string Checkpoint::folder() const {
   return parent.empty() ? "." : parent.string();
 }
 
-std::string Checkpoint::side_path(const std::string& name) const {
-  return (side_folder.empty() ? folder() : side_folder) + "/" + name;
+std::string Checkpoint::other_path(const std::string& name) const {
+  return (other_folder.empty() ? folder() : other_folder) + "/" + name;
 }
 
 std::optional<std::string> manifest_text(const std::string& folder) {
@@ -146,7 +160,7 @@ std::optional<Checkpoint> config_without_weights(const std::string& location) {
   }
   checkpoint.format = kConfigName;
   checkpoint.config_path = checkpoint.path + "/" + kConfigName;
-  checkpoint.side_files = {kConfigName};
+  checkpoint.other_files = {kConfigName};
   return checkpoint;
 }
 
@@ -154,15 +168,15 @@ Checkpoint survey_checkpoint(const std::string& location, const ProblemSink& rep
   Checkpoint checkpoint;
   const TypedLocation typed = parse_location(location);
   checkpoint.path = typed.place;
-  store::look_again(checkpoint.path);
+  store::forget_listing(checkpoint.path);
   Location found = look_at(typed);
   if (is_entry_of_folder(found.file)) checkpoint.path = found.folder;
-  add_side_files(checkpoint, found);
+  add_other_files(checkpoint, found);
   const Reader& reader = reader_of(found);
   reader.open(checkpoint, found, report);
   warn_of_other_formats(checkpoint, found, reader);
   if (!typed.prefix.empty()) keep_below(checkpoint, typed.prefix);
-  const std::string config = checkpoint.side_path(kConfigName);
+  const std::string config = checkpoint.other_path(kConfigName);
   if (store::is_file(config)) checkpoint.config_path = config;
   return checkpoint;
 }
