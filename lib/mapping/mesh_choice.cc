@@ -30,41 +30,18 @@ std::string typed_mesh(const std::vector<MeshAxisSpec>& axes) {
   return text;
 }
 
-/// Returns the size of the only axis with size "auto".
-i64 auto_size(const MeshAxisSpec& axis, const std::vector<MeshAxisSpec>& all, i64 others,
-              std::optional<i64> devices) {
-  if (!devices) {
-    throw Error(ErrorCode::kMesh, fmt::format("the size of mesh axis '{}' is \"auto\"", axis.axis))
-        .at(axis.place)
-        .help("say how many devices there are: --mesh " + typed_mesh(all));
-  }
-  if (*devices % others != 0) {
-    throw Error(ErrorCode::kMesh,
-                fmt::format("{} devices are not a multiple of the {} that the other mesh axes take",
-                            *devices, others))
-        .at(axis.place);
-  }
-  return *devices / others;
+/// Returns the size that a document gives to an axis.
+i64 size_of(const MeshAxisSpec& axis, const std::vector<MeshAxisSpec>& all) {
+  if (axis.size) return *axis.size;
+  throw Error(ErrorCode::kMesh, fmt::format("the size of mesh axis '{}' is \"auto\"", axis.axis))
+      .at(axis.place)
+      .help("say how many devices there are: --mesh " + typed_mesh(all));
 }
 
-mesh::Mesh fill(const Document& document, std::optional<i64> devices) {
+mesh::Mesh mesh_of(const Document& document) {
   const std::vector<MeshAxisSpec>& specs = document.mesh;
-  i64 others = 1;
-  const MeshAxisSpec* automatic = nullptr;
-  for (const MeshAxisSpec& spec : specs) {
-    const auto product = checked_mul(others, spec.size.value_or(1));
-    if (!product) throw Error(ErrorCode::kMesh, "the mesh has 2^63 devices or more").at(spec.place);
-    others = *product;
-    if (spec.size) continue;
-    if (automatic != nullptr) {
-      throw Error(ErrorCode::kMesh, "only one mesh axis can have the size \"auto\"").at(spec.place);
-    }
-    automatic = &spec;
-  }
   std::vector<mesh::MeshAxis> axes;
-  for (const MeshAxisSpec& spec : specs) {
-    axes.push_back({spec.axis, spec.size ? *spec.size : auto_size(spec, specs, others, devices)});
-  }
+  for (const MeshAxisSpec& spec : specs) axes.push_back({spec.axis, size_of(spec, specs)});
   const DeviceOrderSpec& order = document.device_order;
   Place place = specs.front().place;
   try {
@@ -130,14 +107,9 @@ std::vector<std::string> gathered_axes(const Mapping& mapping, const mesh::Mesh&
 }
 
 mesh::Mesh choose_mesh(const Mapping& mapping, const ResolveOptions& options) {
-  const mesh::Mesh mesh =
-      options.mesh ? *options.mesh : fill(nearest_mesh(mapping), options.devices);
-  if (options.mesh && options.layout.empty()) require_own_axes(mapping, mesh);
-  if (options.devices && mesh.size() != *options.devices) {
-    throw Error(ErrorCode::kMesh, fmt::format("the mesh {} has {} devices, expected {}",
-                                              to_string(mesh), mesh.size(), *options.devices));
-  }
-  return mesh;
+  if (!options.mesh) return mesh_of(nearest_mesh(mapping));
+  if (options.layout.empty()) require_own_axes(mapping, *options.mesh);
+  return *options.mesh;
 }
 
 }  // namespace shardtool::mapping

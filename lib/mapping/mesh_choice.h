@@ -9,11 +9,10 @@
 
 namespace shardtool::mapping {
 
-/// Returns the mesh of the options, or else of the nearest document that has one. Computes a size
-/// "auto" from options.devices. Throws kMesh if there is no mesh, for two sizes "auto", for one
-/// without a number of devices or that does not divide it, and if the mesh has another number of
-/// devices. Throws kUnknownName if the options' mesh lacks an axis of the user's own document over
-/// which that document cuts.
+/// Returns the mesh of the options, or else of the nearest document that has one. Throws kMesh if
+/// there is no mesh, and for a document's size "auto", which only the options' mesh replaces.
+/// Throws kUnknownName if the options' mesh lacks an axis of the user's own document over which
+/// that document cuts.
 mesh::Mesh choose_mesh(const Mapping& mapping, const ResolveOptions& options);
 
 /// Returns the axes of the mesh with the role "fsdp", in the mesh's order. The nearest document

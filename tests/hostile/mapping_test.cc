@@ -235,10 +235,6 @@ TEST_CASE("E18 E20 meshes that are none, and mesh axes that are used twice") {
        document(R"("axes": {"x": "tp", "y": "tp"}, )" + rule(R"("dims": ["x", "y"])")), kMatrix,
        "tp=2", kMeshAxisReused, "tp"},
   });
-  mapping::ResolveOptions eight = over("tp=4");
-  eight.devices = 8;
-  CHECK_ERROR(kMesh,
-              mapping::resolve(mapping::mapping_of(document(rows)), kMatrix, nullptr, eight));
 }
 
 TEST_CASE("E21 packed weights and their scales are cut at the same places or not at all") {

@@ -16,12 +16,6 @@ std::string chosen(const Mapping& mapping, const ResolveOptions& options) {
   return to_string(choose_mesh(mapping, options));
 }
 
-ResolveOptions devices(i64 count) {
-  ResolveOptions options;
-  options.devices = count;
-  return options;
-}
-
 TEST_CASE("the mesh is that of the nearest document, and the command line's stands over it") {
   const Mapping mapping = with_mesh(R"([{"axis": "ep", "size": 2}, {"axis": "tp", "size": 4}])");
   CHECK(chosen(mapping, {}) == "ep=2,tp=4");
@@ -46,19 +40,14 @@ TEST_CASE("the help for a mesh that lacks an axis of the file works when it is f
   CHECK(followed(R"([{"axis": "y", "size": 3}])", R"({"q": {"mesh": "y"}})", "z=4") == "y=4");
 }
 
-TEST_CASE("auto takes the devices that are left") {
-  const Mapping mapping =
-      with_mesh(R"([{"axis": "dp", "size": "auto"}, {"axis": "tp", "size": 4}])");
-  CHECK(chosen(mapping, devices(12)) == "dp=3,tp=4");
-  CHECK_ERROR(kMesh, chosen(mapping, devices(10)));
-  CHECK_ERROR(kMesh, chosen(mapping, {}));
-  CHECK_ERROR(kMesh,
-              chosen(with_mesh(R"([{"axis": "a", "size": "auto"}, {"axis": "b", "size": "auto"}])"),
-                     devices(4)));
-}
-
-TEST_CASE("a mesh of another size than the number of devices is refused") {
-  CHECK_ERROR(kMesh, chosen(with_mesh(R"([{"axis": "tp", "size": 4}])"), devices(8)));
+TEST_CASE("the size auto is given by the command line only") {
+  const Mapping one = with_mesh(R"([{"axis": "dp", "size": "auto"}, {"axis": "tp", "size": 4}])");
+  const Mapping two =
+      with_mesh(R"([{"axis": "dp", "size": "auto"}, {"axis": "tp", "size": "auto"}])");
+  for (const Mapping& mapping : {one, two}) {
+    CHECK_ERROR(kMesh, chosen(mapping, {}));
+    CHECK(chosen(mapping, over("dp=3,tp=2")) == "dp=3,tp=2");
+  }
 }
 
 TEST_CASE("no mesh, one axis twice and too many devices are refused") {

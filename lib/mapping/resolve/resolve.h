@@ -20,10 +20,9 @@ namespace shardtool::mapping {
 
 struct ResolveOptions {
   std::optional<mesh::Mesh> mesh;  ///< replaces the mapping's mesh
-  std::optional<i64> devices;  ///< fills "size": "auto"; must equal the size of a mesh without it
-  std::string layout;          ///< an entry of "layouts"; empty: none
-  bool require_even = false;   ///< refuse every uneven cut
-  bool is_for_engine = false;  ///< refuse uneven cuts, except those by "uneven": "middle"
+  std::string layout;              ///< an entry of "layouts"; empty: none
+  bool require_even = false;       ///< refuse every uneven cut
+  bool is_for_engine = false;      ///< refuse uneven cuts, except those by "uneven": "middle"
   bool allow_empty_shards = false;
   std::vector<std::pair<std::string, std::string>> settings;  ///< see with_settings
   /// If set, receives errors about single tensors and rules instead of throwing; those tensors are
