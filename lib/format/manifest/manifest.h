@@ -135,7 +135,7 @@ struct ConstantRecord {
 
 inline constexpr i64 kMaxConstantBytes = 1 << 20;
 
-/// Bytes of a constant's data. A value that BF16 cannot hold is rounded towards zero.
+/// Bytes of a constant's data. The value is rounded to F32, and for BF16 then to nearest even.
 std::string constant_bytes(const ConstantRecord& constant);
 
 struct RankRecord {

@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "kernels/ops/round.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/format/names.h"
@@ -144,9 +145,10 @@ class Rules {
 }  // namespace
 
 std::string constant_bytes(const ConstantRecord& constant) {
-  const auto value = static_cast<float>(constant.value);
-  // BF16 is the upper half of F32: the value is rounded towards zero.
-  const size_t skipped = constant.dtype == Dtype::kBF16 ? sizeof value / 2 : 0;
+  const auto exact = static_cast<float>(constant.value);
+  const bool is_bf16 = constant.dtype == Dtype::kBF16;
+  const float value = is_bf16 ? kernels::rounded_to_bf16(exact) : exact;
+  const size_t skipped = is_bf16 ? sizeof value / 2 : 0;  // BF16 is the upper half of F32
   std::string bytes;
   for (i64 n = element_count(constant.shape).value_or(0); n > 0; --n) {
     bytes.append(reinterpret_cast<const char*>(&value) + skipped, sizeof value - skipped);

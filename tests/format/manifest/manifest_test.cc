@@ -4,6 +4,8 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -104,6 +106,17 @@ const char* const kDocument = R"({"format_version":"1.0",
 "dropped":[]}
 )";
 
+/// Upper halves of the F32 with these bits, and of its negative, as a constant in BF16 stores them.
+std::pair<int, int> stored_as_bf16(std::uint32_t bits) {
+  const double value = std::bit_cast<float>(bits);
+  const auto stored = [](double of) {
+    const std::string bytes = constant_bytes({"c", Dtype::kBF16, {1}, of});
+    REQUIRE(bytes.size() == 2);
+    return static_cast<unsigned char>(bytes[0]) | static_cast<unsigned char>(bytes[1]) << 8;
+  };
+  return {stored(value), stored(-value)};
+}
+
 }  // namespace
 
 TEST_CASE("what to_json writes, parse_manifest reads, and it is written the same again") {
@@ -187,6 +200,31 @@ TEST_CASE("fields that a later 1.x adds are skipped") {
   text.replace(text.find("\"tied\""), 0, "\"new\":{\"x\":[1]},");
   text.replace(text.find("\"rule\""), 0, "\"new\":null,");
   CHECK(parse_manifest(text, "m").tensors.size() == 1);
+}
+
+TEST_CASE("a constant in BF16 is rounded to nearest, and half-way to even") {
+  constexpr int kSign = 0x8000;
+  constexpr int kLargest = 0x7f7f;
+  constexpr std::uint32_t kHalf = 0x8000;  // of the distance to the next BF16
+  for (int below = 0; below < kLargest; below += 3) {
+    CAPTURE(below);
+    const int above = below + 1;
+    const int even = below % 2 == 0 ? below : above;
+    const std::uint32_t exact = static_cast<std::uint32_t>(below) << 16;
+    const auto rounds = [](std::uint32_t bits, int to) {
+      CHECK(stored_as_bf16(bits) == std::pair(to, to | kSign));
+    };
+    rounds(exact, below);
+    rounds(exact + kHalf - 1, below);
+    rounds(exact + kHalf, even);
+    rounds(exact + kHalf + 1, above);
+  }
+}
+
+TEST_CASE("a constant repeats its value") {
+  CHECK(constant_bytes({"c", Dtype::kBF16, {2, 2}, 1.0}) ==
+        std::string("\x80\x3f\x80\x3f\x80\x3f\x80\x3f"));
+  CHECK(constant_bytes({"c", Dtype::kF32, {1}, 0.1}) == std::string("\xcd\xcc\xcc\x3d"));
 }
 
 }  // namespace shardtool::format
