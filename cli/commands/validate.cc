@@ -12,9 +12,11 @@
 #include "cli/launch.h"
 #include "cli/print/validate.h"
 #include "cli/session.h"
+#include "cli/signals.h"
 #include "cli/size_argument.h"
 #include "lib/api/catalogue/graphs.h"
 #include "lib/base/error.h"
+#include "lib/base/interruption.h"
 #include "lib/base/text.h"
 
 namespace shardtool::cli {
@@ -38,6 +40,7 @@ std::optional<comm::EngineChoice> meeting_of(const ValidateArgs& args) {
 ExitCode run_demo(const ValidateArgs& args, Session& session) {
   api::DemoRunOptions options;
   before_meeting(meeting_of(args), [&] { options = to_demo_options(args); });
+  const Interruptible work(catch_interrupts());
   const auto report = api::run_demo(options);
   const bool passed = report.demo.passed;
   if (session.json() || args.format == "json") {
@@ -78,8 +81,8 @@ std::vector<Argument> source_arguments(ValidateArgs& args) {
           {.name = "--reference",
            .short_name = "-r",
            .value = "CKPT",
-           .help = "the unsharded model; without it the shards are held against their manifest and "
-                   "themselves merged",
+           .help = "the unsharded model; without it the shards are compared with their manifest, "
+                   "and with the model that they merge to",
            .target = &args.reference},
           {.name = "--mapping",
            .short_name = "-m",
@@ -140,9 +143,9 @@ std::vector<Argument> proof_arguments(ValidateArgs& args) {
 std::vector<Argument> share_arguments(ValidateArgs& args) {
   return {{.name = "--share",
            .value = "I/N",
-           .help = "run this one of N shares of the layers only, from 0; auto, auto/N: as the "
-                   "scheduler numbers it (mpirun, srun, torchrun, a Slurm array from 0, an indexed "
-                   "job of Kubernetes, or RANK and WORLD_SIZE)",
+           .help = "run only share I of N of the layers, counted from 0; auto and auto/N take the "
+                   "number that the scheduler gives (mpirun, srun, torchrun, a Slurm array from 0, "
+                   "an indexed job of Kubernetes, or RANK and WORLD_SIZE)",
            .target = &args.share,
            .of_process = true},
           {.name = "--output",
@@ -292,14 +295,14 @@ Command validate_command(ValidateArgs& args) {
       .description =
           "Runs one forward pass layer by layer, on every rank's shards and unsharded, and "
           "compares the results of every op: in exact arithmetic modulo 2^61 - 1, where a sum has "
-          "no order and one wrong bit of one weight shows, and in f64. The collectives and masks "
-          "are those that the layout needs of an engine, and are counted. Every row of the "
-          "embedding and every expert is used. Memory stays within the budget, whatever the "
-          "model. An unsharded checkpoint, such as one of --layout dcp, is compared with the "
-          "reference. With --share, each of several machines runs some of the layers, without a "
-          "connection between them; the last one, or *shardtool finish*, gives the verdict on "
-          "all. Exits 0 when all results agree and 1 when some do not, naming the layer, the "
-          "tensor, the rank and what is there instead.",
+          "no order and one wrong bit of one weight shows, and in f64. It runs the collectives and "
+          "masks that an engine needs for this layout, and counts them. Every row of the embedding "
+          "and every expert is used. Memory stays within the budget, whatever the model. An "
+          "unsharded checkpoint, such as one of --layout dcp, is compared with the reference. With "
+          "--share, each of several machines runs some of the layers, without a connection between "
+          "them; the last one, or `shardtool finish`, gives the verdict on all. Exits 0 when all "
+          "results agree and 1 when some do not, naming the layer, the tensor, the rank and what "
+          "is there instead.",
       .examples = {"shardtool validate out/tp4 --reference models/llama-8b",
                    "shardtool validate out/tp4 --reference models/llama-8b --quick",
                    "shardtool validate out/tp4 --require-coverage 100 --json",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <concepts>
 
+#include "lib/base/interruption.h"
 #include "lib/tutorial/layers/accelerated_product.h"
 #include "lib/tutorial/proof/faults.h"
 
@@ -62,6 +63,7 @@ void add_systems(comm::Communicator& comm, const std::vector<SystemCase<T>>& sys
                  kernels::Accelerator* accelerator, DemoReport& report) {
   Device<T> device(comm, product_of<T>(accelerator));
   for (const SystemCase<T>& one : systems) {
+    check_interrupted();
     CaseReport found = report_on(device, one, one.example.parameters);
     report.rows.push_back(row_of(one, std::move(found)));
   }
@@ -72,6 +74,7 @@ void add_faults(comm::Communicator& comm, const DemoSystems& systems,
   const Product<Field> product = product_of<Field>(accelerator);
   const auto& sound = systems.to_plant_in();
   for (const PlantedFault<Field>& fault : all_faults<Field>(systems.hidden, comm.size())) {
+    check_interrupted();
     const auto one = std::find_if(sound.begin(), sound.end(),
                                   [&](const auto& c) { return c.name.starts_with(fault.system); });
     DemoRow row = row_of(*one, plant(comm, fault, *one, product));
@@ -112,8 +115,11 @@ DemoSystems demo_systems(const DemoSizes& sizes, int devices, const StoredParame
   DemoSystems systems;
   systems.hidden = sizes.hidden;
   systems.field = all_systems<Field>(sizes, devices, stored);
+  check_interrupted();
   systems.f64 = all_systems<double>(sizes, devices, stored);
+  check_interrupted();
   systems.f32 = all_systems<float>(sizes, devices, stored);
+  check_interrupted();
   if (!stored.empty()) systems.random = all_systems<Field>(sizes, devices);
   systems.directional = directional(sizes);
   return systems;

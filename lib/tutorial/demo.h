@@ -61,14 +61,15 @@ struct DemoSystems {
 };
 
 /// Makes the systems. Those of two layers have the parameters `stored`, if there are any, whose
-/// sizes `sizes` has. Throws kUsage for a size below 1.
+/// sizes `sizes` has. Throws kUsage for a size below 1, and kInterrupted.
 DemoSystems demo_systems(const DemoSizes& sizes, int devices, const StoredParameters& stored = {});
 
 /// Runs every system on the devices of `comm`, as many as `systems` are for, in the field, in f64
 /// and in f32, and every fault in the field. Every device gets the same report. The systems
 /// multiply on `accelerator` of this device, or on the CPU if it is null; the results that they are
 /// compared with are the CPU's. The report does not depend on it. Throws kEmptyShard for a size
-/// below the number of devices, and the errors of the communicator and the accelerator.
+/// below the number of devices, kInterrupted, and the errors of the communicator and the
+/// accelerator.
 DemoReport run_mlp_demo(comm::Communicator& comm, const DemoSystems& systems,
                         kernels::Accelerator* accelerator = nullptr);
 

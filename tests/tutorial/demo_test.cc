@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <bit>
 #include <set>
 
+#include "lib/base/interruption.h"
 #include "lib/comm/embedded.h"
 #include "tests/support/throws.h"
 #include "tests/tutorial/processes.h"
@@ -47,6 +49,22 @@ TEST_CASE("the demo passes on the smallest sizes and on many seeds") {
       CHECK(reports[0].passed);
     }
   }
+}
+
+TEST_CASE("an interruption ends the demo, also on one device, which waits for no other") {
+  const DemoSizes sizes{6, 10, 5, 7, 1};
+  const DemoSystems systems = demo_systems(sizes, 1);
+  std::atomic<bool> flag{false};
+  const Interruptible scope(&flag);
+  comm::run_embedded(1, [&](comm::Communicator& comm) {
+    flag = false;
+    CHECK(run_mlp_demo(comm, systems).passed);
+    flag = true;
+    CHECK_ERROR(kInterrupted, run_mlp_demo(comm, systems));
+    flag = false;
+  });
+  flag = true;
+  CHECK_ERROR(kInterrupted, demo_systems(sizes, 1));
 }
 
 TEST_CASE("a report has every system in three arithmetics, and every fault as seen") {

@@ -16,3 +16,9 @@ one='\x00\x00\x80\x3f' two='\x00\x00\x00\x40'
 shardtool validate mlp.safetensors --demo mlp --ranks 2 | head -4; echo "-> $?"
 shardtool validate mlp.safetensors --demo mlp --ranks 3 | tail -1; echo "-> $?"
 shardtool validate mlp.safetensors --demo mlp --sizes 1,1,1,1; echo "-> $?"
+# A signal ends it with an error, once it is caught: SIGINT is bit 1 of the mask.
+set -m
+"$program" validate --demo mlp --ranks 1 --sizes 128,128,128,128 & pid=$!
+until grep -q '^SigCgt:.*[2367abef]$' /proc/$pid/status; do kill -0 $pid || exit 1; sleep 0.01; done
+kill -INT $pid
+wait $pid; echo "-> $?"
