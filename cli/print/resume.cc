@@ -25,10 +25,10 @@ std::string age_text(i64 seconds) {
                             : fmt::format("{} days ago", seconds / kDay);
 }
 
-/// "12 of 21 tensors".
+/// "12 of 21 tensors finished". A run without a record may have finished tensors, too.
 std::string finished_text(const api::InterruptedRun& run) {
-  if (run.tensors_finished == 0) return "no tensor";
-  return fmt::format("{} of {}", format_count(run.tensors_finished),
+  if (!run.tensors) return "no record of its progress";
+  return fmt::format("{} of {} finished", format_count(run.tensors_finished),
                      plural(*run.tensors, "tensor"));
 }
 
@@ -46,7 +46,8 @@ std::vector<std::string> words_to_go_on(const api::InterruptedRun& run) {
   return words;
 }
 
-/// Command that goes on with a run, from this working folder; empty if it is not known.
+/// Command that goes on with a run, from this working folder; empty if it is not known, or would
+/// begin again.
 std::string go_on_text(const api::InterruptedRun& run) {
   const auto words = words_to_go_on(run);
   if (words.empty() || run.is_running || !run.can_go_on()) return {};
@@ -61,7 +62,7 @@ std::string discard_text(const api::InterruptedRun& run) {
 }
 
 std::string run_text(const api::InterruptedRun& run) {
-  return fmt::format("{}: {}{} finished, {} reserved on disk, {}",
+  return fmt::format("{}: {}{}, {} reserved on disk, {}",
                      quote_for_message(run.output, kLongestLine),
                      run.is_running ? "a process is writing it, " : "", finished_text(run),
                      format_bytes(run.bytes), age_text(run.seconds_ago));
@@ -75,6 +76,10 @@ void print_run(Session& session, const api::InterruptedRun& run) {
   if (!run.missing.empty()) {
     print("shares", fmt::format("{} of {} have not ended: {}", run.missing.size(), run.shares,
                                 fmt::join(run.missing, ", ")));
+  }
+  if (!run.tensors) {
+    print("record",
+          "a run writes it every 5 s or 4 GiB; without it, the same command begins from the start");
   }
   if (run.is_running) return;
   const std::string go_on = go_on_text(run);

@@ -13,13 +13,13 @@ namespace shardtool::api {
 struct InterruptedRun {
   std::string output;  ///< path of the output
   std::string folder;  ///< hidden folder with the files of the run
-  /// Command that the run was started with and its working folder; empty for a run that has
-  /// finished no tensor, or that the library was called for.
+  /// Command that the run was started with and its working folder; empty for a run without
+  /// a record (a journal, or a table of uploads), and for one that the library was called for.
   std::vector<std::string> command;
   std::string started_in;
   bool is_running = false;     ///< a process holds the output's lock
   i64 tensors_finished = 0;    ///< that the run will not move again
-  std::optional<i64> tensors;  ///< of the whole output; nullopt before one is finished
+  std::optional<i64> tensors;  ///< of the whole output; nullopt without a record
   int shares = 0;              ///< 0: the work is not shared
   std::vector<int> missing;    ///< shares that have not ended
   i64 bytes = 0;               ///< on disk, in the hidden folder
