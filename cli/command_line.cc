@@ -242,6 +242,25 @@ class Parser {
   std::vector<const Argument*> seen_;
 };
 
+/// True if the word is `choice` with more letters in it: "bfloat16" is bf16. One or two letters
+/// would be short for too many words.
+bool is_short_for(std::string_view choice, std::string_view word) {
+  constexpr size_t kShortest = 3;
+  if (choice.size() < kShortest || !word.starts_with(choice.front())) return false;
+  size_t found = 0;
+  for (const char letter : word) found += found < choice.size() && choice[found] == letter ? 1 : 0;
+  return found == choice.size();
+}
+
+/// Choices that may be meant by a value that is none of them, as a question; empty if there are
+/// none.
+std::string choice_hint(const std::string& value, const std::vector<std::string>& choices) {
+  if (std::string hint = did_you_mean(value, choices); !hint.empty()) return hint;
+  const auto meant = std::ranges::find_if(
+      choices, [&](const std::string& choice) { return is_short_for(choice, value); });
+  return meant == choices.end() ? "" : fmt::format("did you mean '{}'?", *meant);
+}
+
 void check_choice(const Argument& argument, const std::string& value) {
   const auto& choices = argument.choices;
   const auto is_in = [&value](const auto& list) { return std::ranges::count(list, value) > 0; };
@@ -251,7 +270,7 @@ void check_choice(const Argument& argument, const std::string& value) {
               is_action ? fmt::format("there is no action '{}'", quote_for_message(value))
                         : fmt::format("{} '{}' is not one of {}", argument.name,
                                       quote_for_message(value), fmt::join(choices, ", ")));
-  if (const auto hint = did_you_mean(value, choices); !hint.empty()) {
+  if (const auto hint = choice_hint(value, choices); !hint.empty()) {
     error.help(hint);
   } else if (is_action) {
     error.help(fmt::format("put the word before a name: show {}", quote_for_message(value)));

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "cli/format_page.h"
 #include "cli/print/answer.h"
 #include "lib/base/error.h"
 #include "lib/base/text.h"
@@ -33,6 +35,8 @@ const ErrorInfo& known_error(const std::string& id) {
   for (const auto& row : check::rule_table()) ids.emplace_back(row.id);
   Error error(ErrorCode::kUsage, fmt::format("there is no error '{}'", quote_for_message(id)));
   if (const auto hint = did_you_mean(id, ids); !hint.empty()) error.help(hint);
+  if (std::ranges::count(format_pages(), id, &FormatPage::name) > 0)
+    error.help(fmt::format("`shardtool help {}` shows the page of this name", id));
   throw std::move(error)
       .help("`shardtool explain E` lists the errors, `shardtool check --rules` the rules")
       .help("to explain a tensor, name the checkpoint and the tensor");

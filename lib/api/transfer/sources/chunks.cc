@@ -168,7 +168,9 @@ void store_in_chunks(const LogicalCheckpoint& source, TargetLayout& target) {
   if (target.output) {
     throw unsupported(target, target.output->front().name,
                       "the mapping's \"store\" joins tensors, and chunks are of single ones")
-        .help("leave \"store\" out of the mapping");
+        .help(
+            "give a mapping without \"store\"; for reshard: --to FILE or --to-preset NAME, in "
+            "place of the manifest's");
   }
   std::unordered_map<std::shared_ptr<const index::HolderSet>, Chunks> known;  // shared by tensors
   Dealer dealer(target.ranks);
