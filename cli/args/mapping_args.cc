@@ -100,8 +100,8 @@ std::vector<Argument> mapping_arguments(MappingArgs& args, const MappingFlags& f
        .target = &args.axes},
       {.name = "--axis-mapping",
        .value = "FILE",
-       .help = "a JSON file of which mesh axis cuts which logical axis, {\"embed\": \"fsdp\"} as "
-               "in Haliax, instead of the mapping's",
+       .help = "a JSON file that says which mesh axis cuts each logical axis, in place of the "
+               "mapping: {\"embed\": \"fsdp\"}, as in Haliax",
        .target = &args.axis_mapping},
   };
   append(arguments, policy_arguments(args));

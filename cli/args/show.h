@@ -19,7 +19,8 @@ struct ShowArgs {
 /// Arguments of a command that lists built-in documents or prints one of them; `kind` is a noun.
 inline std::vector<Argument> show_arguments(ShowArgs& args, std::string_view kind) {
   return {{.name = "ACTION",
-           .help = "show: print one " + std::string(kind) + "; list: all of them, as without it",
+           .help = "show: print one " + std::string(kind) +
+                   "; list: print the names of all, the default",
            .target = &args.action,
            .choices = {"show", "list"}},
           {.name = "NAME",

@@ -29,10 +29,9 @@ std::vector<Argument> run_arguments(WriteArgs& args) {
        .target = &args.resume},
       {.name = "--share",
        .value = "I/N",
-       .help =
-           "move this one of N shares of the bytes only, from 0; auto, auto/N: as the scheduler "
-           "numbers it (mpirun, srun, torchrun, a Slurm array from 0, an indexed job of "
-           "Kubernetes, or RANK and WORLD_SIZE)",
+       .help = "move only share I of N of the bytes, counted from 0; auto and auto/N take the "
+               "number that the scheduler gives (mpirun, srun, torchrun, a Slurm array from 0, an "
+               "indexed job of Kubernetes, or RANK and WORLD_SIZE)",
        .target = &args.share,
        .of_process = true},
       {.name = "--verify",
@@ -109,9 +108,9 @@ std::vector<Argument> write_arguments(WriteArgs& args) {
        .choices = {"xxh3", "sha256"},
        .advanced = true},
       {.name = "--no-copy-side-files",
-       .help = "do not copy config, tokenizer and other files. By default every top-level file is "
-               "copied but weights and hidden ones, and no subfolder. Later commands then need "
-               "--model-config",
+       .help = "do not copy config, tokenizer and other files. By default every file directly in "
+               "SRC is copied, except weights and hidden files. Without config.json, later "
+               "commands need --model-config",
        .target = &args.no_copy_side_files,
        .advanced = true},
   };
@@ -146,7 +145,7 @@ api::WriteOptions to_write_options(const WriteArgs& args) {
   options.resume = args.resume;
   options.verify = args.verify;
   options.dry_run = args.dry_run;
-  options.copy_side_files = !args.no_copy_side_files;
+  options.copy_other_files = !args.no_copy_side_files;
   options.share = to_share(args.share, process_variables());
   if (options.share) speak();
   if (args.io == "buffered") options.io = exec::IoMode::kBuffered;

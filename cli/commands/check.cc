@@ -198,8 +198,8 @@ std::vector<Argument> check_arguments(CheckArgs& args) {
        .choices = {"text", "json", "github", "sarif", "junit", "gitlab", "md"}},
       {.name = "--output",
        .value = "FILE",
-       .help =
-           "write the findings there, and one line, or the document of --json, on standard output",
+       .help = "write the findings to FILE; standard output then has one line, or the document of "
+               "--json",
        .target = &args.output},
       {.name = "--fail-on",
        .value = "SEVERITY",

@@ -38,16 +38,16 @@ Command diff_command(DiffArgs& args) {
       .description =
           "Compares tensor by tensor, byte by byte. Each side is read through its own layout, so "
           "that a whole checkpoint can be compared with an output of split. Exits 0 when they are "
-          "the same, 1 when they differ, and 4 when one of them cannot be read, also because its "
-          "files are not those of its manifest, as when two are exchanged. Warns of files that no "
-          "side takes, such as one that a manifest does not name. With --values, an "
-          "output that was written with --dtype is proved against its source: A's values are cast "
-          "as B's manifest records, and every bit is compared.",
+          "equal, 1 when they differ, and 4 when one of them cannot be read or its files are not "
+          "those of its manifest, as when two are exchanged. Warns of files that are not compared, "
+          "such as one that a manifest does not name. With --values, an output that was written "
+          "with --dtype is proved against its source: A's values are cast as B's manifest records, "
+          "and every bit is compared.",
       .examples = {"shardtool diff models/llama-8b out/tp4",
                    "shardtool diff base tuned --metadata-only",
                    "shardtool diff models/llama-f32 out/bf16 --values"},
       .arguments = {{.name = "A",
-                     .help = "a checkpoint or an output of ours",
+                     .help = "a checkpoint or an output of shardtool",
                      .target = &args.a,
                      .required = true},
                     {.name = "B", .help = "the other one", .target = &args.b, .required = true},

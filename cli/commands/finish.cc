@@ -34,17 +34,14 @@ Command finish_command(FinishArgs& args) {
       .name = "finish",
       .summary = "publish what was written in shares, or give their verdict",
       .description =
-          "split, merge and reshard with --share I/N move a part of the bytes each, on any "
-          "machines that reach the output, a folder or s3://bucket/prefix, in any order, without a "
-          "connection between them. The "
-          "share that ends last publishes the output. This command does the same when that share "
-          "could not, and names the shares that have not ended. A share that failed is run again "
-          "alone; a share that runs twice does no harm. The files and the manifest are byte for "
-          "byte those of one run without shares. Reads the records of the shares, no source. For "
-          "the "
-          "folder in which the shares of a *validate* leave their verdicts, gives the verdict on "
-          "all "
-          "layers, as that command does.",
+          "split, merge and reshard with --share I/N each move a share of the bytes. They may run "
+          "on several machines and in any order, without a connection, if all reach the output, a "
+          "folder or s3://bucket/prefix. The share that ends last publishes the output. finish "
+          "publishes it if that share could not, and names the shares that have not ended. Run a "
+          "share that failed again, alone; to run one twice does no harm. The files and the "
+          "manifest are byte for byte those of one run without shares. finish reads the records of "
+          "the shares, and not the source. For the folder in which the shares of `validate` leave "
+          "their verdicts, it gives the verdict on all layers, as `validate` does.",
       .examples = {"shardtool finish out", "shardtool finish out --verify --json",
                    "shardtool finish verdicts"},
       .arguments = {{.name = "FOLDER",

@@ -112,19 +112,19 @@ Command inspect_command(InspectArgs& args) {
           "Reads headers only, never tensor data. With a mapping, a preset or a mesh it shows what "
           "every rank would hold, and with --tensors or --query the rule of every tensor; outputs "
           "of shardtool show it without one. SRC#PREFIX, here and in all commands, takes only the "
-          "tensors whose names begin with PREFIX and a dot, without them: step-1000#model for a "
-          "training checkpoint. "
-          "FORMAT:SRC insists on a format where a folder has files of several; otherwise the first "
-          "of manifest, dcp, safetensors, torch and gguf counts, and a warning names the others. "
-          "megatron:, torchtitan:, deepseek: and meta:SRC show what another tool wrote as the "
-          "model's tensors.",
+          "tensors whose names begin with PREFIX and a dot, and removes these from the names: "
+          "step-1000#model for a training checkpoint. FORMAT:SRC chooses a format if a folder has "
+          "files of several; otherwise the first of manifest, dcp, safetensors, torch and gguf is "
+          "read, and a warning names the others. megatron:SRC, torchtitan:SRC, deepseek:SRC and "
+          "meta:SRC show the files of another tool as the model's tensors.",
       .examples = {"shardtool inspect models/llama-8b",
                    "shardtool inspect models/llama-8b --query name,dtype,shape --format csv",
                    "shardtool inspect models/llama-8b --preset llama --tp 8 --tensors",
                    "shardtool inspect torch:models/gpt2"},
       .arguments =
           {{.name = "SRC",
-            .help = "a folder, an index.json, a .safetensors or torch file, or an output of ours",
+            .help =
+                "a folder, an index.json, a .safetensors or torch file, or an output of shardtool",
             .target = &args.source,
             .required = true},
            {.name = "--tensors", .help = "list every tensor", .target = &args.tensors},

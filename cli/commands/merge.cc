@@ -48,10 +48,9 @@ Command merge_command(MergeArgs& args) {
           "the shards hold. That is what was split, unless --dtype, --dequantize or \"read\" of "
           "the mapping changed it. What the mapping dropped stays dropped, such as an "
           "lm_head.weight beside the embedding that it is tied to. Copies of one tensor on several "
-          "ranks are compared; they "
-          "must be equal. "
-          "A form in front of the path reads what another tool wrote: deepseek:, megatron:, meta: "
-          "and torchtitan: (shardtool-formats(5)).",
+          "ranks are compared; they must be equal. A word in front of the path says that another "
+          "tool wrote the files: deepseek:, megatron:, meta: or torchtitan: "
+          "(shardtool-formats(5)).",
       .examples = {"shardtool merge out/tp4 -o full",
                    "shardtool merge node0/out node1/out -o full --max-file-size 5GB",
                    "shardtool merge deepseek:mp8 -o full --model-config config.json"},

@@ -55,19 +55,21 @@ Command reshard_command(ReshardArgs& args) {
           "Moves bytes straight from the old shards to the new ones; the whole checkpoint is never "
           "put together. The result is byte for byte what split would write for the destination. "
           "Without a mapping file or a preset, the mapping that the manifest holds is used again. "
-          "A destination is needed even for another form of the files alone: --layout vllm with "
-          "--to-mesh and the mesh of SRC.",
+          "To change the form of the files alone, give the mesh of SRC, too: --layout vllm "
+          "--to-mesh tp=4.",
       .examples = {"shardtool reshard out/tp4 -o out/tp8 --to-mesh tp=8",
                    "shardtool reshard out/tp4 -o out/ep --to mixtral-ep.json --dry-run",
                    "shardtool reshard out/param -o out/compute --to compute",
                    "shardtool reshard --plan plan.json -o out/tp8"},
-      .arguments = {{.name = "SRC",
-                     .help = "output folders that together hold every shard; a plan knows its own",
-                     .target = &args.sources},
-                    {.name = "--plan",
-                     .value = "FILE",
-                     .help = "do exactly what `shardtool plan ... -o FILE` planned, or nothing",
-                     .target = &args.plan}},
+      .arguments =
+          {{.name = "SRC",
+            .help =
+                "output folders that together hold every shard; none with --plan, which names them",
+            .target = &args.sources},
+           {.name = "--plan",
+            .value = "FILE",
+            .help = "do exactly what `shardtool plan ... -o FILE` planned, or nothing",
+            .target = &args.plan}},
       .run = [&args](Session& session) { return run_reshard(args, session); }};
   append(command.arguments, write_arguments(args.write));
   append(command.arguments, mapping_arguments(args.to, kDestination));

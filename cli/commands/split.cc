@@ -32,8 +32,9 @@ Command split_command(SplitArgs& args) {
       .name = "split",
       .summary = "cut a checkpoint into files for every rank",
       .description =
-          "Reads a whole checkpoint (safetensors, or torch's .bin, .pt and .pth) and writes, for "
-          "every rank of the mesh, the shard of every tensor that it holds. The output has a "
+          "Reads a whole checkpoint (safetensors, or torch's .bin, .pt, .pth and .ckpt) and "
+          "writes, for every rank of the mesh, the shard of every tensor that it holds. The output "
+          "has a "
           "manifest.json: merge, reshard and inspect need no mapping for it. Memory stays within "
           "--max-memory whatever the size. If every shard is one box without padding, "
           "torch.distributed.checkpoint reads the output, too (HuggingFaceStorageReader). "

@@ -51,8 +51,9 @@ constexpr auto kContainerRules = std::to_array<RuleInfo>({
      "Releases 4 of transformers refuse files whose __metadata__ does not say \"format\": \"pt\". "
      "Releases 5 read them."},
     {kTorchFile, "ST0117", kError, "a torch file cannot be read as data",
-     "The file of torch.save (.bin, .pt, .pth) is damaged, contradicts itself, or holds what only "
-     "Python code could build. Its pickle is never executed."},
+     "The file of torch.save (.bin, .pt, .pth, .ckpt) is damaged, contradicts itself, or holds "
+     "what "
+     "only Python code could build. Its pickle is never executed."},
     {kOtherEntry, "ST0118", kNote, "files or entries are left out",
      "Entries of a torch file that are no tensors, such as counters and arguments, or files in "
      "another format beside the weights. FORMAT:FOLDER reads the files of that format instead."},
@@ -293,10 +294,10 @@ constexpr auto kDataRules = std::to_array<RuleInfo>({
      "The Hugging Face cache names a blob by its SHA-256, or by git's SHA-1 of a small file. This "
      "one has another content: the download was cut short, or the file was edited in the cache."},
     {kRecordChecksum, "ST0710", kError, "a record's CRC-32 is wrong",
-     "torch.save writes the CRC-32 of every record into the zip archives that .bin, .pt and .pth "
-     "files and the chunks of DCP are; of what shardtool wrote the manifest has the hashes. The "
-     "bytes are not those that it saved: the file is damaged "
-     "or was edited. torch.load does not look; `unzip -t` does."},
+     "torch.save writes the CRC-32 of every record into the zip archives that .bin, .pt, .pth and "
+     ".ckpt files and the chunks of DCP are; of what shardtool wrote the manifest has the hashes. "
+     "The bytes are not those that it saved: the file is damaged or was edited. torch.load does "
+     "not look; `unzip -t` does."},
     {kGroupIndex, "ST0711", kError, "an input is in a wrong group",
      "g_idx of GPTQ says which row of scales and zeros an input uses. It points to a row that is "
      "not "

@@ -82,7 +82,7 @@ bool is_foreign_weights_name(std::string_view name) {
   return ends_with_any(name, kEnds);
 }
 
-bool is_side_file_name(std::string_view name) {
+bool is_other_file_name(std::string_view name) {
   constexpr auto kEnds =
       std::to_array<std::string_view>({".json", ".jsonl", ".yaml", ".yml", ".txt", ".md", ".py",
                                        ".jinja", "tokenizer.model", "LICENSE", "NOTICE"});

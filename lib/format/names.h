@@ -29,7 +29,7 @@ bool is_foreign_weights_name(std::string_view name);
 
 /// True for files that stand beside weights and hold none, by the end of the name: configs,
 /// indices, tokenizers, texts and code.
-bool is_side_file_name(std::string_view name);
+bool is_other_file_name(std::string_view name);
 
 /// A name that appears more than once, or null. O(n log n) for any names.
 const std::string* find_duplicate(std::vector<const std::string*> names);

@@ -105,7 +105,7 @@ Error no_weights(const Location& location) {
   if (found.empty()) {
     Error error(ErrorCode::kFileMissing, "no weights file in the folder");
     error.at({location.folder, 0, 0, ""})
-        .note("expected", "a .safetensors, .bin, .pt or .pth file");
+        .note("expected", "a .safetensors, .bin, .pt, .pth or .ckpt file");
     if (has_name(location.listing.others, "config.json")) {
       error.help(
           fmt::format("config.json is enough for `shardtool plan {}`, and for no other command",

@@ -50,7 +50,7 @@ void take_prefix(TypedLocation& typed) {
 
 bool holds_no_weights(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
-  return is_side_file_name(name) && !is_entry_of_folder(name) && store::is_file(path);
+  return is_other_file_name(name) && !is_entry_of_folder(name) && store::is_file(path);
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include "cli/commands/commands.h"
 #include "cli/format_page.h"
 #include "cli/man_page.h"
+#include "lib/base/error.h"
+#include "lib/check/rules.h"
 
 namespace shardtool::cli {
 namespace {
@@ -36,6 +38,10 @@ std::vector<std::string> example_words(std::string line) {
   return words;
 }
 
+bool mentions(const std::string& text, std::string_view word) {
+  return text.find(word) != std::string::npos;
+}
+
 TEST_CASE("every command has a summary, a description, and examples that parse") {
   const Commands commands;
   for (const auto& command : commands.tree().commands) {
@@ -49,6 +55,25 @@ TEST_CASE("every command has a summary, a description, and examples that parse")
       CHECK(line.command == &command);
     }
   }
+}
+
+TEST_CASE("a text that lists the ends of torch files lists all of them") {
+  const Commands commands;
+  std::vector<std::string> texts;
+  for (const auto& command : commands.tree().commands) {
+    texts.push_back(command.description);
+    for (const auto& argument : command.arguments) texts.push_back(argument.help);
+  }
+  for (const auto& row : error_table()) texts.emplace_back(row.explanation);
+  for (const auto& row : check::rule_table()) texts.emplace_back(row.explanation);
+  int lists = 0;
+  for (const std::string& text : texts) {
+    if (!mentions(text, ".pth")) continue;
+    CAPTURE(text);
+    for (const char* end : {".bin", ".pt,", ".ckpt"}) CHECK(mentions(text, end));
+    ++lists;
+  }
+  CHECK(lists == 4);
 }
 
 TEST_CASE("no command has two arguments of one name, nor one of a global flag's") {

@@ -12,13 +12,12 @@ std::string graph_of(const ShowArgs& args, const std::string& name) {
 }
 
 std::vector<Argument> graph_arguments(ShowArgs& args) {
-  return {
-      {.name = "ACTION",
-       .help = "show: print one graph; init: start one for a model that no graph knows; list: all "
-               "of them, as without it",
-       .target = &args.action,
-       .choices = {"show", "init", "list"}},
-      {.name = "NAME", .help = "its name; for init a checkpoint", .target = &args.name}};
+  return {{.name = "ACTION",
+           .help = "show: print one graph; init: start one for a model that no graph knows; list: "
+                   "print the names of all, the default",
+           .target = &args.action,
+           .choices = {"show", "init", "list"}},
+          {.name = "NAME", .help = "its name; for init a checkpoint", .target = &args.name}};
 }
 
 std::vector<std::string> graph_names() {
@@ -33,11 +32,11 @@ Command graphs_command(ShowArgs& args) {
   return {.name = "graphs",
           .summary = "list what models of each family compute, or show one",
           .description =
-              "A graph says what a forward pass computes, in terms of the tensors' names; "
-              "validate runs it and plan prices it. Show one to read it, or extend it in a "
-              "file of your own for --graph: shardtool-graph(5) has the language. init SRC starts "
-              "a graph from names and shapes of a checkpoint; what these do not tell is assumed, "
-              "and its description lists it.",
+              "A graph says what a forward pass computes, in terms of the tensors' names; validate "
+              "runs it and plan prices it. Show one to read it, or extend it in a file of your own "
+              "for --graph: shardtool-graph(5) has the language. init SRC starts a graph from "
+              "names and shapes of a checkpoint; the description of the graph lists what these do "
+              "not tell and init assumed.",
           .examples = {"shardtool graphs", "shardtool graphs show llama",
                        "shardtool graphs show llama > mine.json",
                        "shardtool graphs init models/own > mine.json"},

@@ -17,11 +17,11 @@ Command layouts_command(ShowArgs& args) {
   return {.name = "layouts",
           .summary = "list the forms of files that engines load, or show one",
           .description =
-              "split and reshard write them with --layout; those that are only read stand in front "
-              "of a path, megatron:PATH. A layout belongs to one version of an "
-              "engine: it has the names of the files, and which tensors they hold under which "
-              "names. The list says with which models and meshes the engine's own loader took "
-              "the files and found the parameters that it makes of the whole checkpoint.",
+              "split and reshard write them with --layout; one that is only read is named in front "
+              "of a path: megatron:PATH. A layout belongs to one version of an engine: it has the "
+              "names of the files, and which tensors they hold under which names. The list names "
+              "the models and meshes with which the engine's own loader took the files, and got "
+              "the parameters that it makes of the unsharded checkpoint.",
           .examples = {"shardtool layouts", "shardtool layouts show vllm@0.32",
                        "shardtool layouts show plain"},
           .arguments = show_arguments(args, "layout"),

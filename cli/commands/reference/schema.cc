@@ -57,10 +57,9 @@ Command schema_command(SchemaArgs& args) {
           "--json document: plan, plan_search, plan_diff, plan_profile. Documents of another form "
           "are plan_ops (plan --ops), plan_search_train (plan search --train), validate_demo "
           "(validate --demo), and error, for every document whose status is error. The field "
-          "command of a document names its schema; finish answers for verdicts as validate does. "
-          "These refer to "
-          "urn:shardtool:document:1.0, which has the definitions that they share: document prints "
-          "it.",
+          "\"command\" of a document names its schema; finish prints the document of validate for "
+          "verdicts. These schemas share the definitions of urn:shardtool:document:1.0, which "
+          "`shardtool schema document` prints.",
       .examples = {"shardtool schema > shardtool.schema.json", "shardtool schema graph",
                    "shardtool schema manifest", "shardtool schema plan_search",
                    "shardtool schema document"},

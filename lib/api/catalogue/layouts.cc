@@ -22,8 +22,9 @@ std::vector<LayoutInfo> forms_without_tables() {
        {},
        {}},
       {"torch",
-       "files of torch.save, .bin, .pt and .pth, and rank files of FSDP, only read: by their path, "
-       "or as torch:PATH",
+       "files of torch.save, .bin, .pt, .pth and .ckpt, and rank files of FSDP, only read: by "
+       "their "
+       "path, or as torch:PATH",
        {},
        {{{"any"},
          "equal to what torch 2.13.0 and 2.15.0 saved; transformers 5.19.0 loads what merge makes "

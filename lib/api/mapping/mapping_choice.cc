@@ -62,12 +62,12 @@ mapping::Mapping named_mapping(const MappingChoice& choice, const LogicalCheckpo
 mapping::Mapping with_storage(const mapping::Mapping& mapping, const LogicalCheckpoint& source,
                               const mapping::ModelConfig* model) {
   const format::Checkpoint& first = source.parts.front();
-  const auto& files = first.side_files;
+  const auto& files = first.other_files;
   const bool is_listed = std::find(files.begin(), files.end(), kAdapterConfig) != files.end();
   const bool is_single = files.empty();  // a file alone, or nothing beside the weights
   if (!is_listed && !(is_single && is_adapter(first, source.specs())))
     return mapping::with_quantization(mapping, model);
-  const auto adapter = mapping::load_config(first.side_path(kAdapterConfig));
+  const auto adapter = mapping::load_config(first.other_path(kAdapterConfig));
   return mapping::with_family(mapping, mapping::adapter_tag(adapter), "adapter_config.json");
 }
 
@@ -77,7 +77,7 @@ bool is_adapter(const format::Checkpoint& opened, std::span<const TensorSpec> te
   constexpr std::string_view kPrefix = "base_model.model.";
   const auto is_its = [](const TensorSpec& tensor) { return tensor.name.starts_with(kPrefix); };
   if (tensors.empty() || !std::ranges::all_of(tensors, is_its)) return false;
-  return store::is_file(opened.side_path(kAdapterConfig));
+  return store::is_file(opened.other_path(kAdapterConfig));
 }
 
 void keep_experts_whole(MappingChoice& choice, bool over_ep) {

@@ -54,7 +54,7 @@ TEST_CASE("everything that was typed for split reaches the library") {
   CHECK(options.write.resources.threads == 3);
   CHECK(options.write.force);
   CHECK(options.write.dry_run);
-  CHECK_FALSE(options.write.copy_side_files);
+  CHECK_FALSE(options.write.copy_other_files);
 }
 
 TEST_CASE("what was not typed keeps the library's defaults") {
@@ -65,7 +65,7 @@ TEST_CASE("what was not typed keeps the library's defaults") {
   CHECK(options.write.max_file_size == defaults.write.max_file_size);
   CHECK(options.write.resources.max_memory == defaults.write.resources.max_memory);
   CHECK(options.write.resources.threads == defaults.write.resources.threads);
-  CHECK(options.write.copy_side_files);
+  CHECK(options.write.copy_other_files);
 }
 
 TEST_CASE("--tp, --ep and --pp make a mesh of pp, ep and tp, the last one fastest") {
