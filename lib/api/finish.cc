@@ -141,7 +141,7 @@ class PrefixOutput {
           .help("run all shares again: each of them writes what is missing of its own");
     }
     objects.complete();
-    store::look_again(path());
+    store::forget_listing(path());
     for (format::TensorRecord& tensor : joined.manifest.tensors) {
       if (!tensor.is_unread) add_hashes(tensor, joined.manifest);
     }
@@ -181,7 +181,7 @@ std::optional<std::string> run_with_records(const Output& output) {
 }
 
 ShareRecord read_record(const std::string& path, const std::string& id, const Share& share) {
-  store::look_again(path);
+  store::forget_listing(path);
   const std::string text = store::is_remote(path)
                                ? store::read_source_text(path, kAnyBytes)
                                : store::read_text(store::open_own(path), kAnyBytes);
@@ -197,7 +197,7 @@ ShareRecord read_record(const std::string& path, const std::string& id, const Sh
 /// output.
 void require_others(const std::vector<store::WrittenFile>& others, const std::string& folder,
                     int shares) {
-  store::look_again(folder);
+  store::forget_listing(folder);
   for (const store::WrittenFile& file : others) {
     const std::string path = folder + "/" + file.name;
     if (store::size_of(path) == file.bytes) continue;

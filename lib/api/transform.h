@@ -67,7 +67,7 @@ struct WriteOptions {
   /// without `force`.
   bool resume = false;
   bool dry_run = false;  ///< plan and check everything, but write no file
-  bool copy_side_files = true;
+  bool copy_other_files = true;
   /// Element type of all floats in the output, BF16, F16 or F32; nullopt: the stored types.
   std::optional<Dtype> dtype = {};
   /// Unpack quantised weights to `dtype` or, without it, to the type that config.json names.

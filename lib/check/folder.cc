@@ -100,7 +100,7 @@ void check_hub(const Checkpoint& checkpoint, Findings& findings) {
                     .fix = "cut it with --max-file-size 50GB"});
     }
   }
-  i64 count = std::ssize(checkpoint.files) + std::ssize(checkpoint.side_files);
+  i64 count = std::ssize(checkpoint.files) + std::ssize(checkpoint.other_files);
   if (count > kHubFolderFiles) {
     findings.add({.rule = CheckRule::kTooManyFiles,
                   .message = fmt::format("the folder has {} files", count),
@@ -117,7 +117,7 @@ void check_hub(const Checkpoint& checkpoint, Findings& findings) {
   };
   for (const auto& file : checkpoint.files) check_name(file.name);
   if (is_folder(checkpoint)) {
-    for (const std::string& name : checkpoint.side_files) check_name(name);
+    for (const std::string& name : checkpoint.other_files) check_name(name);
   }
 }
 

@@ -97,18 +97,18 @@ struct Checkpoint {
   std::string format;  ///< "safetensors", "torch index", "shardtool output", ...
   std::vector<SourceFile> files;
   std::vector<StoredTensor> tensors;
-  std::vector<ChunkedTensor> chunked;   ///< in chunked checkpoints without a manifest: all tensors
-  std::optional<Manifest> manifest;     ///< present for outputs of shardtool
-  std::string config_path;              ///< config.json in the weights' folder, or empty
-  std::vector<std::string> side_files;  ///< names of other plain files (config, tokenizer, README)
-  std::string side_folder;              ///< folder of the side files; empty: folder()
-  i64 header_bytes = 0;                 ///< total of all files
+  std::vector<ChunkedTensor> chunked;    ///< in chunked checkpoints without a manifest: all tensors
+  std::optional<Manifest> manifest;      ///< present for outputs of shardtool
+  std::string config_path;               ///< config.json in the weights' folder, or empty
+  std::vector<std::string> other_files;  ///< names of other plain files (config, tokenizer, README)
+  std::string other_folder;              ///< folder of other_files; empty: folder()
+  i64 header_bytes = 0;                  ///< total of all files
   std::vector<Warning> warnings;
   std::vector<OtherEntry> others;  ///< of all files, in their order; no command carries them
 
   std::string folder() const;  ///< folder of files
-  /// Path of a file in the folder of the side files.
-  std::string side_path(const std::string& name) const;
+  /// Path of a file in the folder of other_files.
+  std::string other_path(const std::string& name) const;
 };
 
 inline constexpr const char* kManifestName = "manifest.json";

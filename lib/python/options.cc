@@ -106,7 +106,7 @@ api::WriteOptions write_options(std::string output, const Keywords& keywords) {
   keywords.set("verify", options.verify);
   keywords.set("dry_run", options.dry_run);
   keywords.set("sha256", options.sha256);
-  keywords.set("copy_side_files", options.copy_side_files);
+  keywords.set("copy_side_files", options.copy_other_files);
   const nb::object dtype = keywords.find("dtype");
   if (!dtype.is_none()) options.dtype = cast_type(to_text("dtype", dtype));
   options.share = share_of(keywords);

@@ -70,7 +70,7 @@ def shapes():
 
 
 def write_checkpoint(folder, seed):
-    """Two files and a side file. The seed decides the bytes of the first file, and of no other: a
+    """Two files and a config. The seed decides the bytes of the first file, and of no other: a
     program that looks at the folder while the files are replaced one by one sees one of two versions."""
     os.mkdir(folder)
     entries = list(shapes())

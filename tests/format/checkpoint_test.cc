@@ -69,7 +69,7 @@ TEST_CASE("config.json stands alone in a folder without weights, and where it is
   CHECK_FALSE(config_without_weights(config).has_value());
 }
 
-TEST_CASE("a single file opens, with the config beside it and no other side files") {
+TEST_CASE("a single file opens, with the config beside it and no tokenizer files") {
   const test::TempFolder folder;
   const std::string path = folder.write("x.safetensors", bytes_with("ab"));
   folder.write("config.json", "{}");
@@ -80,7 +80,7 @@ TEST_CASE("a single file opens, with the config beside it and no other side file
   CHECK(checkpoint.files[0].identity.size == checkpoint.header_bytes + 2);
   CHECK(checkpoint.folder() == folder.path());
   CHECK(checkpoint.config_path == folder / "config.json");
-  CHECK(checkpoint.side_files.empty());
+  CHECK(checkpoint.other_files.empty());
 }
 
 TEST_CASE("a folder with an index opens the files that it names, in order") {
@@ -98,7 +98,7 @@ TEST_CASE("a folder with an index opens the files that it names, in order") {
   }
 }
 
-TEST_CASE("side files are the plain files that are not weights, index, manifest or hidden") {
+TEST_CASE("config and tokenizer files are plain and not weights, index, manifest or hidden") {
   const test::TempFolder folder;
   folder.write("model.safetensors", bytes_with("a"));
   for (const char* name :
@@ -110,18 +110,18 @@ TEST_CASE("side files are the plain files that are not weights, index, manifest 
   }
   fs::create_symlink("config.json", folder / "link.json");
   const Checkpoint checkpoint = open_checkpoint(folder.path());
-  CHECK(checkpoint.side_files == std::vector<std::string>{"README.md", "config.json", "link.json",
-                                                          "merges.txt", "modeling.py",
-                                                          "tokenizer.model"});
+  CHECK(checkpoint.other_files == std::vector<std::string>{"README.md", "config.json", "link.json",
+                                                           "merges.txt", "modeling.py",
+                                                           "tokenizer.model"});
 }
 
-TEST_CASE("a side file behind a link out of the folder is left behind with a warning") {
+TEST_CASE("a config or tokenizer file behind a link out of the folder is left with a warning") {
   const test::TempFolder folder;
   const test::TempFolder other;
   folder.write("model.safetensors", bytes_with("a"));
   fs::create_symlink(other.write("secret.txt", "x"), folder / "notes.txt");
   const Checkpoint checkpoint = open_checkpoint(folder.path());
-  CHECK(checkpoint.side_files.empty());
+  CHECK(checkpoint.other_files.empty());
   REQUIRE(checkpoint.warnings.size() == 1);
   CHECK(checkpoint.warnings[0].file == "notes.txt");
 }
@@ -291,13 +291,13 @@ TEST_CASE("entries of a torch file that are no tensors are named in a warning") 
         "one entry is no tensor and is left out: 'epoch' (an integer)");
 }
 
-TEST_CASE("another tool's manifest.json is a side file") {
+TEST_CASE("another tool's manifest.json is a config or tokenizer file") {
   const test::TempFolder folder;
   folder.write("model.safetensors", bytes_with("a"));
   folder.write("manifest.json", R"({"version":3})");
   const Checkpoint checkpoint = open_checkpoint(folder.path());
   CHECK_FALSE(checkpoint.manifest);
-  CHECK(checkpoint.side_files == std::vector<std::string>{"manifest.json"});
+  CHECK(checkpoint.other_files == std::vector<std::string>{"manifest.json"});
 }
 
 TEST_CASE("what is not there is missing") {

@@ -109,7 +109,7 @@ TEST_CASE("an output opens: all stored tensors of all ranks, files numbered like
     CHECK(checkpoint.files[1].name == output.manifest.files[1].name);
     CHECK(checkpoint.files[1].header_xxh3 == output.manifest.files[1].header_xxh3);
     CHECK(checkpoint.warnings.empty());
-    CHECK(checkpoint.side_files.empty());
+    CHECK(checkpoint.other_files.empty());
   }
 }
 

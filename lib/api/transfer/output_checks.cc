@@ -30,8 +30,8 @@ std::optional<std::string> file_in(const format::Checkpoint& part, const std::st
   for (const format::SourceFile& file : part.files) {
     if (store::leads_into(file.path, folder)) return file.path;
   }
-  for (const std::string& name : part.side_files) {
-    if (store::leads_into(part.side_path(name), folder)) return part.side_path(name);
+  for (const std::string& name : part.other_files) {
+    if (store::leads_into(part.other_path(name), folder)) return part.other_path(name);
   }
   return std::nullopt;
 }
@@ -65,9 +65,9 @@ std::optional<Error> no_space(const WriteRun& run, const std::string& folder,
   i64 needed = 0;
   for (const auto& file : run.plan.files) needed += file.size;
   const format::Checkpoint& opened = run.source.parts.front();
-  for (const std::string& name : opened.side_files) {
+  for (const std::string& name : opened.other_files) {
     std::error_code unknown;
-    const auto bytes = fs::file_size(opened.side_path(name), unknown);
+    const auto bytes = fs::file_size(opened.other_path(name), unknown);
     if (!unknown) needed += static_cast<i64>(bytes);
   }
   const i64 free = store::bytes_free(folder) + freed;

@@ -28,8 +28,8 @@ void check_replaceable(const std::string& output);
 /// The same of a prefix of an object store, and of `files` directly below it alone.
 void check_own_output(const std::string& output, std::span<const std::string> files);
 
-/// Throws kNoSpace unless the files of the plan, the side files, the manifest and the journal fit
-/// into the file system of `folder`, the hidden folder of the output `output`.
+/// Throws kNoSpace unless the files of the plan, the config and tokenizer files, the manifest and
+/// the journal fit into the file system of `folder`, the hidden folder of the output `output`.
 void check_space(const WriteRun& run, const std::string& folder, const std::string& output);
 
 /// Nearest folder above an output that exists.

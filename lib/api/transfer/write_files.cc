@@ -29,7 +29,7 @@ constexpr auto kQuantisationNames = std::to_array<std::string_view>(
     {"hf_quant_config.json", "quantize_config.json", "quant_config.json"});
 
 /// Copies over any content that the file has. Returns the number of copied bytes.
-i64 copy_side_file(const std::string& from, store::File& to) {
+i64 copy_other_file(const std::string& from, store::File& to) {
   const exec::SourceFile file(from);
   std::vector<std::byte> buffer(1 << 20);
   for (i64 at = 0; at < file.size(); at += std::ssize(buffer)) {
@@ -93,8 +93,8 @@ std::string changed_config(const std::string& path, const ConfigChanges& changes
   return text;
 }
 
-i64 write_side_file(const SideFile& file, store::File& to) {
-  if (!file.text) return copy_side_file(file.from, to);
+i64 write_other_file(const OtherFile& file, store::File& to) {
+  if (!file.text) return copy_other_file(file.from, to);
   store::write_exact(to, std::as_bytes(std::span(*file.text)), 0);
   store::set_size(to, std::ssize(*file.text));
   return std::ssize(*file.text);
@@ -209,14 +209,14 @@ void write_frames(const WriteRun& run, std::span<const exec::TargetFile> targets
   }
 }
 
-std::vector<SideFile> side_files(const WriteRun& run, const WriteOptions& options) {
-  if (!options.copy_side_files) return {};
+std::vector<OtherFile> other_files(const WriteRun& run, const WriteOptions& options) {
+  if (!options.copy_other_files) return {};
   const ConfigChanges changes = config_changes(run, options);
   const format::Checkpoint& first = run.source.parts.front();
-  std::vector<std::string> names = first.side_files;
+  std::vector<std::string> names = first.other_files;
   const bool has_config = std::ranges::find(names, kConfigName) != names.end();
   if (!run.target.config.empty() && !has_config) names.emplace_back(kConfigName);
-  std::vector<SideFile> files;
+  std::vector<OtherFile> files;
   for (const std::string& name : names) {
     const bool is_ours = name == format::kManifestName || name == run.plan.summary_name ||
                          std::any_of(run.plan.files.begin(), run.plan.files.end(),
@@ -226,8 +226,8 @@ std::vector<SideFile> side_files(const WriteRun& run, const WriteOptions& option
         std::ranges::find(kQuantisationNames, name) != kQuantisationNames.end();
     if (is_ours || is_of_quantisation) continue;
     const bool is_chosen = name == kConfigName && !run.target.config.empty();
-    SideFile& file =
-        files.emplace_back(name, is_chosen ? run.target.config : first.side_path(name));
+    OtherFile& file =
+        files.emplace_back(name, is_chosen ? run.target.config : first.other_path(name));
     if (changes.any() && name == kConfigName) file.text = changed_config(file.from, changes);
   }
   return files;
@@ -236,8 +236,8 @@ std::vector<SideFile> side_files(const WriteRun& run, const WriteOptions& option
 std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const WriteOptions& options,
                                                   const OpenFile& open) {
   std::vector<store::WrittenFile> written;
-  for (const SideFile& file : side_files(run, options)) {
-    written.push_back({file.name, write_side_file(file, open(file.name))});
+  for (const OtherFile& file : other_files(run, options)) {
+    written.push_back({file.name, write_other_file(file, open(file.name))});
   }
   if (!run.plan.summary_name.empty())
     written.push_back(write_output_summary(run, options.io, open));

@@ -54,14 +54,14 @@ std::vector<exec::TargetFile> open_files(const WriteRun& run, exec::IoMode mode,
 void write_frames(const WriteRun& run, std::span<const exec::TargetFile> targets);
 
 /// A file that an output copies from the source: the bytes of `from`, or `text` if it changes.
-struct SideFile {
+struct OtherFile {
   std::string name;
   std::string from;
   std::optional<std::string> text = {};
 };
 /// Returns the files that the options copy from the source. config.json is the one that decided the
 /// layout, so that the output's mapping resolves to the same layout again.
-std::vector<SideFile> side_files(const WriteRun& run, const WriteOptions& options);
+std::vector<OtherFile> other_files(const WriteRun& run, const WriteOptions& options);
 
 /// Writes the files beside the weights: those that the options copy from the source, and the index.
 std::vector<store::WrittenFile> write_other_files(const WriteRun& run, const WriteOptions& options,

@@ -31,7 +31,7 @@ void open_dcp(Checkpoint& checkpoint, Location& location, const ProblemSink& rep
         .help("metadata of single ranks (__0.metadata) is not read: save with collectives");
   }
   read_files(checkpoint, report);
-  std::erase_if(checkpoint.side_files, [&](const std::string& name) {
+  std::erase_if(checkpoint.other_files, [&](const std::string& name) {
     return std::ranges::any_of(checkpoint.files,
                                [&](const SourceFile& file) { return file.name == name; });
   });

@@ -111,12 +111,12 @@ void join_equal_warnings(std::vector<Warning>& warnings) {
 }
 
 /// Trainers put config.json and the tokenizer beside the rank files or into a folder of their own.
-void find_side_folder(Checkpoint& checkpoint) {
+void find_other_folder(Checkpoint& checkpoint) {
   const std::string inner = checkpoint.folder() + "/huggingface";
   const bool is_inside = store::is_file(inner + "/config.json");
-  if (!is_inside || has_name(checkpoint.side_files, "config.json")) return;
-  checkpoint.side_folder = inner;
-  checkpoint.side_files = list_folder(inner).others;
+  if (!is_inside || has_name(checkpoint.other_files, "config.json")) return;
+  checkpoint.other_folder = inner;
+  checkpoint.other_files = list_folder(inner).others;
 }
 
 bool is_training_state(const std::string& name) {
@@ -149,7 +149,7 @@ void open_rank_files(Checkpoint& checkpoint, Location& location, const ProblemSi
   std::erase_if(others, is_training_state);
   warn_of_unlisted(checkpoint, others, "the model's rank files");
   warn_of_training_state(checkpoint, names);
-  find_side_folder(checkpoint);
+  find_other_folder(checkpoint);
   group_chunks(checkpoint, report);
 }
 

@@ -394,8 +394,8 @@ TEST_CASE("config and tokenizer files come from the folder huggingface") {
   folder.write("huggingface/tokenizer.json", "{}");
   const Checkpoint opened = open_checkpoint(folder.path());
   CHECK(opened.config_path == folder.path() + "/huggingface/config.json");
-  CHECK(opened.side_files == std::vector<std::string>{"config.json", "tokenizer.json"});
-  CHECK(opened.side_path("config.json") == opened.config_path);
+  CHECK(opened.other_files == std::vector<std::string>{"config.json", "tokenizer.json"});
+  CHECK(opened.other_path("config.json") == opened.config_path);
 }
 
 TEST_CASE("names of rank files are exact") {

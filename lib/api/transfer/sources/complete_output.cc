@@ -79,7 +79,7 @@ bool has_other_files(const WriteRun& run, const WriteOptions& options) {
   const auto has = [&](const std::string& name, i64 bytes, const kernels::Hash128& hash) {
     return has_content(options.output + "/" + name, bytes, hash);
   };
-  for (const SideFile& file : side_files(run, options)) {
+  for (const OtherFile& file : other_files(run, options)) {
     if (file.text) {
       const auto text = std::as_bytes(std::span(*file.text));
       if (!has(file.name, std::ssize(text), kernels::xxh3(text))) return false;
@@ -102,7 +102,7 @@ bool has_other_files(const WriteRun& run, const WriteOptions& options) {
 
 std::optional<format::Manifest> complete_output(const WriteRun& run, const WriteOptions& options) {
   const std::string path = options.output + "/" + format::kManifestName;
-  store::look_again(options.output);
+  store::forget_listing(options.output);
   const auto bytes = store::size_of(path);
   if (!bytes || !store::is_file(path)) return std::nullopt;
   for (const format::PlannedFile& file : run.plan.files) {

@@ -190,7 +190,7 @@ LogicalCheckpoint unfused(LogicalCheckpoint stored, const mapping::ReadRules& ru
   std::vector<std::string> left_out;
   stored.tensors = Unfusing(stored, rules, config, layout).run(left_out);
   if (layout == nullptr) return stored;
-  std::erase_if(stored.parts.front().side_files, [layout](const std::string& name) {
+  std::erase_if(stored.parts.front().other_files, [layout](const std::string& name) {
     return std::ranges::find(layout->own_files, name) != layout->own_files.end();
   });
   warn_of_left_out(left_out, stored);
