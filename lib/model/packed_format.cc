@@ -236,6 +236,7 @@ class Finder {
                            : number_at(config_, format.group_size).value_or(-1);
     found.zero_offset = zero_offset(format);
     found.spec = {base + std::string(format.weight), dtype_of(found), shape_of(found)};
+    count_inputs(found);
     require_extents(found, tensors_);
     require_types(found, tensors_);
     return found;
@@ -277,6 +278,15 @@ class Finder {
     if (!weight.format->has_input_rows) return {stored[0], times(stored[1])};
     return weight.format->is_packed_in_rows ? Shape{stored[1], times(stored[0])}
                                             : Shape{times(stored[1]), stored[0]};
+  }
+
+  /// Counts as many inputs as have a stored group, in a format whose last word may have more codes.
+  void count_inputs(PackedWeight& weight) const {
+    if (!weight.groups || !weight.shape) return;
+    const Shape& groups = tensors_[*weight.groups].shape;
+    i64& inputs = weight.spec.shape.back();
+    const bool fits = groups.size() == 1 && groups[0] <= inputs;
+    if (fits && groups[0] > inputs - weight.per_word) inputs = groups[0];
   }
 
   const mapping::ModelConfig& config_;

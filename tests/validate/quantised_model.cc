@@ -165,7 +165,7 @@ Form pack_quantized(i64 bits, bool has_zeros, const std::string& order = {}) {
   Form form;
   form.multiple = per_word;
   form.store = [=](const Maker& m, const std::string& name, i64 out, i64 in) {
-    m.add_words(name + ".weight_packed", {out, in / per_word});
+    m.add_words(name + ".weight_packed", {out, ceil_div(in, per_word)});
     m.add_scales(name + ".weight_scale", Dtype::kF16, {out, m.groups(in)});
     if (has_zeros)
       m.add_words(name + ".weight_zero_point", {ceil_div(out, per_word), m.groups(in)});
@@ -269,8 +269,7 @@ ModelSizes any_sizes(Random& random, i64 tp, i64 multiple) {
   return sizes;
 }
 
-QuantisedModel of_form(const Form& form, i64 tp, Random& random) {
-  const ModelSizes sizes = any_sizes(random, tp, form.multiple);
+QuantisedModel of_sizes(const Form& form, const ModelSizes& sizes, Random& random) {
   QuantisedModel model;
   Maker maker{random, model.tensors};
   maker.group = one_of<i64>(random, {8, 8, 16, 24, 32, -1});
@@ -288,6 +287,10 @@ QuantisedModel of_form(const Form& form, i64 tp, Random& random) {
   config["quantization_config"] = form.config(maker);
   model.config = config.dump();
   return model;
+}
+
+QuantisedModel of_form(const Form& form, i64 tp, Random& random) {
+  return of_sizes(form, any_sizes(random, tp, form.multiple), random);
 }
 
 // MXFP4: all experts of gpt-oss in one tensor.
@@ -365,6 +368,15 @@ const std::vector<std::string>& quantised_forms() {
     return names;
   }();
   return kNames;
+}
+
+QuantisedModel padded_model(const std::string& form, i64 tp, Random& random) {
+  const Form& of = forms().at(form);
+  ModelSizes sizes = any_sizes(random, tp, of.multiple);
+  do {
+    sizes.mlp = between(random, 2 * of.multiple, 12 * of.multiple);
+  } while (sizes.mlp % of.multiple == 0);
+  return of_sizes(of, sizes, random);
 }
 
 QuantisedModel quantised_model(const std::string& form, i64 tp, Random& random) {

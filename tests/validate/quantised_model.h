@@ -26,5 +26,7 @@ struct QuantisedModel {
 };
 /// Makes a model. The number of heads is a multiple of `tp` in two of three cases.
 QuantisedModel quantised_model(const std::string& form, i64 tp, Random& random);
+/// Makes a model of a pack-quantized form whose MLP's last words have codes beyond its inputs.
+QuantisedModel padded_model(const std::string& form, i64 tp, Random& random);
 
 }  // namespace shardtool::test

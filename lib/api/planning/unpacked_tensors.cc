@@ -35,7 +35,8 @@ std::vector<model::PackedWeight> add_unpacked(const mapping::ModelConfig& config
     if (!why_not_this_model(error)) throw;
     return {};
   }
-  for (const model::PackedWeight& weight : weights) {
+  for (model::PackedWeight& weight : weights) {
+    leave_out_uncut_codes(weight, *placed.stored[weight.codes]);
     TensorSpec& codes = placed.specs[weight.codes];
     if (codes.name == weight.spec.name) codes.name += " (codes)";
     placed.specs.push_back(weight.spec);

@@ -16,7 +16,7 @@ std::vector<size_t> stored_axes(const model::PackedWeight& weight) {
 }
 
 /// Converts an axis of the codes to an axis of the unpacked weight. If a word has codes beyond the
-/// inputs, the axis must not be cut.
+/// weight, the axis must not be cut, or its cut counts the weight's indices.
 layout::LayoutAxis unpacked_axis(layout::LayoutAxis axis, i64 extent) {
   const i64 counted = axis.expr.size();
   if (counted > extent || (counted > 0 && extent % counted != 0)) {
@@ -29,6 +29,17 @@ layout::LayoutAxis unpacked_axis(layout::LayoutAxis axis, i64 extent) {
 }
 
 }  // namespace
+
+void leave_out_uncut_codes(model::PackedWeight& weight, const layout::Layout& codes) {
+  const std::vector<size_t> stored = stored_axes(weight);
+  if (stored.size() != 2) return;
+  for (size_t a = 0; a < stored.size(); ++a) {
+    const layout::LayoutAxis& axis = codes.axes()[stored[a]];
+    i64& extent = weight.spec.shape[a];
+    const i64 counted = axis.expr.size();
+    if (counted < extent && counted > extent - axis.granularity) extent = counted;
+  }
+}
 
 std::shared_ptr<const layout::Layout> unpacked_layout(const model::PackedWeight& weight,
                                                       const layout::Layout& codes) {
@@ -44,6 +55,8 @@ SideFiles with_unpacked_weights(SideFiles files, const std::shared_ptr<const mod
                                 const mapping::ModelConfig& config) {
   std::vector<model::PackedWeight> weights = model::packed_weights(config, files.specs);
   if (weights.empty()) return files;
+  for (model::PackedWeight& weight : weights)
+    leave_out_uncut_codes(weight, *files.layouts[weight.codes]);
   model::leave_out_padding(graph, config, files.specs, weights,
                            [&](const model::PackedWeight& weight) {
                              const auto& axes = files.layouts[weight.codes]->axes();

@@ -141,6 +141,13 @@ std::optional<std::pair<std::string, i64>> infer_size(const Dim& dim, const Decl
   return std::pair(total.unknown, rest / total.coefficient);
 }
 
+i64 extent_of(const Dim& dim, const DeclaredSize& size) {
+  i64 extent = 0;
+  for (const FoldedAxes& section : dim.sections)
+    extent = in_range(checked_add(extent, product_of(section, 0, size)), dim);
+  return extent;
+}
+
 i64 product_of(const FoldedAxes& product, size_t first, const DeclaredSize& size) {
   i64 value = 1;
   for (size_t f = first; f < product.factors.size(); ++f) {

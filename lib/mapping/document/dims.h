@@ -54,6 +54,9 @@ using DeclaredSize = std::function<std::optional<i64>(const std::string& axis)>;
 std::optional<std::pair<std::string, i64>> infer_size(const Dim& dim, const DeclaredSize& declared,
                                                       i64 extent);
 
+/// Returns the extent of a dim whose axes all have a size. Throws kShapeMismatch on overflow.
+i64 extent_of(const Dim& dim, const DeclaredSize& size);
+
 /// Returns the product of the factors from `first` on. Throws kShapeMismatch on overflow.
 i64 product_of(const FoldedAxes& product, size_t first, const DeclaredSize& size);
 

@@ -27,12 +27,17 @@ Error contradiction(const std::string& weight, const Packed& packed, const std::
   return e.tensor(packed.members.front()->name);
 }
 
-/// Returns the shape of the weight. An axis that several members follow has the smallest extent
-/// that any of them allows, because the last block may be partial.
-Shape logical_shape(const std::string& weight, const Packed& packed, const Companions& companions,
-                    const CompanionSizes& sizes) {
+/// Smallest and largest extents of a weight.
+struct Extents {
+  Shape least, most;
+};
+
+/// Returns the extents that the words of the weight allow. The last word of an axis may be partial,
+/// so an axis that several members follow has at most the smallest extent of any.
+Extents extents_of(const std::string& weight, const Packed& packed, const Companions& companions,
+                   const CompanionSizes& sizes) {
   constexpr i64 kUnsaid = std::numeric_limits<i64>::max();
-  Shape shape;
+  Shape shape, least;
   for (size_t m = 0; m < packed.members.size(); ++m) {
     const auto& form = companions.all()[packed.companions[m]].spec->forms.front();
     const Shape& stored = packed.members[m]->shape;
@@ -41,10 +46,14 @@ Shape logical_shape(const std::string& weight, const Packed& packed, const Compa
                           fmt::format("have a shard that is not of rank {}", form.size()));
     for (size_t a = 0; a < form.size(); ++a) {
       if (!form[a].axis) continue;
-      shape.resize(std::max(shape.size(), *form[a].axis + 1), kUnsaid);
-      const auto extent = checked_mul(stored[a], granularity_of(form[a], stored[a], sizes));
+      const size_t axis = *form[a].axis;
+      shape.resize(std::max(shape.size(), axis + 1), kUnsaid);
+      least.resize(shape.size(), 0);
+      const i64 granularity = granularity_of(form[a], stored[a], sizes);
+      const auto extent = checked_mul(stored[a], granularity);
       if (!extent) throw Error(ErrorCode::kLimit, "a packed weight has 2^63 elements or more");
-      shape[*form[a].axis] = std::min(shape[*form[a].axis], *extent);
+      shape[axis] = std::min(shape[axis], *extent);
+      least[axis] = std::max(least[axis], *extent - granularity + 1);
     }
   }
   if (std::find(shape.begin(), shape.end(), kUnsaid) != shape.end())
@@ -56,12 +65,12 @@ Shape logical_shape(const std::string& weight, const Packed& packed, const Compa
       throw contradiction(weight, packed, "do not fit each other").note("why", e.message());
     }
   }
-  return shape;
+  return {least, shape};
 }
 
 }  // namespace
 
-std::vector<TensorSpec> packed_weights(std::span<const TensorSpec> tensors, Companions& companions,
+std::vector<PackedSpec> packed_weights(std::span<const TensorSpec> tensors, Companions& companions,
                                        const CompanionSizes& sizes,
                                        const std::function<void(Error)>& report) {
   const auto placed = companions.all();
@@ -79,11 +88,12 @@ std::vector<TensorSpec> packed_weights(std::span<const TensorSpec> tensors, Comp
       packed.companions.push_back(match.companion);
     }
   }
-  std::vector<TensorSpec> specs;
+  std::vector<PackedSpec> specs;
   for (const auto& [name, packed] : weights) {
     try {
-      specs.push_back(
-          {name, packed.members.front()->dtype, logical_shape(name, packed, companions, sizes)});
+      Extents extents = extents_of(name, packed, companions, sizes);
+      specs.push_back({{name, packed.members.front()->dtype, std::move(extents.most)},
+                       std::move(extents.least)});
     } catch (const Error& e) {
       if (!report) throw;
       report(e);

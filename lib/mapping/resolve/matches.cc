@@ -1,8 +1,6 @@
 #include "lib/mapping/resolve/matches.h"
 
-#include <iterator>
-
-#include "lib/mapping/match/packed_weights.h"
+#include "lib/mapping/match/last_words.h"
 #include "lib/mapping/resolve/unused_entries.h"
 
 namespace shardtool::mapping {
@@ -10,25 +8,40 @@ namespace {
 
 /// Returns the tensors followed by the packed weights; empty if there are no packed weights.
 std::vector<TensorSpec> followed_by(std::span<const TensorSpec> tensors,
-                                    std::vector<TensorSpec> packed) {
-  if (packed.empty()) return packed;
+                                    std::span<const PackedSpec> packed) {
+  if (packed.empty()) return {};
   std::vector<TensorSpec> all(tensors.begin(), tensors.end());
-  std::move(packed.begin(), packed.end(), std::back_inserter(all));
+  for (const PackedSpec& weight : packed) all.push_back(weight.spec);
   return all;
+}
+
+/// Sizes of axes as far as the mapping and the config give them. Errors are reported where a tensor
+/// is cut by the axis.
+DeclaredSize given_sizes(AxisTable& axes) {
+  return [&axes](const std::string& axis) -> std::optional<i64> {
+    try {
+      return axes.has(axis) ? axes.size_if_given(axis) : std::nullopt;
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  };
 }
 
 }  // namespace
 
 Matches::Matches(const Mapping& mapping, std::span<const TensorSpec> tensors,
-                 const ModelConfig* config, const CompanionSizes& sizes, const ErrorSink& report)
+                 const ModelConfig* config, const CompanionSizes& sizes, AxisTable& axes,
+                 const ErrorSink& report)
     : rules_(mapping, config),
       companions_(mapping),
       stored_(tensors.size()),
-      with_packed_(followed_by(tensors, packed_weights(tensors, companions_, sizes, report))),
+      packed_(packed_weights(tensors, companions_, sizes, report)),
+      with_packed_(followed_by(tensors, packed_)),
       tensors_(with_packed_.empty() ? tensors : with_packed_),
       by_name_(index_by_name(tensors_)),
       warnings_(unused_entries(mapping, tensors, by_name_)) {
   assigned_ = assign(mapping, tensors_, by_name_, config, rules_, companions_, warnings_, report);
+  leave_out_last_codes(with_packed_, packed_, assigned_, rules_, given_sizes(axes), report);
 }
 
 void Matches::read_numbers(const AxisTable& axes) {

@@ -9,6 +9,7 @@
 #include "lib/mapping/mapping.h"
 #include "lib/mapping/match/assignment.h"
 #include "lib/mapping/match/companions.h"
+#include "lib/mapping/match/packed_weights.h"
 #include "lib/mapping/match/rule_matcher.h"
 #include "lib/mapping/resolve/axis_table.h"
 #include "lib/mapping/resolve/index_numbers.h"
@@ -26,9 +27,10 @@ struct IndexNumber {
 /// the tensors and the config, which must outlive it.
 class Matches {
  public:
-  /// Throws the errors of packed_weights and assign; those about one tensor go to `report`, if set.
+  /// Throws the errors of packed_weights, assign and leave_out_last_codes; those about one tensor
+  /// go to `report`, if set. Of `axes` only declared sizes are used.
   Matches(const Mapping& mapping, std::span<const TensorSpec> tensors, const ModelConfig* config,
-          const CompanionSizes& sizes, const ErrorSink& report);
+          const CompanionSizes& sizes, AxisTable& axes, const ErrorSink& report);
   Matches(const Matches&) = delete;
   Matches& operator=(const Matches&) = delete;
 
@@ -52,6 +54,7 @@ class Matches {
   RuleMatcher rules_;
   Companions companions_;
   size_t stored_;
+  std::vector<PackedSpec> packed_;
   std::vector<TensorSpec> with_packed_;  ///< all tensors; empty without packed weights
   std::span<const TensorSpec> tensors_;
   TensorIndex by_name_;

@@ -163,9 +163,9 @@ class Resolver {
         mesh_(choose_mesh(mapping, options)),
         axes_(mapping, mesh_, config, options.layout),
         sizes_{[this](const SizeExpression& size) { return axes_.evaluate_size(size); }, config},
-        matches_(matches != nullptr
-                     ? std::move(matches)
-                     : std::make_shared<Matches>(mapping, tensors, config, sizes_, options.report)),
+        matches_(matches != nullptr ? std::move(matches)
+                                    : std::make_shared<Matches>(mapping, tensors, config, sizes_,
+                                                                axes_, options.report)),
         rules_(matches_->rules()),
         tensors_(matches_->tensors()),
         assigned_(matches_->assigned()),
