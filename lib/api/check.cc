@@ -24,8 +24,9 @@
 #include "lib/check/container.h"
 #include "lib/check/copied_files.h"
 #include "lib/check/coverage.h"
-#include "lib/check/data.h"
-#include "lib/check/file_hash.h"
+#include "lib/check/data/data.h"
+#include "lib/check/data/file_hash.h"
+#include "lib/check/data/packed_numbers.h"
 #include "lib/check/mapping.h"
 #include "lib/check/model.h"
 #include "lib/format/folder_listing.h"
@@ -404,9 +405,9 @@ class Check {
     for (size_t f = 0; f < surveyed.shown_files.size(); ++f) {
       files.push_back({surveyed.files[f], surveyed.shown_files[f]});
     }
-    exec::KeptRanges kept;
-    report_.bytes_read += check::check_data(wanted, files, options_.resources, findings_, kept);
-    if (model) check::check_packed_numbers(*model, wanted, files, kept, findings_);
+    const check::CheckedData data = check::check_data(wanted, files, options_.resources, findings_);
+    report_.bytes_read += data.bytes;
+    if (model) check::check_packed_numbers(*model, wanted, files, data.kept, findings_);
     if (!options_.data->is_all()) return;
     for (const Checkpoint& part : surveyed.logical.parts) {
       check::check_file_hashes(part, options_.resources, findings_);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "lib/api/transform.h"
+#include "lib/check/data/subset.h"
 #include "lib/check/findings.h"
-#include "lib/check/subset.h"
 
 namespace shardtool::api {
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "lib/check/data.h"
+#include "lib/check/data/data.h"
 
 namespace shardtool::check {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lib/base/tensor_spec.h"
-#include "lib/check/data.h"
+#include "lib/check/data/data.h"
 #include "lib/check/findings.h"
 #include "lib/check/rank_names.h"
 #include "lib/format/checkpoint.h"

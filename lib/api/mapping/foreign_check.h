@@ -5,7 +5,7 @@
 
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/transfer/survey.h"
-#include "lib/check/data.h"
+#include "lib/check/data/data.h"
 #include "lib/check/findings.h"
 
 namespace shardtool::api {

@@ -7,7 +7,7 @@
 #include "lib/api/dequantize/unpacked_tensor.h"
 #include "lib/api/transfer/sources/replicas.h"
 #include "lib/api/transfer/sources/stored_data.h"
-#include "lib/check/data.h"
+#include "lib/check/data/data.h"
 #include "lib/exec/compare.h"
 
 namespace shardtool::api {
@@ -45,8 +45,7 @@ std::vector<check::Finding> read_differences(const LogicalCheckpoint& shards,
   std::vector<check::DataFile> files;
   for (const exec::SurveyedFile& file : shards.files) files.push_back({file, file.path});
   check::Findings findings{check::Profile("")};
-  exec::KeptRanges kept;
-  check::check_data(tensors, files, resources, findings, kept);
+  check::check_data(tensors, files, resources, findings);
   findings.sort();
   std::vector<check::Finding> different = findings.all();
   std::erase_if(different, [](const check::Finding& one) {

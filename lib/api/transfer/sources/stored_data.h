@@ -1,7 +1,7 @@
 #pragma once
 
 #include "lib/api/transfer/sources/logical_checkpoint.h"
-#include "lib/check/data.h"
+#include "lib/check/data/data.h"
 
 namespace shardtool::api {
 

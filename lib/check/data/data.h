@@ -19,8 +19,6 @@
 
 namespace shardtool::check {
 
-struct CheckedModel;
-
 /// Tensor whose data is read: its readable holders, and their known hashes.
 struct DataTensor {
   TensorSpec spec;
@@ -38,29 +36,21 @@ struct DataFile {
   std::string shown;        ///< path for findings
 };
 
+/// The result of reading data.
+struct CheckedData {
+  i64 bytes = 0;          ///< of the tensors in their files (StoredBytes)
+  exec::KeptRanges kept;  ///< vectors of integers, for check_packed_numbers
+};
+
 /// ST07: reads every holder's bytes once, in file order, within the memory budget of the options,
 /// and counts NaN, infinities and zeros; compares hashes and digests with the manifest and replicas
 /// with each other, and the records of torch's zip archives with their CRC-32. Keeps vectors of
-/// integers for check_packed_numbers, in a quarter of the budget. Returns the bytes of the tensors
-/// in their files (StoredBytes). Throws the errors of exec::stream.
-i64 check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
-               const exec::Resources& resources, Findings& findings, exec::KeptRanges& kept);
+/// integers in a quarter of the budget. Throws the errors of exec::stream.
+CheckedData check_data(std::span<const DataTensor> tensors, std::span<const DataFile> files,
+                       const exec::Resources& resources, Findings& findings);
 
-/// ST0711: reads the stored group of every input of packed weights (g_idx) and compares it with the
-/// number of groups and, without activation order, with the input's own group. ST0413: reads the
-/// recorded shape of packed weights (weight_shape) and compares it with the codes, which may be
-/// more in the last word of a row, and with the inputs that the model reads. Skips tensors that are
-/// not in `tensors`, and those whose shards do not make one vector, which other rules find. Reads
-/// what is not kept. Throws the errors of reading.
-void check_packed_numbers(const CheckedModel& model, std::span<const DataTensor> tensors,
-                          std::span<const DataFile> files, const exec::KeptRanges& kept,
-                          Findings& findings);
-
-/// Returns the values of a tensor of integers in its shards, less the shifts of the holders; empty
-/// shifts: as they are stored. Reads holders that are not kept. Throws the errors of
-/// exec::load_shifted.
-std::vector<i64> logical_values(const DataTensor& tensor, std::span<const index::ValueShift> shifts,
-                                std::span<const DataFile> files, const exec::KeptRanges& kept);
+/// True if the holder has padding or copies in addition to elements of the tensor.
+bool has_padding(const DataTensor& tensor, int holder);
 
 /// Bytes of one holder of a tensor, and of all holders.
 i64 holder_bytes(const DataTensor& tensor, int holder);

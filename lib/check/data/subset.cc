@@ -1,4 +1,4 @@
-#include "lib/check/subset.h"
+#include "lib/check/data/subset.h"
 
 #include <algorithm>
 #include <cstddef>

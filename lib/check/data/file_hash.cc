@@ -1,4 +1,4 @@
-#include "lib/check/file_hash.h"
+#include "lib/check/data/file_hash.h"
 
 #include <filesystem>
 #include <string>

@@ -1,3 +1,5 @@
+#include "lib/check/data/packed_numbers.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,8 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
 #include "lib/base/text.h"
-#include "lib/check/data.h"
-#include "lib/check/model.h"
+#include "lib/check/data/logical_values.h"
 #include "lib/model/graph/graph_list.h"
 #include "lib/model/packed_extents.h"
 #include "lib/model/packed_format.h"
@@ -176,21 +177,6 @@ void check_inputs(const CheckedModel& model, std::span<const model::PackedWeight
 }
 
 }  // namespace
-
-std::vector<i64> logical_values(const DataTensor& tensor, std::span<const index::ValueShift> shifts,
-                                std::span<const DataFile> files, const exec::KeptRanges& kept) {
-  const auto bytes_of = [&](int holder, i64 bytes) {
-    const exec::Slot& slot = tensor.side.slots[static_cast<size_t>(holder)];
-    if (const auto* const known = kept.find(slot, bytes)) return *known;
-    exec::KeptRanges::Bytes read(static_cast<size_t>(bytes));
-    const exec::SourceFile file(files[static_cast<size_t>(slot.file)].file);
-    if (bytes > 0) file.read_exact(read, slot.offset);
-    return read;
-  };
-  const TensorSpec& spec = tensor.spec;
-  return exec::load_shifted(spec.name, spec.dtype, spec.shape, *tensor.side.holders, shifts,
-                            bytes_of);
-}
 
 void check_packed_numbers(const CheckedModel& model, std::span<const DataTensor> tensors,
                           std::span<const DataFile> files, const exec::KeptRanges& kept,

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/check/data.h"
+#include "lib/check/data/data.h"
 
 namespace shardtool::check {
 

@@ -1,4 +1,4 @@
-#include "lib/check/record_sums.h"
+#include "lib/check/data/record_sums.h"
 
 #include <fmt/format.h>
 

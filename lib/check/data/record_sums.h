@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/check/data.h"
+#include "lib/check/data/data.h"
 #include "lib/format/torch/zip_directory.h"
 
 namespace shardtool::check {
