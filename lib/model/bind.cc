@@ -24,14 +24,6 @@ std::vector<std::string> texts_of(std::span<const Dim> dims) {
   return texts;
 }
 
-/// True if config.json says that the model makes words with a matrix of its own.
-bool has_own_head(const mapping::ModelConfig& config) {
-  if (!makes_words(config)) return false;
-  const std::string here = mapping::said_at("tie_word_embeddings", config);
-  const std::string inside = mapping::said_at("text_config.tie_word_embeddings", config);
-  return here != "true" && inside != "true" && (here == "false" || inside == "false");
-}
-
 /// Binds the ops of a graph to the tensors of a checkpoint.
 class Binder {
  public:
@@ -41,7 +33,7 @@ class Binder {
       : model_(model),
         tensors_(tensors),
         stored_as_(mapping::quantization_tag(config).value_or("plain numbers")),
-        has_own_head_(has_own_head(config)),
+        has_own_head_(own_head(config) == OwnHead::kYes),
         misfits_(misfits),
         missing_(missing),
         finder_(*model.graph, model.config, tensors),

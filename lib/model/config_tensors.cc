@@ -20,14 +20,6 @@ namespace {
 
 constexpr size_t kMostTensors = size_t{1} << 19;
 
-/// True if config.json says that the output matrix is not the table of words. The outer value
-/// counts before that of text_config.
-bool is_untied(const mapping::ModelConfig& config) {
-  const std::string outer = mapping::said_at("tie_word_embeddings", config);
-  const std::string inner = mapping::said_at("text_config.tie_word_embeddings", config);
-  return makes_words(config) && (outer == "null" ? inner : outer) == "false";
-}
-
 /// Returns the weights of an op; of experts those of the first form.
 const std::vector<WeightRef>& weights_of(const Op& op) {
   const auto* experts = std::get_if<Experts>(&op.kind);
@@ -53,7 +45,7 @@ class ConfigTensors {
   ConfigTensors(const Graph& graph, const mapping::ModelConfig& config, Dtype dtype)
       : graph_(graph),
         sizes_(sizes_of(graph, config)),
-        is_untied_(is_untied(config)),
+        may_have_own_head_(own_head(config) != OwnHead::kNo),
         dtype_(dtype),
         finder_(graph, sizes_.config, {}) {}
 
@@ -76,7 +68,7 @@ class ConfigTensors {
 
   const Graph& graph_;
   ops::ModelSizes sizes_;
-  bool is_untied_;
+  bool may_have_own_head_;
   Dtype dtype_;
   TensorFinder finder_;         // refers to sizes_
   std::set<std::string> made_;  ///< values made so far, in any layer
@@ -172,7 +164,7 @@ const Block& ConfigTensors::chosen(const std::vector<Block>& blocks, i64 layer) 
 
 /// True if an earlier op reads the weight by another of its names.
 bool ConfigTensors::is_read(const Op& op, const WeightRef& ref, i64 layer) {
-  if (ref.names.size() == 1 || (op.is_head && is_untied_)) return false;
+  if (ref.names.size() == 1 || (op.is_head && may_have_own_head_)) return false;
   return std::ranges::any_of(ref.names, [&](const std::string& glob) {
     return names_.contains(finder_.first_name(glob, layer, 0));
   });

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
+#include "lib/mapping/document/config_number.h"
 #include "lib/model/graph/requirement.h"
 
 namespace shardtool::model {
@@ -29,6 +30,14 @@ bool makes_words(const mapping::ModelConfig& config) {
     return !architectures.empty() && architectures.front().ends_with(end);
   };
   return ends_with("ForCausalLM") || ends_with("ForConditionalGeneration");
+}
+
+OwnHead own_head(const mapping::ModelConfig& config) {
+  if (!makes_words(config)) return OwnHead::kNo;
+  const std::string outer = mapping::said_at("tie_word_embeddings", config);
+  const std::string inner = mapping::said_at("text_config.tie_word_embeddings", config);
+  if ((outer == "null" ? inner : outer) != "false") return OwnHead::kNo;
+  return inner == "true" ? OwnHead::kUnclear : OwnHead::kYes;
 }
 
 i64 count_of(const ops::ModelSizes& sizes, const Dim& number, std::string_view what) {

@@ -170,6 +170,40 @@ TEST_CASE("the output matrix is counted where config.json says that it is not ti
   CHECK_FALSE(has_head(nullptr));
 }
 
+/// True if the output matrix is among the weights that config.json alone gives a model.
+bool counts_head(const Graph& graph, const mapping::ModelConfig& config) {
+  return std::ranges::any_of(config_tensors(graph, config, Dtype::kBF16), [](const auto& spec) {
+    return spec.name.ends_with("lm_head.weight");
+  });
+}
+
+/// True if a model without an output matrix lacks it by config.json.
+bool lacks_head(std::shared_ptr<const Graph> graph, const mapping::ModelConfig& config,
+                std::vector<TensorSpec> tensors) {
+  std::erase_if(tensors, [](const auto& spec) { return spec.name.ends_with("lm_head.weight"); });
+  MissingTensors missing;
+  bind_model(std::move(graph), config, tensors, Misfits::kLeaveOut, &missing);
+  return std::ranges::any_of(
+      missing.names, [](const std::string& name) { return name.ends_with("lm_head.weight"); });
+}
+
+TEST_CASE("an unclear output matrix is counted by config.json alone, and not missed") {
+  const Fixture& f = fixture("llava");
+  for (const std::string_view outer : {"null", "true", "false"}) {
+    for (const std::string_view inner : {"null", "true", "false"}) {
+      CAPTURE(outer);
+      CAPTURE(inner);
+      nlohmann::json config = nlohmann::json::parse(f.config_text);
+      config["tie_word_embeddings"] = nlohmann::json::parse(outer);
+      config["text_config"]["tie_word_embeddings"] = nlohmann::json::parse(inner);
+      const auto parsed = mapping::parse_config(config.dump(), "config.json");
+      const bool may_be_own = (outer == "null" ? inner : outer) == "false";
+      CHECK(counts_head(*graph_of(f), parsed) == may_be_own);
+      CHECK(lacks_head(graph_of(f), parsed, f.tensors) == (may_be_own && inner != "true"));
+    }
+  }
+}
+
 TEST_CASE("numbers that no model has are refused before their tensors are listed") {
   const Fixture& f = fixture("mixtral");
   nlohmann::json config = nlohmann::json::parse(f.config_text);
