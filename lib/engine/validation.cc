@@ -26,6 +26,7 @@
 #include "lib/engine/rounding.h"
 #include "lib/engine/run/crew.h"
 #include "lib/engine/tier.h"
+#include "lib/engine/validation_inputs.h"
 #include "lib/engine/weights/block_grid.h"
 #include "lib/engine/weights/cut_side.h"
 #include "lib/engine/weights/reading_order.h"
@@ -33,13 +34,6 @@
 namespace shardtool::engine {
 namespace {
 
-/// Number of tokens in the field run. One token would do for linear ops. Attention needs more: a
-/// query must meet a key of another position, with another rotation, and a window must exclude a
-/// token.
-constexpr i64 kFieldLength = 3;
-constexpr i64 kFieldWindow = 2;
-/// A sliding window of the f64 run is at most 1/2 of the tokens, so that it excludes some.
-constexpr i64 kWindowShare = 2;
 constexpr int kReaders = 2;
 constexpr i64 kMostChunkBytes = 4 << 20;
 constexpr i64 kChunksInBudget = 8;
@@ -47,49 +41,6 @@ constexpr i64 kChunksInBudget = 8;
 constexpr i64 kChunksUnderWay = 3;
 /// Keeps a part in the second-level cache while several number systems use it.
 constexpr i64 kPartsPerThread = 2;
-
-/// Number of tokens in the vocabulary.
-std::uint64_t vocabulary_of(const model::Model& model) {
-  const auto size = model.sizes.find("vocab");
-  if (size != model.sizes.end() && size->second > 0) {
-    return static_cast<std::uint64_t>(size->second);
-  }
-  throw Error(ErrorCode::kSizeExpression,
-              fmt::format("the graph of {} has no size 'vocab', how many tokens there are",
-                          model.graph->family));
-}
-
-/// Arbitrary tokens for the longest run; shorter runs use the first ones.
-std::vector<i64> any_tokens(const Side& whole, const ValidationOptions& options) {
-  const std::uint64_t vocabulary = vocabulary_of(*whole.model);
-  std::vector<i64> tokens;
-  const i64 count = options.with_f64 || options.with_ordered
-                        ? std::max(options.length, kFieldLength)
-                        : kFieldLength;
-  for (i64 t = 0; t < count; ++t) {
-    tokens.push_back(static_cast<i64>(kernels::hashed(options.seed, static_cast<std::uint64_t>(t)) %
-                                      vocabulary));
-  }
-  return tokens;
-}
-
-Inputs field_inputs(std::span<const i64> tokens, const ValidationOptions& options) {
-  Inputs inputs;
-  inputs.length = kFieldLength;
-  inputs.tokens.assign(tokens.begin(), tokens.begin() + kFieldLength);
-  inputs.seed = options.seed;
-  inputs.map = options.map;
-  inputs.most_window = kFieldWindow;
-  return inputs;
-}
-
-Inputs real_inputs(std::span<const i64> tokens, const ValidationOptions& options) {
-  Inputs inputs;
-  inputs.length = options.length;
-  inputs.tokens.assign(tokens.begin(), tokens.begin() + options.length);
-  inputs.most_window = std::max<i64>(1, options.length / kWindowShare);
-  return inputs;
-}
 
 i64 chunk_bytes(const ValidationOptions& options) {
   const i64 rings = std::max<i64>(1, std::ssize(options.accelerators));
@@ -110,18 +61,6 @@ Memories memories_of(const ValidationOptions& options) {
         *accelerator, static_cast<size_t>(chunk_bytes(options))));
   }
   return memories;
-}
-
-Inputs rounded(Inputs inputs, Dtype activations) {
-  inputs.activations = activations;
-  return inputs;
-}
-
-/// Inputs of the native run, which computes as engines do.
-Inputs native_inputs(std::span<const i64> tokens, const ValidationOptions& options) {
-  Inputs inputs = rounded(real_inputs(tokens, options), *options.native);
-  inputs.uses_library = options.uses_library;
-  return inputs;
 }
 
 class Validation {
@@ -224,7 +163,8 @@ void Validation::add_ordered(comm::Communicator* comm) {
   cut_.emplace(whole_, shards_, layers_);
   const Inputs inputs = real_inputs(tokens_, options_);
   const std::pair<TierKind, Inputs> runs[] = {
-      {TierKind::kOrderedF32, inputs}, {TierKind::kOrderedBf16, rounded(inputs, Dtype::kBF16)}};
+      {TierKind::kOrderedF32, inputs},
+      {TierKind::kOrderedBf16, with_activations(inputs, Dtype::kBF16)}};
   for (const auto& [kind, with] : runs) {
     ordered_.push_back(std::make_unique<Tier<float>>(kind, Standard::kBits, cut_->side(), shards_,
                                                      comm, with, 0, Memories()));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/format/checkpoint.h"
+#include "tests/format/torch/rank_pickles.h"
 #include "tests/support/generators.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/throws.h"
@@ -22,139 +23,17 @@ namespace {
 namespace fs = std::filesystem;
 using test::PickleWriter;
 using test::TempFolder;
-
-const std::string kTensorModule = "torch.distributed.tensor";
-const std::string kPlacementModule = "torch.distributed.tensor.placement_types";
-
-/// Opcodes of an object with this state.
-std::string object(const std::string& module, const std::string& name, const std::string& entries) {
-  const std::string made = PickleWriter().global(module, name).raw(")\x81").opcodes();
-  return entries.empty() ? made : made + "}(" + entries + "ub";
-}
-
-std::string member(const std::string& key, const std::string& value) {
-  return PickleWriter().text(key).raw(value).opcodes();
-}
-
-std::string integers(const Shape& numbers) {
-  return PickleWriter().integers(numbers).opcodes();
-}
-
-/// A list, as opposed to the tuple of integers().
-std::string integer_list(const Shape& numbers) {
-  std::string opcodes = "](";
-  for (const i64 number : numbers) opcodes += PickleWriter().integer(number).opcodes();
-  return opcodes + "e";
-}
-
-std::string integer(i64 number) {
-  return PickleWriter().integer(number).opcodes();
-}
-
-/// A cut of a test: axis of the tensor, or -1 for replicas. A strided cut comes after the later
-/// ones.
-struct Cut {
-  i64 axis = -1;
-  i64 split_factor = 0;  ///< 0: not strided
-};
-
-std::string placement(const Cut& cut) {
-  if (cut.axis < 0) return object(kPlacementModule, "Replicate", "");
-  const std::string dim = member("dim", integer(cut.axis));
-  if (cut.split_factor == 0) return object(kPlacementModule, "Shard", dim);
-  return object(kPlacementModule, "_StridedShard",
-                dim + member("split_factor", integer(cut.split_factor)));
-}
-
-/// The mesh in the forms of PyTorch 2.6, 2.10 and 2.13.
-std::string mesh_opcodes(int form, const Shape& sizes, const Shape& coordinate) {
-  const std::string module = "torch.distributed._mesh_layout";
-  std::string entries = member("_coordinate_on_dim", integers(coordinate));
-  if (form == 0) {
-    const i64 ranks = element_count(sizes).value();
-    entries += member("mesh", test::torch_tensor({"", Dtype::kI32, sizes},
-                                                 {"1", ranks, 0, test::row_major(sizes)}));
-  } else if (form == 1) {
-    entries += member("_layout", object(module, "_MeshLayout", member("shape", integers(sizes))));
-  } else {
-    std::string axes = "(";
-    for (const i64 size : sizes)
-      axes += object(module, "_FlatLayout", member("shape", integers({size})));
-    entries += member("_layout", object(module, "_MeshLayout", member("axes", axes + "t")));
-  }
-  return object("torch.distributed.device_mesh", "DeviceMesh", entries);
-}
-
-struct Case {
-  Shape whole;
-  Shape sizes;  ///< of the mesh
-  std::vector<Cut> cuts;
-  int form = 2;
-};
-
-/// Opcodes of a DTensor whose local tensor is all of storage "0".
-std::string dtensor(const Case& c, const Shape& coordinate, const Shape& local) {
-  std::string placements = "(";
-  for (const Cut& cut : c.cuts) placements += placement(cut);
-  const std::string spec = object("torch.distributed.tensor._dtensor_spec", "DTensorSpec",
-                                  member("mesh", mesh_opcodes(c.form, c.sizes, coordinate)) +
-                                      member("placements", placements + "t"));
-  const std::string tensor = test::torch_tensor(
-      {"", Dtype::kI32, local}, {"0", element_count(local).value(), 0, test::row_major(local)});
-  return PickleWriter()
-      .global("torch._tensor", "_rebuild_from_type_v2")
-      .raw("(")
-      .global("torch._utils", "_rebuild_wrapper_subclass")
-      .global(kTensorModule, "DTensor")
-      .raw("(")
-      .global(kTensorModule, "DTensor")
-      .global("torch", "int32")
-      .raw(integers(c.whole) + "t")
-      .raw("N}(" + member("_local_tensor", tensor) + member("_spec", spec) + "u\x86tR")
-      .opcodes();
-}
+using Case = test::DistributedTensor;
+using test::pickled_dtensor;
+using test::pickled_integer;
+using test::pickled_list;
+using test::pickled_member;
+using test::pickled_shards;
+using test::PlacedCut;
+using test::RowShard;
 
 std::string file_name(i64 ranks, i64 rank) {
   return "model_world_size_" + std::to_string(ranks) + "_rank_" + std::to_string(rank) + ".pt";
-}
-
-/// A shard of a ShardedTensor: a range of rows of a tensor.
-struct RowShard {
-  i64 begin = 0;
-  i64 rows = 0;
-};
-
-/// Opcodes of a ShardedTensor of two axes with these shards, which are end to end in storage "0".
-std::string sharded_tensor(const Shape& whole, const std::vector<RowShard>& shards) {
-  const std::string module = "torch.distributed._shard.";
-  i64 elements = 0;
-  for (const RowShard& shard : shards) elements += shard.rows * whole[1];
-  std::string list = "](";
-  i64 offset = 0;
-  for (const RowShard& shard : shards) {
-    const Shape local = {shard.rows, whole[1]};
-    const std::string tensor = test::torch_tensor({"", Dtype::kI32, local},
-                                                  {"0", elements, offset, test::row_major(local)});
-    const std::string place = object(module + "metadata", "ShardMetadata",
-                                     member("shard_offsets", integer_list({shard.begin, 0})) +
-                                         member("shard_sizes", integer_list(local)));
-    list += object(module + "sharded_tensor.shard", "Shard",
-                   member("tensor", tensor) + member("metadata", place));
-    offset += shard.rows * whole[1];
-  }
-  const std::string metadata = object(module + "sharded_tensor.metadata", "ShardedTensorMetadata",
-                                      member("size", integers(whole)));
-  return PickleWriter()
-      .global("torch._tensor", "_rebuild_from_type_v2")
-      .raw("(")
-      .global("torch._utils", "_rebuild_wrapper_subclass")
-      .global(module + "sharded_tensor.api", "ShardedTensor")
-      .raw("(")
-      .global(module + "sharded_tensor.api", "ShardedTensor")
-      .global("torch", "int32")
-      .raw(integers(whole) + "t")
-      .raw("(" + list + "e" + metadata + "NNNttR")
-      .opcodes();
 }
 
 /// Writes files of ranks with these shards of a tensor "w", whose values are their row-major
@@ -170,7 +49,9 @@ void write_sharded_tensors(const TempFolder& folder, const Shape& whole,
     std::string bytes(values.size() * sizeof(std::int32_t), '\0');
     if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
     const std::string pickle =
-        PickleWriter().raw("}(" + member("w", sharded_tensor(whole, ranks[rank])) + "u").finished();
+        PickleWriter()
+            .raw("}(" + pickled_member("w", pickled_shards(whole, ranks[rank])) + "u")
+            .finished();
     folder.write(file_name(std::ssize(ranks), static_cast<i64>(rank)),
                  test::torch_zip(pickle, {{"0", bytes}}));
   }
@@ -202,7 +83,7 @@ std::vector<std::vector<i64>> held_by(const Case& c, const Shape& coordinate) {
     std::iota(axis.begin(), axis.end(), 0);
   }
   for (size_t i = 0; i < c.cuts.size(); ++i) {
-    const Cut& cut = c.cuts[i];
+    const PlacedCut& cut = c.cuts[i];
     if (cut.axis < 0) continue;
     auto& axis = held[static_cast<size_t>(cut.axis)];
     axis = cut.split_factor == 0 ? chunk(axis, c.sizes[i], coordinate[i])
@@ -243,7 +124,9 @@ void write_rank_files(const TempFolder& folder, const Case& c) {
     Shape local;
     for (const auto& axis : held) local.push_back(std::ssize(axis));
     const std::string pickle =
-        PickleWriter().raw("}(" + member("w", dtensor(c, coordinate, local)) + "u").finished();
+        PickleWriter()
+            .raw("}(" + pickled_member("w", pickled_dtensor(c, coordinate, local)) + "u")
+            .finished();
     folder.write(
         file_name(ranks, rank),
         test::torch_zip(pickle, {{"0", numbered_part(c, held)},
@@ -369,12 +252,12 @@ TEST_CASE("files with the state of the trainer are named in one warning") {
 TEST_CASE("entries without a tensor that all ranks have are named in one warning") {
   const TempFolder folder;
   for (i64 rank = 0; rank < 3; ++rank) {
-    const std::string own = rank == 2 ? member("last", "N") : "";
-    const std::string tensor = dtensor({{6}, {3}, {{0, 0}}}, {rank}, {2});
-    const std::string pickle =
-        PickleWriter()
-            .raw("}(" + member("w", tensor) + member("epoch", integer(7)) + own + "u")
-            .finished();
+    const std::string own = rank == 2 ? pickled_member("last", "N") : "";
+    const std::string tensor = pickled_dtensor({{6}, {3}, {{0, 0}}}, {rank}, {2});
+    const std::string pickle = PickleWriter()
+                                   .raw("}(" + pickled_member("w", tensor) +
+                                        pickled_member("epoch", pickled_integer(7)) + own + "u")
+                                   .finished();
     folder.write(file_name(3, rank), test::torch_zip(pickle, {{"0", std::string(8, 'x')}}));
   }
   const Checkpoint opened = open_checkpoint(folder.path());
@@ -434,14 +317,15 @@ TEST_CASE("one rank's file alone is refused, unless it has the whole tensor") {
 /// Opens a folder of one rank file with this DTensor, whose storage has 2 x 2 numbers.
 std::optional<Error> rank_refusal(const std::string& opcodes) {
   const TempFolder folder;
-  const std::string pickle = PickleWriter().raw("}(" + member("w", opcodes) + "u").finished();
+  const std::string pickle =
+      PickleWriter().raw("}(" + pickled_member("w", opcodes) + "u").finished();
   folder.write(file_name(1, 0), test::torch_zip(pickle, {{"0", std::string(16, 'x')}}));
   return testing::error_of([&] { return open_checkpoint(folder.path()); });
 }
 
 TEST_CASE("a distributed tensor that contradicts itself is refused") {
   const auto code = [](const Case& c, const Shape& coordinate) {
-    const auto error = rank_refusal(dtensor(c, coordinate, {2, 2}));
+    const auto error = rank_refusal(pickled_dtensor(c, coordinate, {2, 2}));
     REQUIRE(error.has_value());
     CHECK(error->tensor_name() == "w");
     return error->code();
@@ -463,13 +347,14 @@ TEST_CASE("a sharded tensor that contradicts itself is refused") {
     return error->code();
   };
   // More elements than the tensor has; another number of rows; no list of shards.
-  CHECK(code(sharded_tensor({1, 2}, {{0, 1}, {0, 1}})) == ErrorCode::kTensorInvalid);
-  std::string opcodes = sharded_tensor({4, 2}, {{0, 2}});
-  const std::string sizes = member("shard_sizes", integer_list({2, 2}));
+  CHECK(code(pickled_shards({1, 2}, {{0, 1}, {0, 1}})) == ErrorCode::kTensorInvalid);
+  std::string opcodes = pickled_shards({4, 2}, {{0, 2}});
+  const std::string sizes = pickled_member("shard_sizes", pickled_list({2, 2}));
   REQUIRE(opcodes.find(sizes) != std::string::npos);
-  opcodes.replace(opcodes.find(sizes), sizes.size(), member("shard_sizes", integer_list({1, 2})));
+  opcodes.replace(opcodes.find(sizes), sizes.size(),
+                  pickled_member("shard_sizes", pickled_list({1, 2})));
   CHECK(code(opcodes) == ErrorCode::kTensorInvalid);
-  opcodes = sharded_tensor({4, 2}, {});
+  opcodes = pickled_shards({4, 2}, {});
   REQUIRE(opcodes.find("](e") != std::string::npos);
   opcodes.replace(opcodes.find("](e"), 3, "N");
   CHECK(code(opcodes) == ErrorCode::kTensorInvalid);
