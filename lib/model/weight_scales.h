@@ -20,8 +20,9 @@ std::vector<std::string> scale_names(std::string_view weight);
 std::string zero_point_name(std::string_view weight);
 
 /// Returns the indices per scale, or per zero point, of an axis of `extent` with `scales` scales;
-/// nullopt if they do not fit. `axis` is 0 for rows and 1 for columns. The last block may be
-/// smaller, so that the number of scales does not decide the size: config.json does, if it says it.
+/// nullopt if they do not fit, or contradict weight_block_size of config.json. `axis` is 0 for rows
+/// and 1 for columns. The last block may be smaller, so that the number of scales does not decide
+/// the size: config.json does, if it says it.
 std::optional<i64> scale_block(const mapping::ModelConfig& config, i64 extent, i64 scales,
                                size_t axis);
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -246,6 +247,29 @@ TEST_CASE("what is not dequantised is refused with the reason") {
     model.tensors["a.weight_scale_inv"].spec.shape = {4, 1};
     model.tensors["a.weight"].spec.shape = {2, 16};
     refuses(fp8);
+  }
+  SUBCASE("fewer or more scales than the blocks of config.json") {
+    for (const Shape& shape : {Shape{1, 1}, Shape{1, 2}, Shape{2, 1}, Shape{4, 2}}) {
+      CAPTURE(to_string(shape));
+      model.tensors["a.weight_scale_inv"] =
+          numbered_tensor("a.weight_scale_inv", Dtype::kF32, shape);
+      refuses(fp8);
+    }
+  }
+  SUBCASE("scales under two names") {
+    model.tensors["a.weight_scale"] = numbered_tensor("a.weight_scale", Dtype::kF32, {2, 2});
+    refuses(fp8);
+  }
+  SUBCASE("floats under the name of a packed weight") {
+    Random random(17);
+    model = quantised_model("gptq", 2, random);
+    const std::string end = ".qweight";
+    const auto codes = std::ranges::find_if(
+        model.tensors, [&](const auto& tensor) { return tensor.first.ends_with(end); });
+    REQUIRE(codes != model.tensors.end());
+    const std::string name = codes->first.substr(0, codes->first.size() - end.size()) + ".weight";
+    model.tensors[name] = numbered_tensor(name, Dtype::kBF16, {4, 8});
+    refuses(std::string(model.config));
   }
   SUBCASE("scales of integers") {
     model.tensors["a.weight_scale_inv"].spec.dtype = Dtype::kI32;

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "kernels/cast/cast.h"
 #include "lib/api/dequantize/quantised_weight.h"
 #include "lib/api/dequantize/unpacked_tensor.h"
 #include "lib/base/error.h"
 #include "lib/base/name_map.h"
+#include "lib/base/text.h"
 #include "lib/index/holder_set_pool.h"
 #include "lib/model/weight_scales.h"
 
@@ -78,6 +80,24 @@ void refuse_quantised(const LogicalCheckpoint& checkpoint, const NameMap<bool>& 
   }
 }
 
+/// Throws for a tensor that would stay with the name of an unpacked weight, or as scales of it.
+void refuse_second_form(const LogicalCheckpoint& checkpoint,
+                        std::span<const QuantisedWeight> weights, const NameMap<bool>& members) {
+  const TensorsByName all = tensors_by_name(checkpoint);
+  for (const QuantisedWeight& weight : weights) {
+    const std::string& unpacked = weight.spec.name;
+    for (const std::string& name : {unpacked, unpacked + "_scale", unpacked + "_scale_inv"}) {
+      if (members.contains(name) || !all.contains(name)) continue;
+      throw Error(ErrorCode::kUnsupported, "a weight is stored in two forms")
+          .tensor(unpacked)
+          .note("found", fmt::format("'{}' beside '{}' and '{}'", quote_for_message(name),
+                                     quote_for_message(weight.codes().tensor.spec.name),
+                                     quote_for_message(weight.scales().tensor.spec.name)))
+          .help("keep the tensors of one form");
+    }
+  }
+}
+
 LogicalTensor unpacked(const QuantisedWeight& weight, Dtype dtype, index::HolderSetPool& pool) {
   LogicalTensor tensor;
   auto computed = std::make_shared<const UnpackedTensor>(weight, dtype);
@@ -117,6 +137,7 @@ void dequantize(LogicalCheckpoint& checkpoint, const std::string& config_path,
     tensors.push_back(unpacked(weight, dtype, pool));
   }
   refuse_quantised(checkpoint, members);
+  refuse_second_form(checkpoint, weights, members);
   for (LogicalTensor& tensor : checkpoint.tensors) {
     if (members.contains(tensor.spec.name)) {
       checkpoint.stored.push_back(std::move(tensor));

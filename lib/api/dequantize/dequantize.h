@@ -21,7 +21,8 @@ inline constexpr Dtype kDefaultFloat = Dtype::kBF16;
 /// tensors stay. `config_path` is that of config.json if it is not beside the weights, or empty.
 ///
 /// Throws kUnsupported for a checkpoint without config.json or quantisation, the errors of
-/// quantised_weights, and for a number of 8 bits that has no scale.
+/// quantised_weights, for a number of 8 bits that has no scale, and for a weight that is stored in
+/// two forms.
 void dequantize(LogicalCheckpoint& checkpoint, const std::string& config_path,
                 std::optional<Dtype> to);
 

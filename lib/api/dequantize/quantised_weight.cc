@@ -183,7 +183,7 @@ class ScaledFinder {
     const Shape& shape = scales.shape;
     const size_t outer = codes.shape.size() - 2;
     const bool is_one = element_count(shape) == 1 && outer == 0;
-    if (is_one) return Axes(shape.size());
+    if (is_one && shape.size() != codes.shape.size()) return Axes(shape.size());
     const bool is_per_row = outer == 0 && shape == Shape{codes.shape[0]};
     if (is_per_row) return {{CodeAxis::kRow}};
     if (shape.size() != codes.shape.size() || (outer == 1 && shape[0] != codes.shape[0]))
@@ -200,7 +200,8 @@ class ScaledFinder {
 
   static Error unknown_form(const TensorSpec& scales, const TensorSpec& codes) {
     return unsupported_part(scales, "scales are not one, one per row or one per block",
-                            "scales of " + to_string(codes.shape));
+                            "scales of " + to_string(codes.shape))
+        .help("take weights, scales and config.json from the same model");
   }
 
   const Tensors& tensors_;
