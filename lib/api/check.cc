@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "lib/api/mapping/applied_mapping.h"
@@ -157,7 +158,9 @@ class Check {
       check_model(logical, *model);
     }
     if (mapping_) check_mapping(logical);
-    read_data(surveyed, readable(surveyed), model);
+    auto data = readable(surveyed);
+    if (!logical.parts.front().manifest && is_in_chunks(data)) add_copied_file(surveyed, data);
+    read_data(surveyed, std::move(data), model);
     report_.files += std::ssize(logical.files);
     report_.tensors += std::ssize(logical.tensors);
   }
@@ -292,6 +295,12 @@ class Check {
     }
     report_.files += std::ssize(surveyed.shown_files);
     report_.tensors += std::ssize(surveyed.foreign->tensors);
+  }
+
+  /// True for a checkpoint in chunks, whose files hold different parts of one tensor.
+  static bool is_in_chunks(std::span<const check::DataTensor> data) {
+    return std::ranges::any_of(
+        data, [](const check::DataTensor& tensor) { return tensor.side.holders->size() > 1; });
   }
 
   /// Reads samples of the files if data is read at all.

@@ -57,6 +57,26 @@ TEST_CASE("a copy of another rank's file is found, and replicas are none") {
   }));
 }
 
+TEST_CASE("check finds a copied file of a checkpoint in chunks, which records no hashes") {
+  const TempFolder folder;
+  api::SplitOptions options;
+  options.source = SHARDTOOL_SAMPLE;
+  options.mapping.mesh = mesh::parse_mesh("fsdp=2");
+  options.mapping.settings = {{"axes.embed", "fsdp"}};
+  options.write.output = folder / "out";
+  options.write.layout = "dcp";
+  api::split(options);
+  fs::remove(folder / "out/manifest.json");
+  const auto copies = [&] {
+    const api::CheckReport report = api::check(reading(options_for(folder / "out")));
+    return count_of(report, check::CheckRule::kCopiedFile);
+  };
+  CHECK(copies() == 0);
+  fs::copy_file(folder / "out/__0_0.distcp", folder / "out/__1_0.distcp",
+                fs::copy_options::overwrite_existing);
+  CHECK(copies() == 1);
+}
+
 TEST_CASE("shards of one value prove nothing") {
   const TempFolder folder;
   const auto file = [&](const char* name, const std::string& data) {

@@ -1,10 +1,15 @@
 // Values of shards, which are read.
 
+#include "lib/check/data/data.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 
+#include "lib/api/transfer/sources/open_source.h"
+#include "lib/api/transfer/sources/stored_data.h"
 #include "lib/base/error.h"
 #include "tests/check/broken_checkpoints.h"
 #include "tests/support/checkpoint_files.h"
@@ -41,6 +46,34 @@ TEST_CASE("a manifest that names fewer files than .metadata has no hash of the o
   const api::CheckReport report = api::check(reading(options_for(folder / "tp=4")));
   CHECK(count_of(report, CheckRule::kShardUnrecorded) > 0);
   CHECK(count_of(report, CheckRule::kFileHash) == 0);
+}
+
+TEST_CASE("copies that are on no device are named by their files") {
+  const TempFolder folder;
+  api::SplitOptions split;
+  split.source = SHARDTOOL_SAMPLE;
+  split.mapping.mesh = mesh::parse_mesh("dp=2");
+  split.write.output = folder / "out";
+  api::split(split);
+  const api::LogicalCheckpoint opened = api::open_logical({split.write.output});
+  const auto offset = [](const api::LogicalTensor& tensor) {
+    return tensor.side.slots.front().offset;
+  };
+  check::DataTensor tensor =
+      api::stored_data(*std::ranges::min_element(opened.tensors, {}, offset));
+  tensor.ranks.clear();
+  tensor.xxh3.clear();
+  tensor.digest.reset();
+  tensor.side.slots[1].offset += 2;  // other bytes, inside the file
+  std::vector<check::DataFile> files;
+  for (const exec::SurveyedFile& file : opened.files) files.push_back({file, file.path});
+  check::Findings findings{check::Profile("")};
+  check::check_data(std::span(&tensor, 1), files, exec::Resources{}, findings);
+  REQUIRE(findings.all().size() == 1);
+  const check::Finding& found = findings.all().front();
+  CHECK(found.rule == CheckRule::kReplicasDiffer);
+  CHECK(found.file == files[1].shown);
+  CHECK(found.message == "it has other bytes than " + files[0].shown);
 }
 
 TEST_CASE("of chunks whose file is lost no other file is blamed") {

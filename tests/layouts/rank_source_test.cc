@@ -211,6 +211,7 @@ TEST_CASE("replicas of the ranks that are not equal are found") {
   const auto error = testing::error_of([&] { merged_ranks(folder); });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kDataMismatch);
+  CHECK(error->message().find("mp_rank_01_000/model_optim_rng.pt") != std::string::npos);
 }
 
 TEST_CASE("names of Megatron's folders and tensors are parsed strictly") {

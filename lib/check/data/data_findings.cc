@@ -157,9 +157,11 @@ class Judge {
       Finding differs =
           finding(CheckRule::kReplicasDiffer, h,
                   fmt::format("rank {} has other bytes than rank {}", rank(h), rank(first)));
+      if (tensor_.ranks.empty())
+        differs.message = "it has other bytes than " + finding(differs.rule, first, {}).file;
       differs.found = "XXH3-128 " + seen(h).xxh3.hex();
       differs.expected = "XXH3-128 " + seen(first).xxh3.hex();
-      differs.fix = "one of the copies is damaged: split the checkpoint again";
+      differs.fix = "one of the copies is damaged: copy or split the checkpoint again";
       findings_.add(std::move(differs));
     }
     return equal;

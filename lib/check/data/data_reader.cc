@@ -57,8 +57,7 @@ std::vector<Stored> in_file_order(std::span<const DataTensor> tensors) {
     const exec::Slot& at = tensors[s.tensor].side.slots[static_cast<size_t>(s.holder)];
     return std::pair(at.file, at.offset);
   };
-  std::sort(stored.begin(), stored.end(),
-            [&](const Stored& a, const Stored& b) { return slot(a) < slot(b); });
+  std::ranges::sort(stored, {}, slot);
   return stored;
 }
 

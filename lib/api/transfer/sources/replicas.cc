@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/error.h"
+#include "lib/base/text.h"
 
 namespace shardtool::api {
 namespace {
@@ -43,9 +44,10 @@ std::vector<DifferentReplicas> different_replicas(const LogicalCheckpoint& sourc
     if (differences[i].bytes == 0) continue;
     const auto holder = static_cast<size_t>(differences[i].holder);
     const std::vector<i64>& ranks = compared[i]->ranks;
-    different.push_back(
-        {compared[i], differences[i],
-         ranks.empty() ? fmt::format("chunk {}", holder) : fmt::format("rank {}", ranks[holder])});
+    const auto file = static_cast<size_t>(compared[i]->side.slots[holder].file);
+    different.push_back({compared[i], differences[i],
+                         ranks.empty() ? quote_for_message(source.files[file].path)
+                                       : fmt::format("rank {}", ranks[holder])});
   }
   return different;
 }

@@ -12,7 +12,8 @@
 
 namespace shardtool::api {
 
-/// A tensor whose copies differ, and the first holder of other bytes: "rank 3" or "chunk 1".
+/// A tensor whose copies differ, and the first holder of other bytes: "rank 3", or the file of a
+/// chunk.
 struct DifferentReplicas {
   const LogicalTensor* tensor = nullptr;
   exec::Difference difference;
