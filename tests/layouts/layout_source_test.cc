@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "lib/api/check.h"
+#include "lib/api/transfer/sources/missing_ranks.h"
 #include "lib/format/reader.h"
 #include "lib/layouts/engine_layout.h"
 #include "tests/layouts/model_parts.h"
@@ -87,6 +88,11 @@ TEST_CASE("files that are no complete parts of the layout are refused") {
   narrower["embed.weight"] = test::numbered_tensor("embed.weight", Dtype::kBF16, {9, 32});
   write(narrower);
   CHECK_ERROR(kShapeMismatch, merge_parts(folder, "deepseek"));
+  // The advice to run check would lead to the same error again.
+  const auto error = testing::error_of([&] { merge_parts(folder, "deepseek"); });
+  REQUIRE(error);
+  REQUIRE(!error->help_lines().empty());
+  CHECK(error->help_lines().front().find("shardtool check") == std::string::npos);
   Tensors unknown = good;
   unknown["layers.0.attn.w9.weight"] =
       test::numbered_tensor("layers.0.attn.w9.weight", Dtype::kBF16, {1});
@@ -131,6 +137,19 @@ TEST_CASE("all missing ranks are named, also those behind the last file") {
       }
     }
   }
+}
+
+TEST_CASE("names that count the ranks leave no doubt about how many there are") {
+  check::ForeignShards shards;
+  for (const i64 rank : {0, 1}) {
+    shards.files.push_back({{rank, std::nullopt, 2}, fmt::format("model{}-mp2", rank), 0});
+    shards.tensors.push_back({{"w", Dtype::kF32, {2}}, rank, {}});
+  }
+  shards.extents = {8};
+  const auto fits = [](i64 ranks) { return ranks == 4; };
+  CHECK(api::ranks_of(shards, fits) == 2);
+  for (check::RankFile& file : shards.files) file.name.ranks.reset();
+  CHECK(api::ranks_of(shards, fits) == 4);
 }
 
 TEST_CASE("Meta's own .pth files are read, without their table of rotations") {

@@ -110,7 +110,7 @@ void throw_first(const check::Findings& findings) {
     const bool is_shape = finding.rule == check::CheckRule::kRankShape ||
                           finding.rule == check::CheckRule::kRankDtype;
     throw error_of(finding, is_shape ? ErrorCode::kShapeMismatch : ErrorCode::kCoverage)
-        .help("`shardtool check` lists all problems of the files");
+        .help("take the files of all ranks, and config.json, from one checkpoint");
   }
 }
 

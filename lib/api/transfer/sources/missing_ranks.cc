@@ -34,6 +34,8 @@ i64 ranks_by_names(const check::ForeignShards& shards) {
 
 i64 ranks_of(const check::ForeignShards& shards, const std::function<bool(i64 ranks)>& fits) {
   const i64 by_names = ranks_by_names(shards);
+  const auto counts_ranks = [](const check::RankFile& file) { return file.name.ranks.has_value(); };
+  if (std::ranges::all_of(shards.files, counts_ranks)) return by_names;
   std::set<i64> parts;
   for (const check::RankTensor& tensor : shards.tensors) {
     parts.insert(tensor.spec.shape.begin(), tensor.spec.shape.end());
