@@ -13,6 +13,18 @@ BASE = {
     "num_key_value_heads": 4, "vocab_size": 300, "max_position_embeddings": 128,
 }
 
+GEMMA3 = {
+    "text_config": {"head_dim": 16}, "mm_tokens_per_image": 4,
+    "vision_config": {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+                      "image_size": 16, "patch_size": 4, "vision_use_head": False}}
+QWEN_VL = {
+    "text_config": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}},
+    "vision_config": {"hidden_size": 64, "intermediate_size": 128, "depth": 2, "num_heads": 4, "out_hidden_size": 64,
+                      "fullatt_block_indexes": [1]}}
+QWEN3_VL = {
+    "text_config": {**QWEN_VL["text_config"], "head_dim": 8},
+    "vision_config": {"hidden_size": 64, "intermediate_size": 128, "depth": 2, "num_heads": 4, "out_hidden_size": 64,
+                      "num_position_embeddings": 16, "deepstack_visual_indexes": [0]}}
 WIDE = {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 128}
 FP8 = {"quant_method": "fp8", "fmt": "e4m3"}
 BLOCKS = {**FP8, "weight_block_size": [128, 128], "activation_scheme": "dynamic"}
@@ -52,7 +64,12 @@ MODELS = {
         "quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16, "ignore": ["lm_head"],
                                 "kv_cache_quant_algo": None}}),
     "qwen2": ("Qwen2Config", {}, {}),
+    "qwen2_tied": ("Qwen2Config", {"tie_word_embeddings": True}, {}),
+    "qwen2_float_quantized": ("Qwen2Config", {}, {
+        "quantization_config": compressed("float-quantized", *eight_bits("float"))}),
     "qwen3": ("Qwen3Config", {"head_dim": 8}, {}),
+    "qwen3_tied": ("Qwen3Config", {"head_dim": 8, "tie_word_embeddings": True}, {}),
+    "qwen3_fp8": ("Qwen3Config", WIDE, {"quantization_config": BLOCKS}),
     "qwen3_moe": ("Qwen3MoeConfig", {"head_dim": 8, "moe_intermediate_size": 32, "num_experts": 8,
                                      "num_experts_per_tok": 2}, {}),
     "qwen3_moe_fp8": ("Qwen3MoeConfig", {**WIDE, "moe_intermediate_size": 256, "num_experts": 4,
@@ -60,7 +77,35 @@ MODELS = {
         "quantization_config": {**BLOCKS, "modules_to_not_convert": [
             "lm_head", "model.layers.0.mlp.gate", "model.layers.1.mlp.gate"]}}),
     "mixtral": ("MixtralConfig", {"num_local_experts": 4, "num_experts_per_tok": 2}, {}),
+    "mistral": ("MistralConfig", {}, {}),
+    "mistral_tied": ("MistralConfig", {"tie_word_embeddings": True}, {}),
+    "mistral_fp8_tensor": ("MistralConfig", {}, {"quantization_config": {**FP8, "activation_scheme": "static"}}),
+    "ministral3": ("Ministral3Config", {"head_dim": 16, "pad_token_id": None}, {}),
+    "ministral3_tied": ("Ministral3Config", {"head_dim": 16, "pad_token_id": None, "tie_word_embeddings": True}, {}),
+    "phi3": ("Phi3Config", {"pad_token_id": None}, {}),
+    "phi3_tied": ("Phi3Config", {"pad_token_id": None, "tie_word_embeddings": True}, {}),
+    "granite": ("GraniteConfig", {"attention_bias": True}, {}),
+    "granite_tied": ("GraniteConfig", {"tie_word_embeddings": True}, {}),
+    "glm": ("GlmConfig", {"head_dim": 16, "pad_token_id": None}, {}),
+    "glm4": ("Glm4Config", {"head_dim": 16, "pad_token_id": None, "attention_bias": False}, {}),
+    "gemma": ("GemmaConfig", {"head_dim": 16}, {}),
+    "gemma2": ("Gemma2Config", {"head_dim": 16}, {}),
     "gemma3_text": ("Gemma3TextConfig", {"head_dim": 16}, {}),
+    "cohere": ("CohereConfig", {"use_qk_norm": True}, {}),
+    "cohere2": ("Cohere2Config", {}, {}),
+    "olmo2": ("Olmo2Config", {}, {}),
+    "olmo3": ("Olmo3Config", {}, {}),
+    "smollm3": ("SmolLM3Config", {"pad_token_id": None}, {}),
+    "seed_oss": ("SeedOssConfig", {"head_dim": 16}, {}),
+    "starcoder2": ("Starcoder2Config", {}, {}),
+    "exaone4": ("Exaone4Config", {"layer_types": ["sliding_attention", "full_attention"]}, {}),
+    "exaone4_tied": ("Exaone4Config", {"layer_types": ["full_attention", "full_attention"], "tie_word_embeddings": True}, {}),
+    "gemma3": ("Gemma3Config", GEMMA3, {}),
+    "gemma3_held": ("Gemma3Config", GEMMA3, {}),
+    "qwen2_5_vl": ("Qwen2_5_VLConfig", QWEN_VL, {}),
+    "qwen2_5_vl_held": ("Qwen2_5_VLConfig", {**QWEN_VL, "tie_word_embeddings": True}, {}),
+    "qwen3_vl": ("Qwen3VLConfig", QWEN3_VL, {}),
+    "qwen3_vl_tied": ("Qwen3VLConfig", {**QWEN3_VL, "tie_word_embeddings": True}, {}),
     "gpt_oss_mxfp4": ("GptOssConfig", {"head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
                                        "sliding_window": 16}, {
         "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": [
@@ -76,6 +121,13 @@ MODELS = {
         "topk_group": 1, "num_experts_per_tok": 2, "n_shared_experts": 1,
         "first_k_dense_replace": 1, "q_lora_rank": 128, "kv_lora_rank": 128, "qk_rope_head_dim": 64,
         "qk_nope_head_dim": 128, "v_head_dim": 128}, {"topk_method": "noaux_tc", "quantization_config": BLOCKS}),
+}
+# Begins of the names that transformers 5 writes, and those of checkpoints that were published, or that transformers 4 wrote.
+RENAMED = {
+    "gemma3": {"vision_tower.": "vision_tower.vision_model."},
+    "gemma3_held": {"language_model.model.": "model.language_model.", "vision_tower.": "model.vision_tower.vision_model.",
+                    "multi_modal_projector.": "model.multi_modal_projector."},
+    "qwen2_5_vl_held": {"model.": "model.language_model.", "visual.": "model.visual."},
 }
 WIDTHS = {"BF16": 2, "F32": 4, "F8_E4M3": 1, "I8": 1, "U8": 1}
 # Tensors in place of a weight of rows x columns, by the form that quantization_config says.
@@ -127,6 +179,13 @@ def quantise(tensors, quantization):
             tensors[name.removesuffix("weight") + suffix] = row
 
 
+def rename(kind, tensor):
+    for written, other in RENAMED.get(kind, {}).items():
+        if tensor.startswith(written):
+            return other + tensor.removeprefix(written)
+    return tensor
+
+
 def describe(kind):
     """Returns config.json and {tensor: (dtype, shape)} of a model as transformers saves it."""
     import tempfile
@@ -136,8 +195,13 @@ def describe(kind):
     from safetensors import safe_open
 
     name, arguments, extra = MODELS[kind]
-    config = getattr(transformers, name)(**{**BASE, **arguments})
-    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    if "vision_config" in arguments:
+        arguments = {**arguments, "text_config": {**BASE, **arguments["text_config"]}}
+        model_class = transformers.AutoModelForImageTextToText
+    else:
+        arguments = {**BASE, **arguments}
+        model_class = transformers.AutoModelForCausalLM
+    model = model_class.from_config(getattr(transformers, name)(**arguments), dtype=torch.bfloat16)
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         text = json.loads(pathlib.Path(folder, "config.json").read_text())
@@ -147,7 +211,7 @@ def describe(kind):
                 part = file.get_slice(tensor)
                 # As published: transformers converts it with the rest.
                 dtype = "F32" if tensor.endswith("e_score_correction_bias") else part.get_dtype()
-                tensors[tensor] = [dtype, part.get_shape()]
+                tensors[rename(kind, tensor)] = [dtype, part.get_shape()]
     if "quantization_config" in extra:
         quantise(tensors, extra["quantization_config"])
     text.update(extra)

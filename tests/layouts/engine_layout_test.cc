@@ -142,9 +142,19 @@ TEST_CASE("what no engine has loaded is experimental, and what one has loaded is
   CHECK(reasons(model("llama", quantised), "tp=2").empty());
   CHECK(reasons(model("llama", quantised), "pp=2").size() == 1);
   CHECK(reasons(model("qwen3"), "pp=2,tp=2").empty());
-  CHECK(reasons(model("qwen3", tied), "tp=2").size() == 1);
+  CHECK(reasons(model("qwen3", tied), "tp=2").empty());
+  CHECK(reasons(model("glm4", tied), "tp=2").size() == 1);
+  CHECK(reasons(model("smollm3"), "tp=2").empty());
+  CHECK(reasons(model("smollm3", R"("tie_word_embeddings": false)"), "tp=2").size() == 1);
+  CHECK(reasons(model("mistral", quantised), "tp=2").empty());
   CHECK(reasons(model("qwen2", quantised), "tp=2").size() == 1);
-  CHECK(reasons(model("qwen2"), "pp=2,tp=1").size() == 1);
+  CHECK(reasons(model("ministral3", quantised), "tp=2").size() == 1);
+  CHECK(reasons(model("mistral"), "pp=2").empty());
+  CHECK(reasons(model("ministral3"), "pp=2,tp=1").empty());
+  CHECK(reasons(model("ministral3", tied), "pp=2,tp=1").size() == 1);
+  CHECK(reasons(model("phi3"), "pp=2,tp=2").size() == 1);
+  CHECK(reasons(model("gemma3_text"), "pp=2,tp=2").empty());
+  CHECK(reasons(model("gpt_oss"), "pp=2,tp=1").size() == 1);
   CHECK(reasons(model("mixtral"), "pp=2").empty());
   CHECK(reasons(model("mixtral"), "pp=2,tp=2", "expert_parallel").size() == 1);
   CHECK(reasons(model("deepseek_v3", low_rank), "tp=2", "expert_parallel").empty());
@@ -197,6 +207,10 @@ TEST_CASE("models without a table and quantised ones are refused with the reason
     CAPTURE(other);
     CHECK(quantised("llama", other) == "the layout vllm@0.32 cannot store this model");
   }
+  CHECK(refusal(R"({"model_type": "qwen2_5_vl"})", "tp=2") == "none");
+  CHECK(refusal(R"({"model_type": "qwen2_5_vl"})", "pp=2") ==
+        "the layout vllm@0.32 cannot store this model");
+  CHECK(quantised("phi3", blocks) == "the layout vllm@0.32 cannot store this model");
   CHECK(refusal(R"({"model_type": "gpt2"})", "tp=2") ==
         "the layout vllm@0.32 has no table of names for the model type 'gpt2'");
   CHECK(error_of([] { documents_for(vllm(), nullptr); })->code() == ErrorCode::kConfig);

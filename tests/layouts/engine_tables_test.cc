@@ -98,7 +98,7 @@ TEST_CASE("the files of a layout hold what the engine's loader makes of the whol
 TEST_CASE("a split into files that no engine has loaded yet says so") {
   const TempFolder folder;
   const fs::path path =
-      fs::path(SHARDTOOL_SOURCE_DIR) / "tests/layouts/golden/vllm@0.32/qwen2.json";
+      fs::path(SHARDTOOL_SOURCE_DIR) / "tests/layouts/golden/vllm@0.32/llama_fp8.json";
   test::write_model(folder / "whole", json::parse(std::ifstream(path)));
   api::SplitOptions options;
   options.source = folder / "whole";
@@ -107,9 +107,10 @@ TEST_CASE("a split into files that no engine has loaded yet says so") {
   options.write.layout = "vllm";
   const auto warnings = api::split(options).warnings;
   REQUIRE(warnings.size() == 1);
-  CHECK(warnings[0] ==
-        "experimental, since no engine has loaded such files of vllm@0.32 yet: Qwen 2 and gpt-oss "
-        "on pipeline stages");
+  CHECK(
+      warnings[0] ==
+      "experimental, since no engine has loaded such files of vllm@0.32 yet: quantised weights on "
+      "pipeline stages");
 }
 
 }  // namespace shardtool::layouts
