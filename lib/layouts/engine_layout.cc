@@ -71,9 +71,8 @@ std::vector<ModelCase> decode_cases(const nlohmann::json& json) {
   std::vector<ModelCase> cases;
   for (const auto& one : json) {
     cases.push_back({one.at("config"), one.contains("is") ? one.at("is").dump() : "",
-                     one.value("mesh_axes", Names{}), one.value("cut", ""),
-                     one.value("model_types", Names{}), one.value("quantised", Names{}),
-                     one.at("reason")});
+                     one.value("mesh_axes", Names{}), one.value("model_types", Names{}),
+                     one.value("quantised", Names{}), one.at("reason")});
   }
   return cases;
 }
@@ -305,11 +304,10 @@ void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& c
 
 std::vector<std::string> experimental_reasons(const EngineLayout& layout,
                                               const mapping::ModelConfig& config,
-                                              const mesh::Mesh& mesh, const std::string& cut) {
+                                              const mesh::Mesh& mesh) {
   std::vector<std::string> reasons;
   for (const ModelCase& one : layout.experimental) {
-    const bool is_cut_so = one.cut.empty() || one.cut == cut;
-    if (is_cut_so && is_for(one, config, mesh)) reasons.push_back(one.reason);
+    if (is_for(one, config, mesh)) reasons.push_back(one.reason);
   }
   return reasons;
 }

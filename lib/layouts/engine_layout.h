@@ -38,12 +38,11 @@ struct LayoutModels {
   std::string proof;                   ///< meshes on which the engine's loader took the files
 };
 
-/// Models and cuts that a layout cannot express, or that no engine has loaded yet.
+/// Models that a layout cannot express on some meshes, or that no engine has loaded yet.
 struct ModelCase {
   std::string config;                  ///< path of config.json with a value, or with the value `is`
   std::string is;                      ///< JSON text; empty: any but null
   std::vector<std::string> mesh_axes;  ///< only if the mesh has several devices along each of them
-  std::string cut;  ///< only with this entry of "layouts" of a mapping (--axes); empty: with all
   std::vector<std::string> model_types;  ///< only these; empty: all
   std::vector<std::string> quantised;  ///< only these forms (mapping::quantization_tag); empty: all
   std::string reason;
@@ -111,11 +110,10 @@ bool has_read_rules(const EngineLayout& layout);
 void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& config,
                        const mesh::Mesh& mesh);
 
-/// Returns the reasons of the cases in layout.experimental that this one is; `cut` is the chosen
-/// entry of "layouts" of the mapping, or empty.
+/// Returns the reasons of the cases in layout.experimental that this one is.
 std::vector<std::string> experimental_reasons(const EngineLayout& layout,
                                               const mapping::ModelConfig& config,
-                                              const mesh::Mesh& mesh, const std::string& cut);
+                                              const mesh::Mesh& mesh);
 
 /// Returns the names of files for a mesh. Throws kUnsupported if a mesh axis of several devices has
 /// no field in any of the layout's patterns, since its ranks would have one file, and for a layout

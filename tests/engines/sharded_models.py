@@ -45,6 +45,24 @@ def eight_bits(kind):
 
 FOUR_BITS = {"num_bits": 4, "type": "float", "symmetric": True, "strategy": "tensor_group", "group_size": 16}
 
+EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2}
+SHARED = {**EXPERTS, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 64}
+LOCAL = {"num_local_experts": 8, "num_experts_per_tok": 2}
+ROUTED = {"n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32, "n_shared_experts": 1,
+          "first_k_dense_replace": 1}
+WIDE_LATENT = {
+    "hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4,
+    "num_key_value_heads": 4, "moe_intermediate_size": 256, "n_routed_experts": 4, "n_group": 2,
+    "topk_group": 1, "num_experts_per_tok": 2, "n_shared_experts": 1,
+    "first_k_dense_replace": 1, "q_lora_rank": 128, "kv_lora_rank": 128, "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128, "v_head_dim": 128}
+ERNIE = {"moe_intermediate_size": 32, "moe_num_experts": 8, "moe_k": 2, "moe_num_shared_experts": 1,
+         "moe_layer_start_index": 1, "num_hidden_layers": 3}
+# What MiniMax M2's config.json has, and the class of transformers does not.
+ROUTING = {"scoring_func": "sigmoid", "use_routing_bias": True, "rotary_dim": 8}
+LATENT = {**ROUTED, "num_key_value_heads": 8, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 16,
+          "v_head_dim": 16}
+
 # name: (class of the configuration, its arguments, keys that vLLM reads and transformers omits)
 MODELS = {
     "llama": ("LlamaConfig", {}, {}),
@@ -114,13 +132,46 @@ MODELS = {
         "num_key_value_heads": 8, "moe_intermediate_size": 32, "n_routed_experts": 8, "n_group": 2,
         "topk_group": 1, "num_experts_per_tok": 2, "n_shared_experts": 1,
         "first_k_dense_replace": 1, "q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
-        "qk_nope_head_dim": 16, "v_head_dim": 16}, {"topk_method": "noaux_tc"}),
-    "deepseek_v3_fp8": ("DeepseekV3Config", {
-        "hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4,
-        "num_key_value_heads": 4, "moe_intermediate_size": 256, "n_routed_experts": 4, "n_group": 2,
-        "topk_group": 1, "num_experts_per_tok": 2, "n_shared_experts": 1,
-        "first_k_dense_replace": 1, "q_lora_rank": 128, "kv_lora_rank": 128, "qk_rope_head_dim": 64,
-        "qk_nope_head_dim": 128, "v_head_dim": 128}, {"topk_method": "noaux_tc", "quantization_config": BLOCKS}),
+        "qk_nope_head_dim": 16, "v_head_dim": 16}, {"topk_method": "noaux_tc", "num_nextn_predict_layers": 1}),
+    "deepseek_v3_fp8": ("DeepseekV3Config", WIDE_LATENT, {"topk_method": "noaux_tc", "quantization_config": BLOCKS}),
+    "qwen2_moe": ("Qwen2MoeConfig", SHARED, {}),
+    "qwen2_moe_dense_layer": ("Qwen2MoeConfig", {**SHARED, "num_hidden_layers": 3, "mlp_only_layers": [1]}, {}),
+    "deepseek_v2": ("DeepseekV2Config", {**LATENT, "q_lora_rank": 24, "n_group": 2, "topk_group": 1}, {}),
+    "deepseek_v2_whole_queries": ("DeepseekV2Config", {**LATENT, "q_lora_rank": None}, {}),
+    "deepseek_v3_whole_queries": ("DeepseekV3Config", {**LATENT, "q_lora_rank": None, "n_group": 1, "topk_group": 1}, {
+        "topk_method": "noaux_tc"}),
+    "kimi_k2": ("DeepseekV3Config", {**LATENT, "q_lora_rank": 24, "n_group": 1, "topk_group": 1}, {
+        "topk_method": "noaux_tc", "model_type": "kimi_k2"}),
+    "kimi_k2_fp8": ("DeepseekV3Config", {**WIDE_LATENT, "n_group": 1}, {
+        "topk_method": "noaux_tc", "model_type": "kimi_k2", "quantization_config": BLOCKS}),
+    "glm4_moe": ("Glm4MoeConfig", {**ROUTED, "head_dim": 8, "num_hidden_layers": 4, "use_qk_norm": True,
+                                   "attention_bias": True}, {}),
+    "olmoe": ("OlmoeConfig", EXPERTS, {}),
+    "minimax_m2": ("MiniMaxM2Config", {**LOCAL, "head_dim": 16}, ROUTING),
+    "minimax_m2_fp8": ("MiniMaxM2Config", {**WIDE, "num_local_experts": 4, "num_experts_per_tok": 2}, {
+        **ROUTING, "quantization_config": {**BLOCKS, "modules_to_not_convert": [
+            "gate", "e_score_correction_bias", "lm_head"]}}),
+    "ernie4_5_moe": ("Ernie4_5_MoeConfig", {**ERNIE, "tie_word_embeddings": False}, {}),
+    "ernie4_5_moe_tied": ("Ernie4_5_MoeConfig", {**ERNIE, "tie_word_embeddings": True}, {}),
+    "granitemoe": ("GraniteMoeConfig", LOCAL, {}),
+    "granitemoe_tied": ("GraniteMoeConfig", {**LOCAL, "tie_word_embeddings": True}, {}),
+    "glm4_moe_lite": ("Glm4MoeLiteConfig", {**LATENT, "q_lora_rank": 24, "num_hidden_layers": 3}, {
+        "num_nextn_predict_layers": 1}),
+    "qwen3_next": ("Qwen3NextConfig", {
+        **EXPERTS, "head_dim": 16, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 32,
+        "linear_num_key_heads": 4, "linear_num_value_heads": 8, "linear_key_head_dim": 8, "linear_value_head_dim": 8,
+        "num_hidden_layers": 4, "layer_types": ["linear_attention", "full_attention"] * 2}, {}),
+}
+# Tensors of layers that predict further tokens. transformers does not save them, and the engines do not load them.
+FURTHER = {"enorm.weight": [64], "hnorm.weight": [64], "eh_proj.weight": [64, 128], "embed_tokens.weight": [300, 64],
+           "shared_head.norm.weight": [64]}
+FURTHER_TENSORS = {
+    "deepseek_v3": {f"model.layers.2.{name}": shape for name, shape in FURTHER.items()},
+    "glm4_moe": {f"model.layers.4.{name}": shape for name, shape in FURTHER.items()},
+    "glm4_moe_lite": {f"model.layers.3.{name}": shape for name, shape in FURTHER.items()},
+    "ernie4_5_moe": {"model.mtp_block.0.input_layernorm.weight": [64], "model.mtp_emb_norm.0.weight": [64],
+                     "model.mtp_hidden_norm.0.weight": [64], "model.mtp_linear_proj.0.weight": [64, 128]},
+    "qwen3_next": {"mtp.fc.weight": [64, 128], "mtp.norm.weight": [64], "mtp.layers.0.input_layernorm.weight": [64]},
 }
 # Begins of the names that transformers 5 writes, and those of checkpoints that were published, or that transformers 4 wrote.
 RENAMED = {
@@ -129,6 +180,9 @@ RENAMED = {
                     "multi_modal_projector.": "model.multi_modal_projector."},
     "qwen2_5_vl_held": {"model.": "model.language_model.", "visual.": "model.visual."},
 }
+# Ends of the names that vLLM holds in F32 in any case. It converts those that a file has in BF16.
+HELD_WIDE = {"glm4_moe": (".gate.weight",), "glm4_moe_lite": (".gate.weight",), "minimax_m2": (".gate.weight",),
+             "minimax_m2_fp8": (".gate.weight",), "qwen3_next": (".A_log",)}
 WIDTHS = {"BF16": 2, "F32": 4, "F8_E4M3": 1, "I8": 1, "U8": 1}
 # Tensors in place of a weight of rows x columns, by the form that quantization_config says.
 FORMS = {
@@ -173,7 +227,7 @@ def quantise(tensors, quantization):
             tensors[name + "_scales"] = ["U8", [experts, rows, columns // 32]]
         return
     form = FORMS[form_of(quantization)]
-    for name in [name for name in tensors if re.search(r"(_proj|_with_mqa)\.weight$", name)]:
+    for name in [name for name in tensors if re.search(r"(_proj|_with_mqa|w[123])\.weight$", name)]:
         shape = tensors.pop(name)[1]
         for suffix, row in form(*shape).items():
             tensors[name.removesuffix("weight") + suffix] = row
@@ -210,8 +264,10 @@ def describe(kind):
             for tensor in sorted(file.keys()):
                 part = file.get_slice(tensor)
                 # As published: transformers converts it with the rest.
-                dtype = "F32" if tensor.endswith("e_score_correction_bias") else part.get_dtype()
+                wide = ("e_score_correction_bias", *HELD_WIDE.get(kind, ()))
+                dtype = "F32" if tensor.endswith(wide) else part.get_dtype()
                 tensors[rename(kind, tensor)] = [dtype, part.get_shape()]
+    tensors.update({name: ["BF16", shape] for name, shape in FURTHER_TENSORS.get(kind, {}).items()})
     if "quantization_config" in extra:
         quantise(tensors, extra["quantization_config"])
     text.update(extra)

@@ -24,9 +24,6 @@ GOLDEN = HERE.parent / "layouts" / "golden"
 PLAIN = {"tp": 2, "pp": 1, "experts": "no"}
 STAGES = {**PLAIN, "tp": 1, "pp": 2}
 BOTH = {**PLAIN, "pp": 2}
-# Tensors of a layer that predicts further tokens, below model.layers.NUMBER; the engine does not load them.
-FURTHER = {"enorm.weight": ["BF16", [64]], "hnorm.weight": ["BF16", [64]], "eh_proj.weight": ["BF16", [64, 128]],
-           "embed_tokens.weight": ["BF16", [300, 64]], "shared_head.norm.weight": ["BF16", [64]]}
 # The label of the layout, and the meshes of every model.
 ENGINES = {
     "vllm": ("vllm@0.32", {
@@ -79,8 +76,25 @@ ENGINES = {
         "qwen3_vl": [PLAIN],
         "qwen3_vl_tied": [PLAIN],
         "gpt_oss_mxfp4": [PLAIN, {**PLAIN, "experts": "yes"}],
-        "deepseek_v3_fp8": [PLAIN],
+        "deepseek_v3_fp8": [PLAIN, {**PLAIN, "experts": "yes"}],
         "deepseek_v3": [PLAIN, {**PLAIN, "experts": "yes"}, STAGES],
+        "qwen2_moe": [PLAIN, {**PLAIN, "experts": "yes"}, STAGES],
+        "qwen2_moe_dense_layer": [PLAIN],
+        "deepseek_v2": [PLAIN, {**PLAIN, "experts": "yes"}, STAGES],
+        "deepseek_v2_whole_queries": [PLAIN],
+        "deepseek_v3_whole_queries": [PLAIN],
+        "kimi_k2": [PLAIN, {**PLAIN, "experts": "yes"}, STAGES],
+        "kimi_k2_fp8": [PLAIN, {**PLAIN, "experts": "yes"}],
+        "glm4_moe": [PLAIN, {**PLAIN, "experts": "yes"}, STAGES],
+        "olmoe": [PLAIN, {**PLAIN, "experts": "yes"}, STAGES],
+        "minimax_m2": [PLAIN, {**PLAIN, "tp": 8}, {**PLAIN, "experts": "yes"}, STAGES],
+        "minimax_m2_fp8": [PLAIN, {**PLAIN, "experts": "yes"}],
+        "ernie4_5_moe": [PLAIN, {**PLAIN, "experts": "yes"}, STAGES],
+        "ernie4_5_moe_tied": [PLAIN],
+        "granitemoe": [PLAIN, {**PLAIN, "experts": "yes"}, STAGES],
+        "granitemoe_tied": [PLAIN, STAGES],
+        "glm4_moe_lite": [PLAIN, {**PLAIN, "experts": "yes"}, STAGES],
+        "qwen3_next": [PLAIN, {**PLAIN, "experts": "yes"}, STAGES],
     }),
     "sglang": ("sglang@0.5", {
         "llama": [PLAIN, {**PLAIN, "tp": 4}],
@@ -96,6 +110,8 @@ ENGINES = {
         "gemma3_text": [PLAIN],
         "olmo2": [PLAIN],
         "qwen3_moe": [PLAIN],
+        "mixtral": [PLAIN],
+        "qwen2_moe": [PLAIN],
     }),
 }
 
@@ -194,10 +210,8 @@ def check(engine, program, model, scratch):
     layout, meshes = ENGINES[engine]
     table = json.loads((GOLDEN / layout / f"{model}.json").read_text())
     config, tensors = table["config"], table["tensors"]
-    if model == "deepseek_v3":
-        layers = config["num_hidden_layers"]
-        config = {**config, "num_nextn_predict_layers": 1}
-        tensors = {**tensors, **{f"model.layers.{layers}.{name}": row for name, row in FURTHER.items()}}
+    wide = sharded_models.HELD_WIDE.get(model, ())
+    tensors = {name: ["BF16", row[1]] if name.endswith(wide) else row for name, row in tensors.items()}
     sharded_models.write(scratch / model, config, tensors)
     failed = 0
     for number, mesh in enumerate(meshes[model]):

@@ -129,15 +129,14 @@ TEST_CASE("a document whose condition the model does not meet is left out") {
 }
 
 TEST_CASE("what no engine has loaded is experimental, and what one has loaded is not") {
-  const auto reasons = [](const std::string& text, const std::string& mesh, const char* cut = "") {
-    return experimental_reasons(vllm(), config(text), mesh::parse_mesh(mesh), cut);
+  const auto reasons = [](const std::string& text, const std::string& mesh) {
+    return experimental_reasons(vllm(), config(text), mesh::parse_mesh(mesh));
   };
   const std::string quantised = R"("quantization_config": {"quant_method": "fp8"})";
   const auto model = [](const std::string& type, const std::string& more = "") {
     return fmt::format(R"({{"model_type": "{}"{}{}}})", type, more.empty() ? "" : ", ", more);
   };
   const std::string tied = R"("tie_word_embeddings": true)";
-  const std::string low_rank = R"("q_lora_rank": 24)";
   CHECK(reasons(model("llama", tied), "pp=2,tp=2").empty());
   CHECK(reasons(model("llama", quantised), "tp=2").empty());
   CHECK(reasons(model("llama", quantised), "pp=2").size() == 1);
@@ -156,11 +155,12 @@ TEST_CASE("what no engine has loaded is experimental, and what one has loaded is
   CHECK(reasons(model("gemma3_text"), "pp=2,tp=2").empty());
   CHECK(reasons(model("gpt_oss"), "pp=2,tp=1").size() == 1);
   CHECK(reasons(model("mixtral"), "pp=2").empty());
-  CHECK(reasons(model("mixtral"), "pp=2,tp=2", "expert_parallel").size() == 1);
-  CHECK(reasons(model("deepseek_v3", low_rank), "tp=2", "expert_parallel").empty());
-  CHECK(reasons(model("deepseek_v3"), "tp=2").size() == 1);
-  CHECK(reasons(model("deepseek_v3", low_rank + ", " + quantised), "tp=2", "expert_parallel")
-            .size() == 1);
+  CHECK(reasons(model("mixtral"), "pp=2,tp=2").size() == 1);
+  CHECK(reasons(model("deepseek_v3", quantised), "tp=2").empty());
+  CHECK(reasons(model("deepseek_v3", R"("q_lora_rank": null)"), "tp=2").empty());
+  CHECK(reasons(model("deepseek_v2", quantised), "tp=2").size() == 1);
+  CHECK(reasons(model("granitemoe", tied), "pp=2").empty());
+  CHECK(reasons(model("olmoe", tied), "tp=2").size() == 1);
 }
 
 TEST_CASE("models without a table and quantised ones are refused with the reason") {
@@ -176,6 +176,10 @@ TEST_CASE("models without a table and quantised ones are refused with the reason
   CHECK(refusal(R"({"model_type": "llama", "tie_word_embeddings": true})", "tp=2") == "none");
   CHECK(refusal(R"({"model_type": "llama", "tie_word_embeddings": true})", "pp=2") == "none");
   CHECK(refusal(R"({"model_type": "llama", "tie_word_embeddings": false})", "pp=2") == "none");
+  CHECK(refusal(R"({"model_type": "ernie4_5_moe", "tie_word_embeddings": true})", "tp=2") ==
+        "none");
+  CHECK(refusal(R"({"model_type": "ernie4_5_moe", "tie_word_embeddings": true})", "pp=2") ==
+        "the layout vllm@0.32 cannot store this model");
   CHECK(refusal(R"({"model_type": "llama", "quantization_config": null})", "tp=2") == "none");
   CHECK(refusal(R"({"model_type": "llama", "quantization_config": {}})", "tp=2") ==
         "the layout vllm@0.32 cannot store this model");

@@ -118,8 +118,7 @@ void add_output(AppliedMapping& applied, const MappingChoice& choice,
   applied.form = layout.form;
   applied.engine_files = layouts::names_for(layout, applied.resolution.mesh);
   if (model == nullptr) return;
-  applied.experimental =
-      layouts::experimental_reasons(layout, *model, applied.resolution.mesh, applied.axes);
+  applied.experimental = layouts::experimental_reasons(layout, *model, applied.resolution.mesh);
 }
 
 AppliedMapping applied_mapping(const MappingChoice& typed, const LogicalCheckpoint& source,
