@@ -142,8 +142,6 @@ MODELS = {
         "topk_method": "noaux_tc"}),
     "kimi_k2": ("DeepseekV3Config", {**LATENT, "q_lora_rank": 24, "n_group": 1, "topk_group": 1}, {
         "topk_method": "noaux_tc", "model_type": "kimi_k2"}),
-    "kimi_k2_fp8": ("DeepseekV3Config", {**WIDE_LATENT, "n_group": 1}, {
-        "topk_method": "noaux_tc", "model_type": "kimi_k2", "quantization_config": BLOCKS}),
     "glm4_moe": ("Glm4MoeConfig", {**ROUTED, "head_dim": 8, "num_hidden_layers": 4, "use_qk_norm": True,
                                    "attention_bias": True}, {}),
     "olmoe": ("OlmoeConfig", EXPERTS, {}),
