@@ -69,7 +69,7 @@ configure() {
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
   if [[ ! -f build/$preset/CMakeCache.txt && ! $preset =~ ^(tidy|fuzz)$ ]]; then
-    together=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
+    together=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=32)
   fi
   cmake --preset "$preset" --log-level=WARNING "${launcher[@]}" "${together[@]}" "$@"
 }

@@ -18,7 +18,7 @@ std::vector<ProductImplementation> supported_products() {
   return list;
 }
 
-const ProductImplementation& fastest() {
+const ProductImplementation& fastest_product() {
   static const ProductImplementation implementation = product_implementations().front();
   return implementation;
 }
@@ -31,22 +31,22 @@ std::span<const ProductImplementation> product_implementations() {
 }
 
 void multiply_rows(const StoredMatrix& w, NumberMap map, RowView<const Field> x, RowView<Field> y) {
-  fastest().rows_of_residues(w, map, x, y);
+  fastest_product().rows_of_residues(w, map, x, y);
 }
 void multiply_rows(const StoredMatrix& w, RowView<const double> x, RowView<double> y) {
-  fastest().rows_of_doubles(w, x, y);
+  fastest_product().rows_of_doubles(w, x, y);
 }
 void multiply_rows(const StoredMatrix& w, RowView<const float> x, RowView<float> y) {
-  fastest().rows_of_floats(w, x, y);
+  fastest_product().rows_of_floats(w, x, y);
 }
 void add_columns(const StoredMatrix& w, NumberMap map, RowView<const Field> x, RowView<Field> y) {
-  fastest().columns_of_residues(w, map, x, y);
+  fastest_product().columns_of_residues(w, map, x, y);
 }
 void add_columns(const StoredMatrix& w, RowView<const double> x, RowView<double> y) {
-  fastest().columns_of_doubles(w, x, y);
+  fastest_product().columns_of_doubles(w, x, y);
 }
 void add_columns(const StoredMatrix& w, RowView<const float> x, RowView<float> y) {
-  fastest().columns_of_floats(w, x, y);
+  fastest_product().columns_of_floats(w, x, y);
 }
 
 }  // namespace shardtool::kernels

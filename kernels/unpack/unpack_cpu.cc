@@ -14,11 +14,11 @@ constexpr i64 kByteCodes = 256;
 /// The largest E2M1 code is a number; in 8-bit formats it is NaN.
 double value_of_e2m1(std::uint32_t code) {
   constexpr FloatFormat kE2M1{2, 1, 1, false, false};
-  constexpr std::uint32_t kMagnitude = 7;
+  constexpr std::uint32_t kLargestCode = 7;
   constexpr double kLargest = 6;
-  const std::uint32_t magnitude = code & kMagnitude;
-  const double size = magnitude == kMagnitude ? kLargest : kernels::value_of(magnitude, kE2M1);
-  return code > kMagnitude ? -size : size;
+  const std::uint32_t magnitude = code & kLargestCode;
+  const double size = magnitude == kLargestCode ? kLargest : kernels::value_of(magnitude, kE2M1);
+  return code > kLargestCode ? -size : size;
 }
 
 using Shifts = std::array<std::uint32_t, sizeof(std::uint32_t) * CHAR_BIT>;

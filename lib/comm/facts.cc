@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMostNamed = 4;
 
-std::string pack(const Facts& facts) {
+std::string pack_facts(const Facts& facts) {
   Packer packer;
   for (const auto& [name, value] : facts) packer.add(name).add(value);
   return packer.take();
@@ -69,7 +69,7 @@ std::string said_of(const Facts& facts, const std::vector<std::string>& names) {
 
 void require_same(Communicator& comm, const Facts& mine, Error error) {
   if (comm.size() == 1) return;
-  const std::string packed = pack(mine);
+  const std::string packed = pack_facts(mine);
   const std::vector<std::string> digests = comm.all_gather(sha256(packed));
   const auto differs = [&](const std::string& digest) { return digest != digests.front(); };
   const auto first = std::ranges::find_if(digests, differs);

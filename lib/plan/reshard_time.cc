@@ -4,13 +4,13 @@
 #include <map>
 
 #include "lib/plan/collective/collective_time.h"
+#include "lib/plan/collective/units.h"
 
 namespace shardtool::plan {
 namespace {
 
 /// Rate from a device to those of its own node, per direction.
 double peer_bytes_per_us(const HardwareProfile& profile) {
-  constexpr double kBytesPerUsOfGb = 1e3;
   struct Rate {
     double operator()(const Links& links) const { return links.ring_gb_per_s; }
     double operator()(const Torus& torus) const {

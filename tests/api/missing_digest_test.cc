@@ -20,7 +20,7 @@ namespace {
 
 using test::TempFolder;
 
-constexpr const char* kMapping =
+constexpr const char* kRowsMapping =
     R"({"version": 1, "mesh": [{"axis": "dp", "size": 2}, {"axis": "tp", "size": 3}],
   "rules": [{"match": "w", "strategy": {"type": "rowwise", "over": "tp"}}, {"match": "n", "strategy": "replicate"},
             {"match": "v", "strategy": {"type": "columnwise", "over": ["dp", "tp"]}}]})";
@@ -33,7 +33,7 @@ struct UndigestedModel {
     tensors["v"] = test::numbered_tensor("v", Dtype::kF32, {3, 12});
     tensors["n"] = test::numbered_tensor("n", Dtype::kU8, {32});
     test::write_checkpoint(folder / "whole", tensors);
-    folder.write("mapping.json", kMapping);
+    folder.write("mapping.json", kRowsMapping);
   }
   std::string parts(const std::string& name, std::vector<i64> ranks = {}) const {
     SplitOptions options;

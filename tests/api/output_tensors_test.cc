@@ -26,7 +26,7 @@ struct Fused {
   bool is_stack = false;
 };
 
-struct Model {
+struct FusedModel {
   Tensors tensors;
   std::vector<Fused> fused;
   nlohmann::json rules = nlohmann::json::array();
@@ -34,7 +34,7 @@ struct Model {
 };
 
 /// Adds a tensor and a rule that cuts it along `axis` (-1: not at all).
-void add(Model& model, const std::string& name, Dtype dtype, const Shape& shape, i64 axis) {
+void add(FusedModel& model, const std::string& name, Dtype dtype, const Shape& shape, i64 axis) {
   model.tensors[name] = test::numbered_tensor(name, dtype, shape);
   const nlohmann::json cut = {{"type", "axiswise"}, {"axis", axis}};
   model.rules.push_back(
@@ -42,7 +42,7 @@ void add(Model& model, const std::string& name, Dtype dtype, const Shape& shape,
 }
 
 /// Adds tensors that become one: `stacks` groups of `parts` tensors.
-void add_group(Model& model, i64 number, bool is_stack) {
+void add_group(FusedModel& model, i64 number, bool is_stack) {
   const i64 stacks = is_stack ? *gen::between(1, 4) : 1;
   const i64 parts = *gen::between(1, 3);
   const Dtype dtype = *rc::gen::element(Dtype::kBool, Dtype::kU16, Dtype::kI64);
@@ -72,8 +72,8 @@ void add_group(Model& model, i64 number, bool is_stack) {
   model.fused.push_back(std::move(fused));
 }
 
-Model random_model() {
-  Model model;
+FusedModel random_fused_model() {
+  FusedModel model;
   add(model, "alone", Dtype::kF32, {5, 3}, *gen::between(-1, 1));
   for (i64 g = *gen::between(1, 4); g-- > 0;) add_group(model, g, *rc::gen::arbitrary<bool>());
   if (*rc::gen::arbitrary<bool>()) {
@@ -84,7 +84,7 @@ Model random_model() {
   return model;
 }
 
-SplitOptions options_for(const TempFolder& folder, const Model& model, i64 devices,
+SplitOptions options_for(const TempFolder& folder, const FusedModel& model, i64 devices,
                          const std::string& output, bool is_fused) {
   nlohmann::json mapping = {
       {"version", 1}, {"mesh", {{{"axis", "tp"}, {"size", devices}}}}, {"rules", model.rules}};
@@ -140,7 +140,7 @@ test::Tensor fuse(const Fused& fused, Tensors& shards) {
 TEST_CASE("fused tensors are the shards of their parts end to end, and come apart again") {
   CHECK(rc::check("store", [] {
     const TempFolder folder;
-    const Model model = random_model();
+    const FusedModel model = random_fused_model();
     const i64 devices = *gen::between(1, 4);
     test::write_checkpoint(folder / "whole", model.tensors);
     split(options_for(folder, model, devices, "plain", false));
@@ -186,8 +186,8 @@ std::string message_of(Action action) {
 }
 
 /// Two tensors of 4 rows that are stored as "fused", and a constant "one" beside them.
-Model fused_model() {
-  Model model;
+FusedModel fused_model() {
+  FusedModel model;
   add(model, "a", Dtype::kU16, {4, 3}, 0);
   add(model, "b", Dtype::kU16, {4, 3}, 0);
   model.store = {{{"name", "fused"}, {"of", {"a", "b"}}},
@@ -195,7 +195,7 @@ Model fused_model() {
   return model;
 }
 
-void split_fused(const TempFolder& folder, const Model& model) {
+void split_fused(const TempFolder& folder, const FusedModel& model) {
   test::write_checkpoint(folder / "whole", model.tensors);
   split(options_for(folder, model, 2, "fused", true));
 }
@@ -219,7 +219,7 @@ void damage(const TempFolder& folder, i64 at) {
 /// Error of a split with other entries in "store".
 std::string refusal(const nlohmann::json& store) {
   const TempFolder folder;
-  Model model = fused_model();
+  FusedModel model = fused_model();
   model.store = store;
   test::write_checkpoint(folder / "whole", model.tensors);
   return message_of([&] { split(options_for(folder, model, 2, "fused", true)); });
@@ -288,7 +288,7 @@ TEST_CASE("a changed name of a tensor that a fused tensor holds is found") {
 
 TEST_CASE("parts that are cut differently are refused") {
   const TempFolder folder;
-  Model model = fused_model();
+  FusedModel model = fused_model();
   model.rules.clear();
   add(model, "a", Dtype::kU16, {4, 3}, 1);
   add(model, "b", Dtype::kU16, {4, 3}, 0);
@@ -315,7 +315,7 @@ TEST_CASE("a rule of \"store\" that does not fit is refused") {
 
 TEST_CASE("a tensor of the files may have the name of one that it is made of") {
   const TempFolder folder;
-  Model model;
+  FusedModel model;
   add(model, "a", Dtype::kU16, {4, 3}, -1);
   add(model, "b", Dtype::kU16, {2, 3}, -1);
   add(model, "scale", Dtype::kF32, {}, -1);
@@ -331,7 +331,7 @@ TEST_CASE("a tensor of the files may have the name of one that it is made of") {
 
 TEST_CASE("the last axes may be one in the files, and a scalar a vector") {
   const TempFolder folder;
-  Model model;
+  FusedModel model;
   add(model, "blocks", Dtype::kU16, {2, 4, 3, 2}, 1);
   add(model, "scale", Dtype::kF32, {}, -1);
   model.store = {{{"name", "packed"}, {"of", "blocks"}, {"join", 3}},

@@ -46,7 +46,7 @@ void split_to(const TempFolder& folder, const std::string& source, const std::st
   split(options);
 }
 
-void merge_to(const std::string& source, const std::string& output) {
+void merge_torch_to(const std::string& source, const std::string& output) {
   MergeOptions options;
   options.sources = {source};
   options.write.output = output;
@@ -68,7 +68,7 @@ TEST_CASE("split of torch files is split of safetensors files, and merge gives t
       RC_ASSERT(same_tensors(test::read_tensors(folder / "a", rank),
                              test::read_tensors(folder / "b", rank)));
     }
-    merge_to(folder / "b", folder / "merged");
+    merge_torch_to(folder / "b", folder / "merged");
     RC_ASSERT(same_tensors(test::read_tensors(folder / "merged", "model"), tensors));
     RC_ASSERT(diff({.a = folder / "torch", .b = folder / "a", .resources = {}}).equal);
   }));

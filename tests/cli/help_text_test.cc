@@ -16,7 +16,7 @@
 namespace shardtool::cli {
 namespace {
 
-std::vector<std::string> words_of(const std::string& line) {
+std::vector<std::string> words_in(const std::string& line) {
   std::vector<std::string> words;
   std::string word;
   for (const char c : line + " ") {
@@ -33,7 +33,7 @@ std::vector<std::string> words_of(const std::string& line) {
 std::vector<std::string> example_words(std::string line) {
   line.erase(0, line.find("shardtool"));
   line.resize(std::min(line.find_first_of(">)|"), line.size()));
-  auto words = words_of(line);
+  auto words = words_in(line);
   words.erase(words.begin());
   return words;
 }

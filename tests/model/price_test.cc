@@ -257,10 +257,10 @@ TEST_CASE(
   };
   // In bf16, of 32 layers: two norms and two sums of 4,096 features, in and out; rotated queries
   // and keys, 5,120; an activation and a product of 14,336. One more norm before the head.
-  constexpr double kNorms = 4 * 2 * 4096, kCut = 2 * (5120 + 2 * 14'336);
-  CHECK(bytes("tp=1", 1) == 2 * (32 * (kNorms + kCut) + 2 * 4096));
-  CHECK(bytes("tp=8", 1) == 2 * (32 * (kNorms + kCut / 8) + 2 * 4096));
-  CHECK(bytes("tp=2", 1000) - bytes("tp=2", 1) == 999 * 2 * 32 * (kNorms + kCut / 2));
+  constexpr double kNorms = 4 * 2 * 4096, kCutRows = 2 * (5120 + 2 * 14'336);
+  CHECK(bytes("tp=1", 1) == 2 * (32 * (kNorms + kCutRows) + 2 * 4096));
+  CHECK(bytes("tp=8", 1) == 2 * (32 * (kNorms + kCutRows / 8) + 2 * 4096));
+  CHECK(bytes("tp=2", 1000) - bytes("tp=2", 1) == 999 * 2 * 32 * (kNorms + kCutRows / 2));
 }
 
 TEST_CASE("devices of experts have the rows of tokens that chose these, or parts of all rows") {

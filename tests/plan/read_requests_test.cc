@@ -12,7 +12,7 @@ using plan::reads_of;
 
 namespace {
 
-constexpr int kBits = 16;
+constexpr int kElementBits = 16;
 
 /// Wanted bytes, one by one; neighbours join if the gap is small enough on the same axis and on all
 /// axes inside it.
@@ -61,9 +61,10 @@ i64 runs(const std::vector<i64>& positions) {
 TEST_CASE("without gaps a request is a run, and nothing is read that is not wanted") {
   CHECK(rc::check("exact reads", [] {
     const Box box = any_box();
-    const i64 wanted = elements(box.sizes) * kBits / 8;
+    const i64 wanted = elements(box.sizes) * kElementBits / 8;
     const i64 expected = runs(positions(box));
-    RC_ASSERT(reads_of(box.sizes, box.extents, kBits, 0) == (Reads{expected, expected, wanted}));
+    RC_ASSERT(reads_of(box.sizes, box.extents, kElementBits, 0) ==
+              (Reads{expected, expected, wanted}));
   }));
 }
 
@@ -71,14 +72,14 @@ TEST_CASE("larger gaps never make more requests or fewer bytes, and the largest 
   CHECK(rc::check("sieved reads", [] {
     const Box box = any_box();
     const i64 gap = *gen::between(0, 100);
-    const Reads few = reads_of(box.sizes, box.extents, kBits, gap + 1);
-    const Reads many = reads_of(box.sizes, box.extents, kBits, gap);
+    const Reads few = reads_of(box.sizes, box.extents, kElementBits, gap + 1);
+    const Reads many = reads_of(box.sizes, box.extents, kElementBits, gap);
     RC_ASSERT(few.requests <= many.requests);
     RC_ASSERT(few.bytes >= many.bytes);
-    const Reads all = reads_of(box.sizes, box.extents, kBits, 1 << 20);
+    const Reads all = reads_of(box.sizes, box.extents, kElementBits, 1 << 20);
     const auto at = positions(box);
     RC_ASSERT(all.requests == 1);
-    RC_ASSERT(all.bytes == (at.back() - at.front() + 1) * kBits / 8);
+    RC_ASSERT(all.bytes == (at.back() - at.front() + 1) * kElementBits / 8);
   }));
 }
 
@@ -86,6 +87,6 @@ TEST_CASE("a cut by columns: 8,192 runs of 7,168 bytes, or one read of the whole
   // Llama-3-70B's down_proj on eight devices
   const std::vector<i64> sizes{8192, 3584};
   const std::vector<i64> extents{8192, 28'672};
-  CHECK(reads_of(sizes, extents, kBits, 50'175) == Reads{8192, 8192, 8192 * 7168});
-  CHECK(reads_of(sizes, extents, kBits, 50'176) == Reads{8192, 1, 8191 * 57'344 + 7168});
+  CHECK(reads_of(sizes, extents, kElementBits, 50'175) == Reads{8192, 8192, 8192 * 7168});
+  CHECK(reads_of(sizes, extents, kElementBits, 50'176) == Reads{8192, 1, 8191 * 57'344 + 7168});
 }

@@ -149,17 +149,17 @@ i64 native_bytes_reduced(const api::ValidateReport& report) {
 
 TEST_CASE("the native run's sums are NCCL's own, with the bytes that the report counts") {
   if (!has_fake_nccl()) return;
-  struct Sample {
+  struct Case {
     const char* model;
     const char* mesh;
     int processes;
     int groups;   ///< groups of devices with several processes
     int in_each;  ///< processes in each
   };
-  const auto samples = std::to_array<Sample>({{"prototype", "tp=4", 4, 1, 4},
-                                              {"prototype", "tp=4", 2, 1, 2},
-                                              {"phi3", "dp=2,tp=2", 4, 2, 2},
-                                              {"phi3", "dp=2,tp=2", 2, 0, 0}});
+  const auto samples = std::to_array<Case>({{"prototype", "tp=4", 4, 1, 4},
+                                            {"prototype", "tp=4", 2, 1, 2},
+                                            {"phi3", "dp=2,tp=2", 4, 2, 2},
+                                            {"phi3", "dp=2,tp=2", 2, 0, 0}});
   for (const auto& [model, mesh, processes, groups, in_each] : samples) {
     CAPTURE(model);
     CAPTURE(processes);

@@ -11,7 +11,7 @@
 namespace shardtool::cli {
 namespace {
 
-constexpr size_t kMostRows = 32;
+constexpr size_t kMostTableRows = 32;
 constexpr size_t kMostOfComment = 65'536;  ///< characters that GitHub takes
 constexpr size_t kRoomForEnd = 200;        ///< for the sentence about what is left out
 constexpr size_t kMostOfText = 2'000;      ///< characters of one fact or cell
@@ -84,10 +84,11 @@ void MarkdownReport::title(std::string_view text) {
 }
 
 void MarkdownReport::table(const Table& table) {
-  std::string block = std::exchange(title_, "") + markdown_table(table, kMostRows);
-  if (table.rows.size() > kMostRows)
-    block += fmt::format("\n{} are left out; `--json` has them.\n",
-                         plural(static_cast<i64>(table.rows.size() - kMostRows), "further row"));
+  std::string block = std::exchange(title_, "") + markdown_table(table, kMostTableRows);
+  if (table.rows.size() > kMostTableRows)
+    block +=
+        fmt::format("\n{} are left out; `--json` has them.\n",
+                    plural(static_cast<i64>(table.rows.size() - kMostTableRows), "further row"));
   append(std::move(block), false);
 }
 

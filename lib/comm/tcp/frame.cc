@@ -8,7 +8,7 @@ namespace shardtool::comm {
 namespace {
 
 constexpr size_t kHeadBytes = 1 + 2 * sizeof(std::uint64_t);
-constexpr size_t kPieceBytes = 1 << 20;
+constexpr size_t kFramePieceBytes = 1 << 20;
 /// Address space reserved for a frame at once, so that it is not copied as it grows; untouched
 /// pages take no memory.
 constexpr size_t kReservedBytes = 1 << 30;
@@ -33,7 +33,7 @@ std::span<char> FrameReader::room() {
     head_.resize(kHeadBytes);
     return std::span(head_).subspan(have_);
   }
-  const size_t wanted = std::min<size_t>(*length_ - have_, kPieceBytes);
+  const size_t wanted = std::min<size_t>(*length_ - have_, kFramePieceBytes);
   frame_.bytes.resize(have_ + wanted);
   return std::span(frame_.bytes).subspan(have_);
 }

@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kVisit{10};
 constexpr size_t kMostVisitors = 256;
 /// Visitors accepted before the present ones are served again.
 constexpr int kAtOnce = 64;
-constexpr std::chrono::milliseconds kPause{20};
+constexpr std::chrono::milliseconds kGatePause{20};
 
 }  // namespace
 
@@ -58,7 +58,7 @@ void Gate::take_in(const Socket& listening) {
     if (!socket) return;
     if (!socket->is_open()) {
       make_room();
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kGatePause);
       return;
     }
     const Deadline now = Deadline::clock::now();

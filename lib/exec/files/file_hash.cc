@@ -30,9 +30,9 @@ i64 total_bytes(std::span<const FileToHash> files) {
   return total;
 }
 
-class Run {
+class HashRun {
  public:
-  Run(std::span<const FileToHash> files, const Resources& resources)
+  HashRun(std::span<const FileToHash> files, const Resources& resources)
       : files_(files),
         resources_(resources),
         hashes_(files.size()),
@@ -90,7 +90,7 @@ class Run {
 }  // namespace
 
 std::vector<std::string> hash_files(std::span<const FileToHash> files, const Resources& resources) {
-  return Run(files, resources).go();
+  return HashRun(files, resources).go();
 }
 
 }  // namespace shardtool::exec

@@ -46,7 +46,7 @@ bool recognises_megatron(const Location& location) {
   return location.file.empty() && !location.listing.rank_folders.empty();
 }
 
-Error unsupported(const std::string& message, const std::string& path) {
+Error unsupported_ranks(const std::string& message, const std::string& path) {
   return Error(ErrorCode::kUnsupported, message)
       .at({path, 0, 0, ""})
       .help("convert the checkpoint with Megatron's --ckpt-convert-format torch_dist");
@@ -97,7 +97,8 @@ void check_version(const Archive& archive, const std::string& path) {
                         : version->is(ValueKind::kInteger) ? static_cast<double>(version->integer())
                                                            : 0;
   if (number >= kGrouped) return;
-  throw unsupported("the rows of q, k and v have the order of an old version of Megatron", path)
+  throw unsupported_ranks("the rows of q, k and v have the order of an old version of Megatron",
+                          path)
       .note("found", version ? fmt::format("checkpoint_version {}", number) : "no version")
       .note("expected", "checkpoint_version 2 or later");
 }

@@ -7,10 +7,10 @@
 #include <bit>
 #include <cmath>
 
+#include "lib/plan/collective/units.h"
+
 namespace shardtool::plan {
 namespace {
-
-constexpr double kBytesPerUsOfGb = 1e3;  ///< 1 GB/s = 1,000 bytes per us
 
 /// Microseconds of LL, LL128 and Simple. NCCL src/graph/tuning.cc.
 struct PerProtocol {

@@ -10,13 +10,12 @@
 #include "lib/base/json_reader.h"
 #include "lib/base/schema_key.h"
 #include "lib/base/text.h"
+#include "lib/plan/collective/units.h"
 
 namespace shardtool::plan {
 namespace {
 
 constexpr int kMaxDepth = 8;
-constexpr double kGb = 1e9;
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
 constexpr double kMostGb = 1e5;  ///< upper limit of GB of memory; beyond is a typo
 constexpr double kMostRate = 1e6;

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "lib/plan/collective/collective_time.h"
+#include "lib/plan/collective/units.h"
 
 namespace shardtool::plan {
 namespace {
@@ -26,7 +27,6 @@ double us_in_step(const Collective& collective, const HardwareProfile& profile) 
   const Collective empty{collective.op, group, 0};
   const auto latency =
       time_with(empty, *links, profile.network_gb_per_s, Algorithm::kRing, Protocol::kLowLatency);
-  constexpr double kBytesPerUsOfGb = 1e3;
   const double bytes =
       static_cast<double>(group.devices - 1) * static_cast<double>(collective.payload_bytes);
   return latency.value_or(0) + bytes / (kOneShotShare * links->peak_gb_per_s * kBytesPerUsOfGb);

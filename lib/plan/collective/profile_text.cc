@@ -5,12 +5,10 @@
 
 #include "lib/base/json_text.h"
 #include "lib/plan/collective/hardware_profile.h"
+#include "lib/plan/collective/units.h"
 
 namespace shardtool::plan {
 namespace {
-
-constexpr double kGb = 1e9;
-constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 
 std::string quoted_list(const std::vector<std::string>& texts) {
   std::vector<std::string> quoted;

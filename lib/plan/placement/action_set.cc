@@ -56,7 +56,7 @@ bool has_enough_parts(const ActionSet& set, const Operand& operand, const Placem
 }
 
 /// Bytes of the whole tensor; kA to kC take the first of unequal parts as the size of all.
-i64 bytes_of(const ActionSet& set, const Operand& operand) {
+i64 operand_bytes(const ActionSet& set, const Operand& operand) {
   Shape shape = operand.shape;
   for (size_t d = 0; d < shape.size(); ++d) {
     const auto& parts = unequal_parts(set, operand, d);
@@ -158,7 +158,7 @@ std::vector<AxisPrice> axis_prices(const ActionSet& set, size_t operand,
   std::vector<AxisPrice> prices;
   std::vector<Placement> at = moved.on;
   for (size_t a = 0; a < to.size(); ++a) {
-    AxisPrice price{a, bytes_of(set, moved), 0};
+    AxisPrice price{a, operand_bytes(set, moved), 0};
     const Move move = move_between(at[a], to[a]);
     if (set.parity != Parity::kExact) {
       price.bytes = ring_bytes(move, axis_size(set, a), price.owned, set.parity);
@@ -204,7 +204,7 @@ i64 price_along(const ActionSet& set, const OpRow& row, size_t mesh_axis) {
   for (size_t i = 0; i < row.operands.size(); ++i) {
     const Operand& operand = set.operands[i];
     total += ring_bytes(move_between(operand.on[mesh_axis], row.operands[i]),
-                        axis_size(set, mesh_axis), bytes_of(set, operand), set.parity);
+                        axis_size(set, mesh_axis), operand_bytes(set, operand), set.parity);
   }
   return total;
 }
@@ -237,7 +237,7 @@ i64 operand_bytes(const ActionSet& set, const std::vector<size_t>& rows) {
     for (size_t a = 0; a < rows.size(); ++a) {
       if (set.rows[rows[a]].operands[i].is(Kind::kSharded)) product *= axis_size(set, a);
     }
-    total += ceil_div(bytes_of(set, set.operands[i]), product);
+    total += ceil_div(operand_bytes(set, set.operands[i]), product);
   }
   return total;
 }
