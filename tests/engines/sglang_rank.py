@@ -1,16 +1,16 @@
-"""Runs one rank of SGLang's loaders on the CPU and prints the parameters as JSON.
+"""Loads one rank of a model with SGLang's loaders on the CPU, without stages and expert parallelism.
 
-usage: sglang_rank.py CHECKPOINT FORMAT TP PP EXPERT_PARALLEL RANK PORT
-FORMAT is auto (a whole checkpoint) or sharded_state; PP is 1 and EXPERT_PARALLEL no. Packages that need a GPU or are
-not installed are replaced by modules whose attributes do nothing: loading uses none of them.
+`prepare` imports SGLang, once for all loads; `parameters` runs in a process per rank (forked_ranks.py). Packages that need
+a GPU or are not installed are replaced by modules whose attributes do nothing: loading uses none of them.
 """
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import json
 import os
 import sys
 import types
+
+import sharded_models
 
 os.environ.update(OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1", SGLANG_USE_CPU_ENGINE="1")
 
@@ -97,7 +97,22 @@ def replace_absent_packages():
     sys.meta_path.insert(0, AbsentFinder(absent))
 
 
-def set_up(arguments, rank, tp, port):
+def prepare():
+    """Imports SGLang with the classes of all its models. It logs those that need an absent package: no model here does."""
+    import logging
+    import warnings
+
+    warnings.simplefilter("ignore")
+    replace_absent_packages()
+    import sglang.srt.model_loader.loader  # noqa: F401
+    import sglang.srt.server_args  # noqa: F401
+    logging.disable(logging.WARNING)
+    import sglang.srt.models.registry  # noqa: F401
+    logging.disable(logging.NOTSET)
+
+
+def set_up(arguments, mesh, folder, rank):
+    """Joins the process groups of a load. The ranks meet by a file, so that two loads never ask for the same port."""
     import sglang.srt.distributed.device_communicators.pynccl as pynccl
     from sglang.srt import runtime_context
     from sglang.srt.distributed import parallel_state
@@ -111,39 +126,25 @@ def set_up(arguments, rank, tp, port):
     pynccl.PyNcclCommunicator = type("NoNccl", (), {"__init__": lambda self, *a, **k: None, "disabled": True,
                                                     "available": False})
     parallel_state.init_distributed_environment(
-        world_size=tp, rank=rank, local_rank=rank, backend="gloo",
-        distributed_init_method=f"tcp://127.0.0.1:{port}")
+        world_size=mesh["tp"], rank=rank, local_rank=rank, backend="gloo", distributed_init_method=f"file://{folder}/meet")
     parallel_state.initialize_model_parallel(backend="gloo")
     from sglang.srt.layers.dp_attention import initialize_dp_attention
     initialize_dp_attention(arguments)
 
 
-def main():
-    checkpoint, load_format, tp, _pp, _experts, rank, port = sys.argv[1:]
-    tp, rank = int(tp), int(rank)
-    replace_absent_packages()
-    import torch
-    import xxhash
-    from sglang.srt.server_args import ServerArgs
-
-    arguments = ServerArgs(model_path=checkpoint, tp_size=tp, device="cpu", load_format=load_format, dtype="bfloat16",
-                           skip_tokenizer_init=True, disable_cuda_graph=True, attention_backend="torch_native",
-                           sampling_backend="pytorch", grammar_backend="none")
-    set_up(arguments, rank, tp, port)
+def parameters(checkpoint, load_format, mesh, folder, rank):
+    """Returns the rows (sharded_models.read) of all parameters. load_format is auto (an unsharded model) or sharded_state."""
     from sglang.srt.configs.device_config import DeviceConfig
     from sglang.srt.configs.load_config import LoadConfig
     from sglang.srt.configs.model_config import ModelConfig
     from sglang.srt.model_loader.loader import ShardedStateLoader, get_model_loader
-    config = ModelConfig(checkpoint, dtype="bfloat16")
+    from sglang.srt.server_args import ServerArgs
+
+    arguments = ServerArgs(model_path=str(checkpoint), tp_size=mesh["tp"], device="cpu", load_format=load_format,
+                           dtype="bfloat16", skip_tokenizer_init=True, disable_cuda_graph=True,
+                           attention_backend="torch_native", sampling_backend="pytorch", grammar_backend="none")
+    set_up(arguments, mesh, folder, rank)
+    config = ModelConfig(str(checkpoint), dtype="bfloat16")
     loader = get_model_loader(LoadConfig(load_format=load_format), config)
     model = loader.load_model(model_config=config, device_config=DeviceConfig("cpu"))
-    state = ShardedStateLoader._filter_subtensors(model.state_dict())
-    dtypes = {"torch.bfloat16": "BF16", "torch.float32": "F32"}
-    rows = {name: [dtypes[str(value.dtype)], list(value.shape), xxhash.xxh3_128_hexdigest(
-        value.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())[:16]] for name, value in state.items()}
-    print("\nRESULT " + json.dumps(rows), flush=True)
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
+    return sharded_models.rows(ShardedStateLoader._filter_subtensors(model.state_dict()))

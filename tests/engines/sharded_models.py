@@ -304,3 +304,14 @@ def read(path):
     header.pop("__metadata__", None)
     return {name: [row["dtype"], row["shape"], xxhash.xxh3_128_hexdigest(
         data[begin + row["data_offsets"][0]:begin + row["data_offsets"][1]])[:16]] for name, row in header.items()}
+
+
+def rows(state):
+    """Returns the rows of torch's tensors, as read does of a file's."""
+    import torch
+    import xxhash
+
+    dtypes = {torch.bfloat16: "BF16", torch.float32: "F32", torch.float8_e4m3fn: "F8_E4M3", torch.int8: "I8",
+              torch.uint8: "U8"}
+    return {name: [dtypes[value.dtype], list(value.shape), xxhash.xxh3_128_hexdigest(
+        value.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())[:16]] for name, value in state.items()}

@@ -1,26 +1,25 @@
-"""Compares what an engine loads from our files with what it makes of the whole checkpoint, or writes the golden tables.
+"""Compares what an engine loads from our files with what it makes of the unsharded model, or writes the golden tables.
 
 usage: sharded_state.py check ENGINE SHARDTOOL [MODEL...]   splits small models and has the engine load the parts
        sharded_state.py tables ENGINE [MODEL...]            writes tests/layouts/golden/LAYOUT/MODEL.json
 
-ENGINE is vllm or sglang.
+ENGINE is vllm or sglang. It is imported once; each rank of a load is a process of its own (forked_ranks.py).
 A table has config.json and the tensors of a model, and per mesh and rank the dtype, shape and hash (the first half of
-XXH3-128) of every parameter that the engine's own loader for whole checkpoints makes. Ranks after the first list what
+XXH3-128) of every parameter that the engine's own loader for unsharded models makes. Ranks after the first list what
 differs from it: null for a parameter that they lack. The ordinary tests compare our files with the tables.
 """
+import functools
+import importlib
 import json
-import os
 import pathlib
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 
+import forked_ranks
 import sharded_models
 
-HERE = pathlib.Path(__file__).parent
-GOLDEN = HERE.parent / "layouts" / "golden"
+GOLDEN = pathlib.Path(__file__).parent.parent / "layouts" / "golden"
 PLAIN = {"tp": 2, "pp": 1, "experts": "no"}
 STAGES = {**PLAIN, "tp": 1, "pp": 2}
 BOTH = {**PLAIN, "pp": 2}
@@ -120,59 +119,22 @@ def flags(mesh):
     return ["--mesh", ",".join(axes)] + (["--axes", "expert_parallel"] if mesh["experts"] == "yes" else [])
 
 
-def free_port():
-    """Returns a port that nothing listens on, below the range from which the kernel gives ports to connections."""
-    for port in range(20000, 32768):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("", port))
-                return port
-            except OSError:
-                pass
-    raise RuntimeError("no port from 20000 to 32767 is free")
-
-
-def wait_for_all(running):
-    """Waits for every rank. When one fails, or after ten minutes, ends the others: they would wait for it."""
-    end = time.monotonic() + 600
-    while any(process.poll() is None for process in running):
-        if any(process.poll() for process in running) or time.monotonic() > end:
-            for process in running:
-                process.kill()
-        time.sleep(0.1)
+def rank_module(engine):
+    return importlib.import_module(f"{engine}_rank")
 
 
 def load(engine, folder, load_format, mesh):
     """Returns the parameters of every rank, or raises with the last lines of the ranks that failed."""
-    port = free_port()
-    name = f"shardtool-{os.getpid()}-{time.monotonic_ns()}"
-    with tempfile.TemporaryDirectory() as logs:
-        texts = [pathlib.Path(logs) / str(rank) for rank in range(mesh["tp"] * mesh["pp"])]
-        running = []
-        for rank, text in enumerate(texts):
-            with text.open("w") as log:
-                running.append(subprocess.Popen(
-                    [sys.executable, HERE / f"{engine}_rank.py", folder, load_format, str(mesh["tp"]), str(mesh["pp"]),
-                     mesh["experts"], str(rank), str(port)], stdout=log, stderr=subprocess.STDOUT,
-                    env={**os.environ, "VLLM_DIST_IDENT": name}))
-        wait_for_all(running)
-        for left in pathlib.Path("/dev/shm").glob(f"{name}-*"):  # vLLM keeps its shared memory, and refuses what is there
-            left.unlink()
-        lines = [text.read_text().splitlines() for text in texts]
-    results = [[line for line in text if line.startswith("RESULT ")] for text in lines]
-    if not all(results):
-        raise RuntimeError("\n".join(f"rank {rank} ended with status {process.returncode}\n" + "\n".join(text[-12:])
-                                     for rank, (process, text) in enumerate(zip(running, lines)) if not results[rank]))
-    return [json.loads(rank[-1].removeprefix("RESULT ")) for rank in results]
+    task = functools.partial(rank_module(engine).parameters, folder, load_format, mesh)
+    return forked_ranks.results(task, mesh["tp"] * mesh["pp"])
 
 
 def name_of(mesh):
     return " ".join(flags(mesh)[1:])
 
 
-def make_table(engine, model, scratch):
+def make_table(engine, model, config, tensors, scratch):
     layout, meshes = ENGINES[engine]
-    config, tensors = sharded_models.describe(model)
     sharded_models.write(scratch / model, config, tensors)
     table = {"layout": layout, "config": config, "tensors": tensors, "meshes": []}
     for mesh in meshes[model]:
@@ -206,30 +168,38 @@ def to_text(table):
     return "\n".join(lines) + '},\n"meshes": [\n' + ",\n".join(meshes) + "]}\n"
 
 
-def check(engine, program, model, scratch):
-    """Returns the number of meshes whose parts the engine does not load as the whole checkpoint."""
-    layout, meshes = ENGINES[engine]
-    table = json.loads((GOLDEN / layout / f"{model}.json").read_text())
-    config, tensors = table["config"], table["tensors"]
+def write_as_published(model, table, folder):
+    """Writes the model of a table, with those tensors in BF16 that the engine converts."""
     wide = sharded_models.HELD_WIDE.get(model, ())
-    tensors = {name: ["BF16", row[1]] if name.endswith(wide) else row for name, row in tensors.items()}
-    sharded_models.write(scratch / model, config, tensors)
+    tensors = {name: ["BF16", row[1]] if name.endswith(wide) else row for name, row in table["tensors"].items()}
+    sharded_models.write(folder, table["config"], tensors)
+
+
+def compare(engine, program, source, parts, mesh):
+    """Splits a model, and returns what the engine loads from the parts and what it makes of the unsharded model.
+
+    The latter is loaded too, though the table has it for most models: the table is of the engine that made it, which may be
+    another version than the one installed, and lacks what the engine converts.
+    """
+    subprocess.run([program, "split", source, "-o", parts, "--layout", ENGINES[engine][0], "--quiet", *flags(mesh)],
+                   check=True, stdout=subprocess.DEVNULL)
+    return load(engine, parts, "sharded_state", mesh), load(engine, source, "auto", mesh)
+
+
+def check(engine, program, model, scratch):
+    """Returns the number of meshes whose parts the engine does not load as the unsharded model."""
+    layout, meshes = ENGINES[engine]
+    write_as_published(model, json.loads((GOLDEN / layout / f"{model}.json").read_text()), scratch / model)
     failed = 0
     for number, mesh in enumerate(meshes[model]):
-        parts = scratch / f"{model}-{number}"
-        subprocess.run([program, "split", scratch / model, "-o", parts, "--layout", layout, "--quiet", *flags(mesh)],
-                       check=True, stdout=subprocess.DEVNULL)
         try:
-            whole = load(engine, scratch / model, "auto", mesh)
-            loaded = load(engine, parts, "sharded_state", mesh)
-        except RuntimeError as error:
-            loaded, whole = str(error), None
-        if loaded == whole:
-            print(f"PASS {layout} {model} {name_of(mesh)}: {sum(map(len, whole))} parameters", flush=True)
-        else:
-            failed += 1
-            print(f"FAIL {layout} {model} {name_of(mesh)}\n{loaded if whole is None else differing(loaded, whole)}",
-                  flush=True)
+            loaded, whole = compare(engine, program, scratch / model, scratch / f"{model}-{number}", mesh)
+            problem = "" if loaded == whole else f"\n{differing(loaded, whole)}"
+        except (RuntimeError, subprocess.CalledProcessError) as error:
+            problem = f"\n{error}"
+        failed += bool(problem)
+        verdict = problem or f": {sum(map(len, whole))} parameters"
+        print(f"{'FAIL' if problem else 'PASS'} {layout} {model} {name_of(mesh)}{verdict}", flush=True)
     return failed
 
 
@@ -238,17 +208,28 @@ def differing(loaded, whole):
             if a.get(name) != b.get(name)][:5]
 
 
+def describe(models):
+    """Returns config.json and tensors of every model, in a process of its own: transformers starts threads.
+
+    To be called before the engine is imported, which changes transformers.
+    """
+    task = lambda _folder, _rank: {model: sharded_models.describe(model) for model in models}
+    return forked_ranks.results(task, 1)[0]
+
+
 def main():
     mode, engine, *rest = sys.argv[1:]
-    with tempfile.TemporaryDirectory() as folder:
-        scratch = pathlib.Path(folder)
-        if mode == "tables":
-            for model in rest or ENGINES[engine][1]:
-                make_table(engine, model, scratch)
-            return 0
-        program, *models = rest
-        failed = [check(engine, program, model, scratch) for model in models or ENGINES[engine][1]]
-        return min(1, sum(failed))
+    models = (rest if mode == "tables" else rest[1:]) or list(ENGINES[engine][1])
+    described = describe(models) if mode == "tables" else {}
+    rank_module(engine).prepare()
+    failed = 0
+    for model in models:
+        with tempfile.TemporaryDirectory() as folder:
+            if mode == "tables":
+                make_table(engine, model, *described[model], pathlib.Path(folder))
+            else:
+                failed += check(engine, rest[0], model, pathlib.Path(folder))
+    return min(1, failed)
 
 
 if __name__ == "__main__":
