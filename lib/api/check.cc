@@ -189,7 +189,9 @@ class Check {
       unclear.fix =
           "the names number ranks: say with --mapping, --preset or --mesh how they were cut";
     }
-    const auto tools = layouts::layouts_with_files(names_of(surveyed));
+    std::vector<std::string> tensors;
+    for (const TensorSpec& spec : surveyed.logical.specs()) tensors.push_back(spec.name);
+    const auto tools = layouts::layouts_of_folder(tensors, names_of(surveyed));
     std::string advice = layouts::advice_to_name(tools, surveyed.logical.parts.front().path);
     if (!advice.empty()) unclear.fix = std::move(advice);
     findings_.add(std::move(unclear));

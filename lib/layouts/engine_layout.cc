@@ -92,6 +92,7 @@ EngineLayout decode(std::string_view text) {
   layout.proof = json.value("proof", "");
   layout.refusals = decode_cases(json.at("refuse"));
   layout.experimental = decode_cases(json.value("experimental", nlohmann::json::array()));
+  layout.saved = decode_cases(json.value("saved", nlohmann::json::array()));
   for (const std::string pattern : json.at("files")) {
     layout.files.push_back(decode_file_names(pattern));
   }
@@ -144,18 +145,6 @@ Error unsupported_model(const EngineLayout& layout, const std::string& model_typ
       .help("a mapping file can have the names: \"store\" writes them, \"read\" reads them");
 }
 
-/// True if files in this form tell where the model's tensors lie.
-bool is_read_without_manifest(const EngineLayout& layout) {
-  if (layout.form.has_chunks) return false;
-  if (has_read_rules(layout)) return true;
-  const mapping::Mapping tables(layout.documents);
-  return std::ranges::all_of(tables.documents(), [](const mapping::Document& document) {
-    return std::ranges::all_of(document.store, [](const mapping::StoreRule& rule) {
-      return rule.constant || (rule.of.size() == 1 && rule.stack.empty() && rule.join == 0);
-    });
-  });
-}
-
 /// Use of a layout by its "files".
 LayoutUse use_of(std::string_view text) {
   JsonReader in(text, {}, 16);
@@ -186,6 +175,16 @@ std::vector<std::string> layout_names(LayoutUse use) {
   return names;
 }
 
+bool fuses(const EngineLayout& layout) {
+  if (layout.documents.empty()) return false;
+  const mapping::Mapping tables(layout.documents);
+  return std::ranges::any_of(tables.documents(), [](const mapping::Document& document) {
+    return std::ranges::any_of(document.store, [](const mapping::StoreRule& rule) {
+      return rule.of.size() > 1 || !rule.stack.empty() || rule.join > 0;
+    });
+  });
+}
+
 bool has_read_rules(const EngineLayout& layout) {
   return !layout.documents.empty() && mapping::has_read_rules(mapping::Mapping(layout.documents));
 }
@@ -194,7 +193,7 @@ const std::vector<std::string>& read_layout_names() {
   static const std::vector<std::string> all = [] {
     std::vector<std::string> names;
     for (const EngineLayout& layout : engine_layouts()) {
-      if (!is_read_without_manifest(layout)) continue;
+      if (layout.form.has_chunks) continue;
       if (names.empty() || names.back() != layout.name) names.push_back(layout.name);
       names.push_back(layout.label());
     }
@@ -307,6 +306,15 @@ std::vector<std::string> experimental_reasons(const EngineLayout& layout,
                                               const mesh::Mesh& mesh) {
   std::vector<std::string> reasons;
   for (const ModelCase& one : layout.experimental) {
+    if (is_for(one, config, mesh)) reasons.push_back(one.reason);
+  }
+  return reasons;
+}
+
+std::vector<std::string> saved_reasons(const EngineLayout& layout,
+                                       const mapping::ModelConfig& config, const mesh::Mesh& mesh) {
+  std::vector<std::string> reasons;
+  for (const ModelCase& one : layout.saved) {
     if (is_for(one, config, mesh)) reasons.push_back(one.reason);
   }
   return reasons;

@@ -72,6 +72,9 @@ struct EngineLayout {
   RankForm ranks;                      ///< of checkpoints whose files are those of ranks
   std::vector<std::string> left_out;   ///< globs of tensors without a rule that are no weights
   std::vector<std::string> own_files;  ///< names of files that only this form has
+  /// Weights that the engine may save in another form than it loads; each reason is a warning for
+  /// files that are read without a manifest.
+  std::vector<ModelCase> saved;
 
   std::string_view text;  ///< JSON of the layout
 
@@ -92,7 +95,7 @@ std::vector<std::string> layout_names(LayoutUse use);
 const EngineLayout& find_layout(std::string_view label, std::span<const std::string> others = {});
 
 /// Names and labels of the layouts whose files tell where the model's tensors lie, without a
-/// manifest: by rules of reading, or because every tensor of the files is one of the model's.
+/// manifest: by rules of reading, or by the inverse of the rules that store them.
 const std::vector<std::string>& read_layout_names();
 
 /// Returns the documents for a model, nearest first, without those whose "when" names other values
@@ -105,6 +108,10 @@ std::vector<mapping::DocumentText> documents_for(const EngineLayout& layout,
 /// the model's.
 bool has_read_rules(const EngineLayout& layout);
 
+/// True if a tensor of the layout's files may hold several of the model's, or be in another shape.
+/// Their places then follow from config.json.
+bool fuses(const EngineLayout& layout);
+
 /// Throws kUnsupported for a case in layout.refusals; not for a form of quantised weights that the
 /// model's row lists.
 void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& config,
@@ -114,6 +121,10 @@ void check_expressible(const EngineLayout& layout, const mapping::ModelConfig& c
 std::vector<std::string> experimental_reasons(const EngineLayout& layout,
                                               const mapping::ModelConfig& config,
                                               const mesh::Mesh& mesh);
+
+/// Returns the reasons of the cases in layout.saved that a model on this mesh is.
+std::vector<std::string> saved_reasons(const EngineLayout& layout,
+                                       const mapping::ModelConfig& config, const mesh::Mesh& mesh);
 
 /// Returns the names of files for a mesh. Throws kUnsupported if a mesh axis of several devices has
 /// no field in any of the layout's patterns, since its ranks would have one file, and for a layout

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "lib/layouts/engine_layout.h"
+#include "lib/layouts/file_numbers.h"
 #include "lib/mapping/document/glob.h"
 #include "lib/mapping/mapping.h"
 
@@ -24,6 +25,27 @@ std::vector<mapping::Glob> stored_names(const EngineLayout& layout) {
   }
   for (const std::string& glob : layout.left_out) names.emplace_back(glob);
   return names;
+}
+
+/// Globs of the names of tensors that no model has, of a layout that fuses tensors and keeps the
+/// names of others.
+std::vector<mapping::Glob> names_of_its_own(const EngineLayout& layout) {
+  std::vector<mapping::Glob> names;
+  const mapping::Mapping tables(layout.documents);
+  for (const mapping::Document& document : tables.documents()) {
+    for (const mapping::StoreRule& rule : document.store) {
+      if (rule.constant || rule.of.size() > 1 || !rule.stack.empty()) names.push_back(rule.name);
+    }
+  }
+  return names;
+}
+
+/// Names in even steps, enough to recognise a layout: they are many times matched with patterns.
+std::vector<std::string> some_of(std::span<const std::string> names) {
+  constexpr size_t kEnough = 500;
+  std::vector<std::string> some;
+  for (size_t n = 0; n < names.size(); n += names.size() / kEnough + 1) some.push_back(names[n]);
+  return some;
 }
 
 /// Marks the names that a glob takes. Most globs begin with other words than all names, and are not
@@ -45,17 +67,10 @@ std::string without_ending(const std::string& name) {
   return name.substr(0, name.rfind('.'));
 }
 
-/// Regular expression of a file name's pattern, without its ending: a number for every field.
-std::string regex_of(const std::string& name) {
-  std::string pattern = RE2::QuoteMeta(without_ending(name));
-  RE2::GlobalReplace(&pattern, R"(\\\{.*?\\\})", "[0-9]+");
-  return pattern;
-}
-
 /// True if a layout names all of these files so, whatever their formats.
 bool names_all(const EngineLayout& layout, std::span<const std::string> files) {
   return std::ranges::any_of(layout.files, [files](const FileNames& names) {
-    const RE2 pattern(regex_of(names.pattern));
+    const RE2 pattern(regex_of(without_ending(names.pattern)));
     return !files.empty() && std::ranges::all_of(files, [&pattern](const std::string& file) {
       return RE2::FullMatch(without_ending(file), pattern);
     });
@@ -76,13 +91,23 @@ std::vector<std::string> read_layouts(const Is& is) {
 
 }  // namespace
 
-std::vector<std::string> layouts_with_tensors(std::span<const std::string> tensors,
+std::vector<std::string> layouts_with_tensors(std::span<const std::string> names,
                                               std::span<const std::string> files) {
-  return read_layouts([tensors, files](const EngineLayout& layout) {
-    if (!layout.files.empty() && !names_all(layout, files)) return false;
+  const std::vector<std::string> tensors = some_of(names);
+  const auto count = [&tensors, files](const EngineLayout& layout) -> i64 {
+    if (!layout.files.empty() && !names_all(layout, files)) return 0;
     std::vector<bool> known(tensors.size(), false);
-    for (const mapping::Glob& glob : stored_names(layout)) mark(glob, tensors, known);
-    return 2 * std::ranges::count(known, true) > std::ssize(tensors);
+    const auto globs = fuses(layout) ? names_of_its_own(layout) : stored_names(layout);
+    for (const mapping::Glob& glob : globs) mark(glob, tensors, known);
+    return std::ranges::count(known, true);
+  };
+  i64 most = 0;
+  for (const EngineLayout& layout : engine_layouts()) {
+    if (fuses(layout)) most = std::max(most, count(layout));
+  }
+  return read_layouts([&](const EngineLayout& layout) {
+    const i64 known = count(layout);
+    return fuses(layout) ? known > 0 && known == most : 2 * known > std::ssize(tensors);
   });
 }
 
@@ -91,7 +116,14 @@ std::vector<std::string> layouts_of_ranks() {
 }
 
 std::vector<std::string> layouts_with_files(std::span<const std::string> files) {
-  return read_layouts([files](const EngineLayout& layout) { return names_all(layout, files); });
+  return read_layouts(
+      [files](const EngineLayout& layout) { return !fuses(layout) && names_all(layout, files); });
+}
+
+std::vector<std::string> layouts_of_folder(std::span<const std::string> tensors,
+                                           std::span<const std::string> files) {
+  const std::vector<std::string> found = layouts_with_files(files);
+  return found.empty() ? layouts_with_tensors(tensors, files) : found;
 }
 
 std::string advice_to_name(std::span<const std::string> layouts, std::string_view path) {

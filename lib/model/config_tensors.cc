@@ -216,6 +216,17 @@ void ConfigTensors::add(const Stack& stack) {
   if (stack.end) add(stack.end->stretches, stack.end->name, -1);
 }
 
+/// Returns the shape of a weight; nullopt if config.json does not give all of its sizes.
+std::optional<Shape> shape_of(const WeightRef& ref, const ops::ModelSizes& sizes) {
+  Shape shape;
+  try {
+    for (const Dim& dim : ref.shape) shape.push_back(sizes.size(dim));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return shape.empty() ? std::nullopt : std::optional(std::move(shape));
+}
+
 }  // namespace
 
 std::vector<TensorSpec> config_tensors(const Graph& graph, const mapping::ModelConfig& config,
@@ -224,6 +235,26 @@ std::vector<TensorSpec> config_tensors(const Graph& graph, const mapping::ModelC
   for (const Stack& stack : graph.stacks) tensors.add(stack);
   tensors.add(graph.end, "end", -1);
   return std::move(tensors).take();
+}
+
+std::vector<std::optional<Shape>> config_shapes(const std::shared_ptr<const Graph>& graph,
+                                                const mapping::ModelConfig& config,
+                                                std::span<const std::string> names) {
+  std::vector<TensorSpec> specs;
+  for (const std::string& name : names) specs.push_back({name, Dtype::kF32, {}});
+  const Model model = bind_model(graph, config, specs, Misfits::kLeaveOut);
+  std::vector<std::optional<Shape>> shapes(names.size());
+  for (const Layer& layer : model.layers) {
+    for (const BoundOp& op : layer.ops) {
+      const std::vector<WeightRef>& refs = ops::refs_of(op);
+      for (size_t w = 0; w < op.weights.size(); ++w) {
+        for (const size_t tensor : op.weights[w]) {
+          if (!shapes[tensor]) shapes[tensor] = shape_of(refs[w], model);
+        }
+      }
+    }
+  }
+  return shapes;
 }
 
 }  // namespace shardtool::model

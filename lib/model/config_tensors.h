@@ -1,7 +1,12 @@
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
+#include "lib/base/shape.h"
 #include "lib/base/tensor_spec.h"
 #include "lib/mapping/document/config.h"
 #include "lib/model/graph/graph.h"
@@ -18,5 +23,12 @@ namespace shardtool::model {
 /// tensors than any model has, kShapeMismatch for sizes above 2^63, and the errors of sizes_of.
 std::vector<TensorSpec> config_tensors(const Graph& graph, const mapping::ModelConfig& config,
                                        Dtype dtype);
+
+/// Returns the shapes that the graph gives by config.json to the tensors of these names, optional
+/// ones too: one per name, nullopt for a tensor that no op reads, for one number, and if
+/// config.json lacks a size. Throws the errors of bind_model with Misfits::kLeaveOut.
+std::vector<std::optional<Shape>> config_shapes(const std::shared_ptr<const Graph>& graph,
+                                                const mapping::ModelConfig& config,
+                                                std::span<const std::string> names);
 
 }  // namespace shardtool::model

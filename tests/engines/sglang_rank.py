@@ -132,8 +132,11 @@ def set_up(arguments, mesh, folder, rank):
     initialize_dp_attention(arguments)
 
 
-def parameters(checkpoint, load_format, mesh, folder, rank):
-    """Returns the rows (sharded_models.read) of all parameters. load_format is auto (an unsharded model) or sharded_state."""
+def parameters(checkpoint, load_format, mesh, saved, folder, rank):
+    """Returns the rows (sharded_models.read) of all parameters. load_format is auto (an unsharded model) or sharded_state.
+
+    The engine also saves them, in several files in the folder `saved`, unless that is None.
+    """
     from sglang.srt.configs.device_config import DeviceConfig
     from sglang.srt.configs.load_config import LoadConfig
     from sglang.srt.configs.model_config import ModelConfig
@@ -147,4 +150,6 @@ def parameters(checkpoint, load_format, mesh, folder, rank):
     config = ModelConfig(str(checkpoint), dtype="bfloat16")
     loader = get_model_loader(LoadConfig(load_format=load_format), config)
     model = loader.load_model(model_config=config, device_config=DeviceConfig("cpu"))
+    if saved is not None:
+        ShardedStateLoader.save_model(model, str(saved), None, sharded_models.FILE_BYTES)
     return sharded_models.rows(ShardedStateLoader._filter_subtensors(model.state_dict()))

@@ -181,6 +181,7 @@ RENAMED = {
 # Ends of the names that vLLM holds in F32 in any case. It converts those that a file has in BF16.
 HELD_WIDE = {"glm4_moe": (".gate.weight",), "glm4_moe_lite": (".gate.weight",), "minimax_m2": (".gate.weight",),
              "minimax_m2_fp8": (".gate.weight",), "qwen3_next": (".A_log",)}
+FILE_BYTES = 40_000  # of the files that engines save: several per rank
 WIDTHS = {"BF16": 2, "F32": 4, "F8_E4M3": 1, "I8": 1, "U8": 1}
 # Tensors in place of a weight of rows x columns, by the form that quantization_config says.
 FORMS = {

@@ -12,6 +12,7 @@ import functools
 import importlib
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -123,9 +124,12 @@ def rank_module(engine):
     return importlib.import_module(f"{engine}_rank")
 
 
-def load(engine, folder, load_format, mesh):
-    """Returns the parameters of every rank, or raises with the last lines of the ranks that failed."""
-    task = functools.partial(rank_module(engine).parameters, folder, load_format, mesh)
+def load(engine, folder, load_format, mesh, saved=None):
+    """Returns the parameters of every rank, which the engine saves in the folder `saved`, if that is not None.
+
+    Raises with the last lines of the ranks that failed.
+    """
+    task = functools.partial(rank_module(engine).parameters, folder, load_format, mesh, saved)
     return forked_ranks.results(task, mesh["tp"] * mesh["pp"])
 
 
@@ -175,26 +179,51 @@ def write_as_published(model, table, folder):
     sharded_models.write(folder, table["config"], tensors)
 
 
-def compare(engine, program, source, parts, mesh):
-    """Splits a model, and returns what the engine loads from the parts and what it makes of the unsharded model.
+def compare(engine, program, source, parts, saved, mesh):
+    """Splits a model, and returns what the engine loads from the parts and what it makes of the unsharded model and saves.
 
     The latter is loaded too, though the table has it for most models: the table is of the engine that made it, which may be
     another version than the one installed, and lacks what the engine converts.
     """
     subprocess.run([program, "split", source, "-o", parts, "--layout", ENGINES[engine][0], "--quiet", *flags(mesh)],
                    check=True, stdout=subprocess.DEVNULL)
-    return load(engine, parts, "sharded_state", mesh), load(engine, source, "auto", mesh)
+    saved.mkdir()
+    shutil.copy(source / "config.json", saved)
+    return load(engine, parts, "sharded_state", mesh), load(engine, source, "auto", mesh, saved)
+
+
+def merged_problem(engine, program, model, source, parts, saved):
+    """Returns how the files that the engine saved differ from the model when they are merged; empty if they do not.
+
+    Quantised models are left out: engines save their weights in another form. Names may be another spelling of the model's.
+    """
+    if "quantization_config" in json.loads((source / "config.json").read_text()):
+        return ""
+    merged = saved.with_name(f"{saved.name}-merged")
+    done = subprocess.run([program, "merge", f"{engine}:{saved}", "-o", merged, "--quiet"], capture_output=True, text=True)
+    if done.returncode:
+        return f"\nthe files of the engine are not merged: {done.stderr}"
+    dropped = json.loads((parts / "manifest.json").read_text())["dropped"]
+    wide = sharded_models.HELD_WIDE.get(model, ())
+    found, expected = (
+        {name: row for name, row in sharded_models.read(folder / "model.safetensors").items()
+         if name not in dropped and not name.endswith(wide)} for folder in (merged, source))
+    if sorted(found.values()) == sorted(expected.values()):
+        return ""
+    return f"\nthe files of the engine merge to another model: {differing([found], [expected])}"
 
 
 def check(engine, program, model, scratch):
-    """Returns the number of meshes whose parts the engine does not load as the unsharded model."""
+    """Returns the number of meshes where the engine does not load the parts as the unsharded model, or saves another one."""
     layout, meshes = ENGINES[engine]
     write_as_published(model, json.loads((GOLDEN / layout / f"{model}.json").read_text()), scratch / model)
     failed = 0
     for number, mesh in enumerate(meshes[model]):
+        parts, saved = scratch / f"{model}-{number}", scratch / f"{model}-{number}-saved"
         try:
-            loaded, whole = compare(engine, program, scratch / model, scratch / f"{model}-{number}", mesh)
+            loaded, whole = compare(engine, program, scratch / model, parts, saved, mesh)
             problem = "" if loaded == whole else f"\n{differing(loaded, whole)}"
+            problem += merged_problem(engine, program, model, scratch / model, parts, saved)
         except (RuntimeError, subprocess.CalledProcessError) as error:
             problem = f"\n{error}"
         failed += bool(problem)

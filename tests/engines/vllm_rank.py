@@ -78,8 +78,11 @@ def empty_model(config):
     return model
 
 
-def parameters(checkpoint, load_format, mesh, folder, rank):
-    """Returns the rows (sharded_models.read) of all parameters. load_format is auto (an unsharded model) or sharded_state."""
+def parameters(checkpoint, load_format, mesh, saved, folder, rank):
+    """Returns the rows (sharded_models.read) of all parameters. load_format is auto (an unsharded model) or sharded_state.
+
+    The engine also saves them, in several files in the folder `saved`, unless that is None.
+    """
     from vllm.config import set_current_vllm_config
     from vllm.model_executor.model_loader import get_model_loader
     from vllm.model_executor.model_loader.sharded_state_loader import ShardedStateLoader
@@ -89,4 +92,6 @@ def parameters(checkpoint, load_format, mesh, folder, rank):
         join(mesh, folder, rank)
         model = empty_model(config)
         get_model_loader(config.load_config).load_weights(model, config.model_config)
+        if saved is not None:
+            ShardedStateLoader.save_model(model, str(saved), None, sharded_models.FILE_BYTES)
     return sharded_models.rows(ShardedStateLoader._filter_subtensors(model.state_dict()))

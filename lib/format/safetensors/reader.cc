@@ -35,8 +35,7 @@ std::string advice_to_choose(const std::vector<std::string>& names) {
            "alone";
   }
   return "these are shards of ranks: put the manifest.json beside them that `shardtool split` "
-         "wrote. The sharded_state that an engine saved does not say how its tensors were cut: "
-         "take the checkpoint that it was made from";
+         "wrote";
 }
 
 void open_safetensors(Checkpoint& checkpoint, Location& location, const ProblemSink& report) {

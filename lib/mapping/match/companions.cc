@@ -120,6 +120,43 @@ layout::BundleMember member_of(const CompanionSpec& spec, const Shape& leader, c
   throw Error(ErrorCode::kInternal, "unknown kind of companion");
 }
 
+/// Returns the shape that a form gives beside a leader; nullopt if it does not say every extent.
+std::optional<Shape> shape_of_form(const std::vector<MemberAxisSpec>& form, const Shape& leader,
+                                   const CompanionSizes& sizes) {
+  Shape shape;
+  for (const MemberAxisSpec& axis : form) {
+    const auto extent = extent_of(axis, leader, sizes);
+    if (!extent || *extent < 0) return std::nullopt;
+    shape.push_back(*extent);
+  }
+  return shape;
+}
+
+/// Returns the shapes of a companion of this kind beside a leader.
+std::vector<Shape> shapes_of(const CompanionSpec& spec, const Shape& leader,
+                             const CompanionSizes& sizes) {
+  if (spec.kind == CompanionKind::kSameDims) return {leader};
+  if (spec.kind == CompanionKind::kBlockScale) {
+    const std::vector<i64> block = block_of(spec, leader.size(), sizes.config);
+    if (block.size() != leader.size()) return {};
+    Shape shape;
+    for (size_t axis = 0; axis < leader.size(); ++axis) {
+      if (block[axis] < 1) return {};
+      shape.push_back(ceil_div(leader[axis], block[axis]));
+    }
+    return {shape};
+  }
+  std::vector<Shape> shapes;
+  for (const auto& form : spec.forms) {
+    try {
+      if (auto shape = shape_of_form(form, leader, sizes)) shapes.push_back(*std::move(shape));
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::kSizeExpression && e.code() != ErrorCode::kConfig) throw;
+    }
+  }
+  return shapes;
+}
+
 std::vector<PlacedCompanion> placed_companions(const Mapping& mapping) {
   std::vector<PlacedCompanion> placed;
   for (const Document& document : mapping.documents()) {
@@ -187,6 +224,11 @@ std::vector<CompanionMatch> Companions::find(const TensorSpec& tensor) {
 layout::BundleMember Companions::member(size_t companion, const Shape& leader, const Shape& shape,
                                         const CompanionSizes& sizes) const {
   return member_of(*all_[companion].spec, leader, shape, sizes);
+}
+
+std::vector<Shape> Companions::shapes(size_t companion, const Shape& leader,
+                                      const CompanionSizes& sizes) const {
+  return shapes_of(*all_[companion].spec, leader, sizes);
 }
 
 i64 granularity_of(const MemberAxisSpec& axis, i64 extent, const CompanionSizes& sizes) {

@@ -50,6 +50,10 @@ class Companions {
   /// block cannot be computed.
   layout::BundleMember member(size_t companion, const Shape& leader, const Shape& shape,
                               const CompanionSizes& sizes) const;
+  /// Returns the shapes that a member's forms allow beside a leader of this shape, in the order of
+  /// the forms. Leaves out forms that do not say every extent or whose sizes config.json lacks.
+  std::vector<Shape> shapes(size_t companion, const Shape& leader,
+                            const CompanionSizes& sizes) const;
 
  private:
   std::vector<PlacedCompanion> all_;

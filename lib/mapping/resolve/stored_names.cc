@@ -7,6 +7,26 @@
 #include "lib/mapping/resolve/output_tensors.h"
 
 namespace shardtool::mapping {
+namespace {
+
+/// Names of the tensors of a rule, by the texts of the wildcards of its name.
+StoredOrigin origin_of(const StoreRule& rule, const std::vector<std::string>& texts, i64 stacked) {
+  StoredOrigin origin{{}, !rule.stack.empty()};
+  if (!origin.is_stack) {
+    for (const Glob& part : rule.of) origin.names.push_back(part.fill(texts));
+    return origin;
+  }
+  const auto position =
+      static_cast<std::ptrdiff_t>(position_of_number(rule.of.front(), rule.stack));
+  for (i64 index = 0; index < stacked; ++index) {
+    std::vector<std::string> numbered = texts;
+    numbered.insert(numbered.begin() + position, std::to_string(index));
+    for (const Glob& part : rule.of) origin.names.push_back(part.fill(numbered));
+  }
+  return origin;
+}
+
+}  // namespace
 
 KeptNames::KeptNames(const Mapping& mapping) {
   for (const Document& document : mapping.documents()) {
@@ -33,26 +53,16 @@ StoredNames::StoredNames(const Mapping& mapping, const ModelConfig* config) : ke
   }
 }
 
-std::optional<std::string> StoredNames::checkpoint_name(const std::string& stored) const {
+std::vector<StoredOrigin> StoredNames::origins(const std::string& stored, i64 stacked) const {
+  std::vector<StoredOrigin> origins;
   for (const Entry& entry : rules_) {
     const auto texts = entry.name.match(stored);
     if (!texts) continue;
-    if (entry.rule->constant) return std::nullopt;
-    const bool is_one = entry.rule->of.size() == 1 && entry.rule->stack.empty();
-    if (is_one && entry.rule->join == 0) return entry.rule->of.front().fill(*texts);
-    if (is_one) {
-      throw Error(ErrorCode::kUnsupported, "the files have several axes of a tensor as one")
-          .at(entry.rule->place)
-          .tensor(quote_for_message(stored))
-          .help("merge the output of `shardtool split`, which has a manifest");
-    }
-    throw Error(ErrorCode::kUnsupported,
-                "a tensor holds several of the checkpoint's, and no manifest says where each lies")
-        .at(entry.rule->place)
-        .tensor(quote_for_message(stored))
-        .help("merge the output of `shardtool split`, which has a manifest");
+    if (entry.rule->constant) return {};
+    origins.push_back(origin_of(*entry.rule, *texts, stacked));
   }
-  if (kept_.refused_by(stored) == nullptr) return stored;
+  if (kept_.refused_by(stored) == nullptr) origins.push_back({{stored}, false});
+  if (!origins.empty()) return origins;
   throw Error(ErrorCode::kNoRule, "the layout has no tensor of this name")
       .tensor(quote_for_message(stored))
       .help("check that the files are of this layout: `shardtool layouts`");

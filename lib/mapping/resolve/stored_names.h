@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,16 +28,22 @@ class KeptNames {
   std::vector<Entry> entries_;
 };
 
+/// Tensors of the checkpoint that one in the files may hold, in the order of their bytes.
+struct StoredOrigin {
+  std::vector<std::string> names;
+  bool is_stack = false;  ///< along the stored tensor's first axis
+};
+
 /// Converts names in the files of a layout to the checkpoint's own: the inverse of the rules in
-/// "store" that rename. The mapping and the config must outlive it.
+/// "store". The mapping and the config must outlive it.
 class StoredNames {
  public:
   StoredNames(const Mapping& mapping, const ModelConfig* config);
 
-  /// Returns the checkpoint's name. A name that no rule gives is the checkpoint's own; throws
-  /// kNoRule if "unstored" of a document does not keep it. Throws kUnsupported for a tensor that
-  /// holds several of the checkpoint's, and returns nullopt for a constant.
-  std::optional<std::string> checkpoint_name(const std::string& stored) const;
+  /// Returns the origins that rules give a name, nearest rule first, then the name itself unless
+  /// "unstored" of a document does not keep it; none for a constant. Stacks have the first
+  /// `stacked` indices. Throws kNoRule for a name without origin.
+  std::vector<StoredOrigin> origins(const std::string& stored, i64 stacked) const;
 
  private:
   struct Entry {

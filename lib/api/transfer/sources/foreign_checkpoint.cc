@@ -212,13 +212,19 @@ std::string ForeignFiles::config_path() const {
   return found == parts.end() ? "" : found->config_path;
 }
 
+std::vector<format::Checkpoint> survey_files_of_ranks(const std::vector<std::string>& locations) {
+  std::vector<format::Checkpoint> parts;
+  for (const std::string& location : with_rank_folders(locations)) {
+    parts.push_back(format::survey_checkpoint(location, throw_unless_of_ranks));
+  }
+  return parts;
+}
+
 std::optional<ForeignFiles> find_foreign_files(const std::vector<std::string>& locations) {
   format::require_locations(locations);
   if (has_manifest(locations.front())) return std::nullopt;
   ForeignFiles files;
-  for (const std::string& location : with_rank_folders(locations)) {
-    files.parts.push_back(format::survey_checkpoint(location, throw_unless_of_ranks));
-  }
+  files.parts = survey_files_of_ranks(locations);
   if (files.parts.front().manifest) return std::nullopt;
   auto shards = as_foreign_shards(files.parts);
   if (!shards) return std::nullopt;

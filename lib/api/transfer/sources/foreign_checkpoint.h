@@ -20,6 +20,10 @@ struct ForeignFiles {
   std::string config_path() const;
 };
 
+/// Opens locations, or the folders of ranks in them, whose files have a tensor's name on every
+/// rank. Throws the errors of opening.
+std::vector<format::Checkpoint> survey_files_of_ranks(const std::vector<std::string>& locations);
+
 /// Returns nullopt if the first location has a manifest or the names do not number ranks. Throws
 /// the errors of opening.
 std::optional<ForeignFiles> find_foreign_files(const std::vector<std::string>& locations);

@@ -11,6 +11,7 @@
 
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/transfer/sources/foreign_checkpoint.h"
+#include "lib/api/transfer/sources/fused_source.h"
 #include "lib/api/transfer/sources/missing_ranks.h"
 #include "lib/api/transfer/sources/rank_source.h"
 #include "lib/api/transfer/sources/stored_data.h"
@@ -76,9 +77,9 @@ std::set<std::string> take_out(check::ForeignShards& shards, const layouts::Engi
 void rename(check::ForeignShards& shards, const mapping::StoredNames& names) {
   std::vector<check::RankTensor> renamed;
   for (check::RankTensor& tensor : shards.tensors) {
-    auto name = names.checkpoint_name(tensor.spec.name);
-    if (!name) continue;
-    tensor.spec.name = *std::move(name);
+    const auto origins = names.origins(tensor.spec.name, 0);
+    if (origins.empty()) continue;
+    tensor.spec.name = origins.front().names.front();
     renamed.push_back(std::move(tensor));
   }
   shards.tensors = std::move(renamed);
@@ -329,6 +330,13 @@ LogicalCheckpoint open_by_ranks(const LayoutSource& source, const layouts::Engin
   return opened;
 }
 
+/// Opens files that are named by the ranks, whose tensors hold several of the model's.
+LogicalCheckpoint open_fused(const LayoutSource& source, const layouts::EngineLayout& layout) {
+  LogicalCheckpoint read = open_by_store_rules(source, layout);
+  refuse_copies(read);
+  return read;
+}
+
 }  // namespace
 
 format::TypedLocation parse_source(const std::string& location) {
@@ -366,24 +374,21 @@ std::string layout_advice(const LogicalCheckpoint& opened) {
   const format::Checkpoint& part = opened.parts.front();
   if (part.manifest || std::ranges::count(forms, part.format) > 0) return {};
   if (is_of_ranks(opened)) return layouts::advice_to_name(layouts::layouts_of_ranks(), part.path);
-  constexpr size_t kEnough = 500;  // names are many times matched with patterns
-  const size_t step = opened.tensors.size() / kEnough + 1;
   std::vector<std::string> files;
   for (const exec::SurveyedFile& file : opened.files) {
     files.push_back(file.path.substr(file.path.rfind('/') + 1));
   }
   std::vector<std::string> names;
-  for (size_t t = 0; t < opened.tensors.size(); t += step) {
-    names.push_back(opened.tensors[t].spec.name);
-  }
+  for (const LogicalTensor& tensor : opened.tensors) names.push_back(tensor.spec.name);
   return layouts::advice_to_name(layouts::layouts_with_tensors(names, files), part.path);
 }
 
 LogicalCheckpoint open_in_layout(const LayoutSource& source) {
   const layouts::EngineLayout& layout = layouts::find_layout(source.layout);
   refuse_manifest(source);
-  LogicalCheckpoint opened =
-      has_read_rules(layout) ? open_by_read_rules(source, layout) : open_by_ranks(source, layout);
+  LogicalCheckpoint opened = has_read_rules(layout) ? open_by_read_rules(source, layout)
+                             : fuses(layout)        ? open_fused(source, layout)
+                                                    : open_by_ranks(source, layout);
   for (format::Checkpoint& part : opened.parts) part.format = layout.label();
   return opened;
 }

@@ -33,7 +33,8 @@ std::string layout_advice(const LogicalCheckpoint& opened);
 /// Opens files without a manifest: the layout's table gives every tensor its name in the checkpoint
 /// and every rank its part. The whole shapes are those that the layout cuts into the parts; the
 /// file names give the number of ranks. A layout with rules of reading takes a checkpoint in chunks
-/// (unfused_source.h). The layout is one of layouts::read_layout_names(), and the format of the
+/// (unfused_source.h), and one whose rules of storing fuse tensors is read by their inverse
+/// (fused_source.h). The layout is one of layouts::read_layout_names(), and the format of the
 /// parts becomes its label. Throws kUsage if the files have a manifest or their names do not number
 /// ranks, kCoverage for missing files or parts, kShapeMismatch for parts that the layout does not
 /// make, and the errors of opening and of mappings.

@@ -9,6 +9,7 @@
 #include "lib/api/mapping/mapping_choice.h"
 #include "lib/api/mapping/recorded_mapping.h"
 #include "lib/api/transfer/sources/config_source.h"
+#include "lib/api/transfer/sources/foreign_checkpoint.h"
 #include "lib/api/transfer/sources/unfused_source.h"
 #include "lib/api/transfer/sources/whole_model.h"
 #include "lib/base/error.h"
@@ -21,6 +22,19 @@
 namespace shardtool::api {
 namespace {
 
+/// Names of the tensors in a folder with files of ranks; none if it cannot be read.
+std::vector<std::string> tensors_of_ranks(const std::string& folder) {
+  std::set<std::string> names;
+  try {
+    for (const format::Checkpoint& part : survey_files_of_ranks({folder})) {
+      for (const format::StoredTensor& tensor : part.tensors) names.insert(tensor.name);
+    }
+  } catch (const Error&) {
+    return {};
+  }
+  return {names.begin(), names.end()};
+}
+
 /// Opens what the files say, with advice where only a layout says how they belong together.
 LogicalCheckpoint open_by_files(const std::vector<std::string>& locations) {
   try {
@@ -32,7 +46,8 @@ LogicalCheckpoint open_by_files(const std::vector<std::string>& locations) {
     const format::FolderListing listing = format::list_folder(place);
     std::vector<std::string> files = listing.weights;
     files.insert(files.end(), listing.torch_weights.begin(), listing.torch_weights.end());
-    const auto advice = layouts::advice_to_name(layouts::layouts_with_files(files), place);
+    const auto tools = layouts::layouts_of_folder(tensors_of_ranks(place), files);
+    const auto advice = layouts::advice_to_name(tools, place);
     if (!advice.empty()) error.help(advice);
     throw;
   }

@@ -2,15 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
 #include "lib/base/error.h"
 #include "lib/base/text.h"
 #include "lib/model/bind.h"
 #include "lib/model/graph/graph_list.h"
+#include "lib/model/packed_format.h"
 
 namespace shardtool::api {
+namespace {
+
+/// The tensors with packed weights as the matrices that they hold, under the names of these.
+std::vector<TensorSpec> with_unpacked(std::vector<TensorSpec> specs,
+                                      const mapping::ModelConfig& config) {
+  const auto leave_out = [](const Error&, const std::string&) {};  // an op then lacks its weight
+  for (model::PackedWeight& weight : model::packed_weights(config, specs, leave_out)) {
+    specs[weight.codes] = std::move(weight.spec);
+  }
+  return specs;
+}
+
+}  // namespace
 
 void require_whole_model(LogicalCheckpoint& read, const mapping::ModelConfig& config) {
-  const std::vector<TensorSpec> specs = read.specs();
+  const std::vector<TensorSpec> specs = with_unpacked(read.specs(), config);
   std::string why_not;
   const auto graph = model::find_graph(config, why_not);
   if (graph == nullptr) {
