@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "lib/layouts/engine_layout.h"
 #include "lib/layouts/file_numbers.h"
@@ -63,6 +64,20 @@ void mark(const mapping::Glob& glob, std::span<const std::string> names, std::ve
   }
 }
 
+/// Names of tensors that speak for a layout.
+struct Evidence {
+  bool fuses = false;  ///< only names that no model has are counted
+  i64 known = 0;
+};
+
+Evidence evidence_of(const EngineLayout& layout, std::span<const std::string> tensors) {
+  const bool is_fusing = fuses(layout);
+  std::vector<bool> known(tensors.size(), false);
+  for (const mapping::Glob& glob : is_fusing ? names_of_its_own(layout) : stored_names(layout))
+    mark(glob, tensors, known);
+  return {is_fusing, std::ranges::count(known, true)};
+}
+
 std::string without_ending(const std::string& name) {
   return name.substr(0, name.rfind('.'));
 }
@@ -94,20 +109,19 @@ std::vector<std::string> read_layouts(const Is& is) {
 std::vector<std::string> layouts_with_tensors(std::span<const std::string> names,
                                               std::span<const std::string> files) {
   const std::vector<std::string> tensors = some_of(names);
-  const auto count = [&tensors, files](const EngineLayout& layout) -> i64 {
-    if (!layout.files.empty() && !names_all(layout, files)) return 0;
-    std::vector<bool> known(tensors.size(), false);
-    const auto globs = fuses(layout) ? names_of_its_own(layout) : stored_names(layout);
-    for (const mapping::Glob& glob : globs) mark(glob, tensors, known);
-    return std::ranges::count(known, true);
-  };
+  std::map<const EngineLayout*, Evidence> evidence;
   i64 most = 0;
   for (const EngineLayout& layout : engine_layouts()) {
-    if (fuses(layout)) most = std::max(most, count(layout));
+    if (layout.documents.empty()) continue;
+    if (!layout.files.empty() && !names_all(layout, files)) continue;
+    const Evidence& found = evidence[&layout] = evidence_of(layout, tensors);
+    if (found.fuses) most = std::max(most, found.known);
   }
   return read_layouts([&](const EngineLayout& layout) {
-    const i64 known = count(layout);
-    return fuses(layout) ? known > 0 && known == most : 2 * known > std::ssize(tensors);
+    const auto found = evidence.find(&layout);
+    if (found == evidence.end()) return false;
+    const auto [fuses, known] = found->second;
+    return fuses ? known > 0 && known == most : 2 * known > std::ssize(tensors);
   });
 }
 
@@ -117,7 +131,7 @@ std::vector<std::string> layouts_of_ranks() {
 
 std::vector<std::string> layouts_with_files(std::span<const std::string> files) {
   return read_layouts(
-      [files](const EngineLayout& layout) { return !fuses(layout) && names_all(layout, files); });
+      [files](const EngineLayout& layout) { return names_all(layout, files) && !fuses(layout); });
 }
 
 std::vector<std::string> layouts_of_folder(std::span<const std::string> tensors,
